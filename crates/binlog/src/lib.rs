@@ -1,0 +1,1 @@
+//! Binary log event bytes to changes. No I/O.
