@@ -1,0 +1,1 @@
+//! Experiments with Remora: private servers, workloads, measurements.

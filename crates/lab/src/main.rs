@@ -1,0 +1,2 @@
+//! The command `remora-lab`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The product: sockets, sessions, the follower, the catalogue, metrics.
