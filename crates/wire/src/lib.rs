@@ -1,1 +1,32 @@
-//! The MySQL client/server protocol: packets, handshake, commands, responses. No I/O.
+//! The MySQL client/server protocol: packets, handshake, commands, responses.
+//!
+//! This crate touches no socket. Bytes go in, values and positions come out, so every decoder can
+//! be fuzzed from recorded bytes, tested without time and measured by instruction count. Nothing in
+//! it panics on what a peer sends: what can't be read is a [`WireError`] that says what was wrong.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | [`packet`] | headers, sequence numbers, payloads over 16 MiB |
+//! | [`capabilities`], [`status`] | the flag words of the handshake and of each answer |
+//! | [`handshake`], [`auth`] | greeting, login, authentication exchange; both roles |
+//! | [`command`] | the first byte of a command and what answers it |
+//! | [`response`] | OK, ERR, EOF |
+//! | [`walker`] | where a response ends, found without decoding its rows |
+//! | [`rows`] | small text result sets decoded whole, for Remora's own questions |
+
+pub mod auth;
+pub mod capabilities;
+pub mod command;
+mod error;
+pub mod handshake;
+pub mod packet;
+pub mod reader;
+pub mod response;
+pub mod rows;
+pub mod status;
+pub mod walker;
+
+pub use capabilities::Capabilities;
+pub use command::Command;
+pub use error::WireError;
+pub use status::StatusFlags;

@@ -1,0 +1,42 @@
+//! Small text result sets decoded whole: the answers to Remora's own questions.
+//!
+//! What clients ask for is never decoded; it passes as bytes.
+
+use crate::WireError;
+use crate::reader::Reader;
+
+/// A row of a text result set: each field's bytes, `None` for NULL.
+pub type Row = Vec<Option<Vec<u8>>>;
+
+/// The name in a column definition's payload.
+///
+/// Source: MySQL internals, "Column Definition".
+pub fn column_name(payload: &[u8]) -> Result<String, WireError> {
+    let mut reader = Reader::new(payload);
+    for what in [
+        "column's catalogue",
+        "column's schema",
+        "column's table",
+        "column's table name",
+    ] {
+        reader.length_encoded_bytes(what)?;
+    }
+    let name = reader
+        .length_encoded_bytes("column's name")?
+        .unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// A row's payload as fields. It must hold exactly `columns` of them.
+pub fn parse_text_row(payload: &[u8], columns: usize) -> Result<Row, WireError> {
+    let mut reader = Reader::new(payload);
+    let mut row = Vec::with_capacity(columns.min(payload.len() + 1));
+    for _ in 0..columns {
+        row.push(reader.length_encoded_bytes("text row")?.map(<[u8]>::to_vec));
+    }
+    if reader.is_empty() {
+        Ok(row)
+    } else {
+        Err(WireError::Malformed("text row"))
+    }
+}
