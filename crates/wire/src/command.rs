@@ -1,6 +1,6 @@
 //! Commands: the first byte of a client's message, and what kind of answer it gets.
 //!
-//! Source: MySQL internals, "Command Phase"; MariaDB knowledge base, "COM_STMT_BULK_EXECUTE".
+//! Source: MySQL internals, "Command Phase"; MariaDB knowledge base, "`COM_STMT_BULK_EXECUTE`".
 
 /// The command byte of a message, as far as Remora treats commands apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

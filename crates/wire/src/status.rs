@@ -1,5 +1,5 @@
 //! The status flags in OK and EOF packets. Source: MySQL internals, "Status Flags"; MariaDB
-//! knowledge base, "OK_Packet".
+//! knowledge base, "`OK_Packet`".
 
 /// A set of server status flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]

@@ -240,8 +240,7 @@ impl ResponseWalker {
                 Ok(())
             }
             State::DefinitionsEnd { then } => self.on_definitions_end(then, payload),
-            State::Rows => self.on_row(header, payload),
-            State::OpenDefinitions => self.on_row(header, payload),
+            State::Rows | State::OpenDefinitions => self.on_row(header, payload),
             State::Done => Ok(()),
         }
     }
@@ -309,13 +308,13 @@ impl ResponseWalker {
         self.state = if left > 0 {
             State::Definitions { left, then }
         } else if self.capabilities.has(Capabilities::DEPRECATE_EOF) {
-            self.after_definitions(then)
+            Self::after_definitions(then)
         } else {
             State::DefinitionsEnd { then }
         };
     }
 
-    fn after_definitions(&mut self, then: AfterDefinitions) -> State {
+    fn after_definitions(then: AfterDefinitions) -> State {
         match then {
             AfterDefinitions::Rows => State::Rows,
             AfterDefinitions::Columns(0) | AfterDefinitions::End => State::Done,
@@ -339,7 +338,7 @@ impl ResponseWalker {
         if then == AfterDefinitions::Rows && mark.status.has(StatusFlags::CURSOR_EXISTS) {
             self.end_of_result(mark, Ending::ResultSet);
         } else {
-            self.state = self.after_definitions(then);
+            self.state = Self::after_definitions(then);
         }
         Ok(())
     }
@@ -369,7 +368,7 @@ impl ResponseWalker {
                 then: AfterDefinitions::Columns(columns),
             }
         } else {
-            self.after_definitions(AfterDefinitions::Columns(columns))
+            Self::after_definitions(AfterDefinitions::Columns(columns))
         };
         Ok(())
     }
