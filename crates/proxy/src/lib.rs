@@ -1,1 +1,6 @@
-//! The product: sockets, sessions, the follower, the catalogue, metrics.
+//! Remora, the product: sockets, sessions, the follower, the catalogue, metrics.
+//!
+//! ARCHITECTURE.md at the repository's root walks one query through these modules.
+
+pub mod clock;
+pub mod net;

@@ -1,0 +1,282 @@
+//! Every option of Remora: its name, meaning, default and range.
+//!
+//! These structs are the only place where an option is described. The doc comments, defaults and
+//! ranges become the commented example file (`remora config`), `docs/configuration.md` and the checks
+//! that a value passes before it is used. The first sentence of a doc comment should stand alone.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::value::{AdminListen, ByteSize, Endpoint, LogLevel};
+
+/// A whole configuration file. Sections and options that are left out have their defaults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Where clients connect to.
+    pub listen: ListenOptions,
+    /// The server that Remora stands in front of.
+    pub upstream: UpstreamOptions,
+    /// How Remora learns what has changed: it reads the server's binary log as a replica does.
+    pub follow: FollowOptions,
+    /// What is kept in memory.
+    pub cache: CacheOptions,
+    /// The threads that serve clients, and the clients' limits.
+    pub workers: WorkerOptions,
+    /// The HTTP listener for metrics and health. It has a thread of its own.
+    pub admin: AdminOptions,
+    /// What happens when Remora is asked to stop (SIGTERM or SIGINT).
+    pub shutdown: ShutdownOptions,
+    /// What is written to standard error.
+    pub log: LogOptions,
+}
+
+/// Where clients connect to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListenOptions {
+    /// Addresses that clients connect to: `host:port` or `unix:/path`, one or more.
+    pub addresses: Vec<Endpoint>,
+    /// Connections that the system may hold before Remora accepts them.
+    #[schemars(range(min = 1, max = 65_535))]
+    pub backlog: u32,
+    /// Time for a new client to log in. Like the server's `connect_timeout`.
+    #[schemars(range(min = 100, max = 3_600_000))]
+    pub handshake_timeout_ms: u64,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self {
+            addresses: vec![Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3307 }],
+            backlog: 1024,
+            handshake_timeout_ms: 10_000,
+        }
+    }
+}
+
+/// The server that Remora stands in front of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamOptions {
+    /// The server's address: `host:port` or `unix:/path`.
+    pub address: Endpoint,
+    /// Time to establish a connection to the server. After it, the client gets error 2003.
+    #[schemars(range(min = 10, max = 3_600_000))]
+    pub connect_timeout_ms: u64,
+    /// Time for the server to answer a query of Remora's own (the watermark, the catalogue, `check`).
+    #[schemars(range(min = 10, max = 3_600_000))]
+    pub query_timeout_ms: u64,
+}
+
+impl Default for UpstreamOptions {
+    fn default() -> Self {
+        Self {
+            address: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3306 },
+            connect_timeout_ms: 10_000,
+            query_timeout_ms: 5_000,
+        }
+    }
+}
+
+/// How Remora learns what has changed: it reads the server's binary log as a replica does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FollowOptions {
+    /// Remora's own account on the server. Without it Remora passes everything through and caches nothing. `remora check` prints the `GRANT` it needs.
+    #[schemars(example = "remora")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// File that holds the account's password on one line. Only its owner should be able to read it.
+    #[schemars(example = "/etc/remora/password")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<PathBuf>,
+    /// Remora's number among the server's replicas, which must be its own. 0 derives one above 2147483648 from the host's name and the listening addresses.
+    pub server_id: u32,
+    /// Nothing is served from memory while the follower may be further behind the server than this.
+    #[schemars(range(min = 10, max = 3_600_000))]
+    pub lag_ms_max: u64,
+    /// How often the server is to say that its log is quiet, so that a quiet log can be told from a dead one.
+    #[schemars(range(min = 5, max = 60_000))]
+    pub heartbeat_ms: u64,
+    /// Wait before the first attempt to connect again after the connection is lost. It doubles with each failure.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub reconnect_ms_min: u64,
+    /// The longest wait between two attempts to connect again.
+    #[schemars(range(min = 1, max = 3_600_000))]
+    pub reconnect_ms_max: u64,
+    /// Shortest time between two questions to the server about its position. Less means fewer misses after a write and more questions.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub watermark_interval_us_min: u64,
+    /// The largest event of the log that is read whole. A larger one drops everything cached.
+    #[schemars(range(min = 65_536_u64, max = 1_073_741_824_u64))]
+    pub event_bytes_max: ByteSize,
+    /// Tables that one transaction may change before it counts as a change of all of them.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub transaction_tables_max: usize,
+    /// Tables whose definitions are remembered. Beyond it, those unused for longest are asked for again.
+    #[schemars(range(min = 16, max = 10_000_000))]
+    pub catalogue_tables_max: usize,
+    /// Statements that may wait for a table's definition to be loaded; the others pass through.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub catalogue_queue_max: usize,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        Self {
+            user: None,
+            password_file: None,
+            server_id: 0,
+            lag_ms_max: 1_000,
+            heartbeat_ms: 200,
+            reconnect_ms_min: 100,
+            reconnect_ms_max: 5_000,
+            watermark_interval_us_min: 500,
+            event_bytes_max: ByteSize::new(64 << 20),
+            transaction_tables_max: 4_096,
+            catalogue_tables_max: 65_536,
+            catalogue_queue_max: 1_024,
+        }
+    }
+}
+
+/// What is kept in memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CacheOptions {
+    /// Whether results are cached at all. When false, Remora is a plain proxy.
+    pub enabled: bool,
+    /// Memory for cached results, with their keys, tags and overhead. The least valuable leave when it is full.
+    #[schemars(range(min = 1_048_576_u64, max = 17_592_186_044_416_u64))]
+    pub memory_bytes_max: ByteSize,
+    /// The largest result that is kept. At most an eighth of `memory_bytes_max`.
+    #[schemars(range(min = 1_024_u64, max = 1_073_741_824_u64))]
+    pub result_bytes_max: ByteSize,
+    /// The longest statement that is looked up. Longer ones pass through without being held. At most an eighth of `memory_bytes_max`.
+    #[schemars(range(min = 64_u64, max = 67_108_864_u64))]
+    pub statement_bytes_max: ByteSize,
+    /// Parts of the store that take new results independently of one another. A power of two.
+    #[schemars(range(min = 1, max = 4_096))]
+    pub shards: usize,
+    /// Places for the positions of the last change of each table (8 bytes each). Tables that share one drop each other's results.
+    #[schemars(range(min = 64, max = 268_435_456))]
+    pub tag_slots: usize,
+    /// Places for the fences that stand while a write is on its way (4 bytes each). Tables that share one are fenced together.
+    #[schemars(range(min = 16, max = 16_777_216))]
+    pub fence_slots: usize,
+    /// Different combinations of account, schema and settings that are told apart. Sessions beyond it pass through.
+    #[schemars(range(min = 16, max = 16_777_216))]
+    pub fingerprints_max: usize,
+    /// Analysed statements that each worker remembers, so that a text is analysed once.
+    #[schemars(range(min = 16, max = 16_777_216))]
+    pub analyses_max: usize,
+    /// Results that may be on their way into memory at the same time. Further misses aren't stored.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub fills_in_flight_max: usize,
+    /// Time between two steps of the sweep that frees results which a change has outdated.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub sweep_interval_ms: u64,
+    /// Results that one step of the sweep looks at.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub sweep_entries_max: usize,
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            memory_bytes_max: ByteSize::new(256 << 20),
+            result_bytes_max: ByteSize::new(1 << 20),
+            statement_bytes_max: ByteSize::new(256 << 10),
+            shards: 64,
+            tag_slots: 65_536,
+            fence_slots: 4_096,
+            fingerprints_max: 65_536,
+            analyses_max: 8_192,
+            fills_in_flight_max: 4_096,
+            sweep_interval_ms: 100,
+            sweep_entries_max: 1_024,
+        }
+    }
+}
+
+/// The threads that serve clients, and the clients' limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkerOptions {
+    /// Threads that serve clients. A connection stays on one. 0 takes as many as there are processor cores.
+    #[schemars(range(min = 0, max = 1_024))]
+    pub threads: usize,
+    /// Client connections that may be open at once. Further ones get error 1040, "Too many connections". Each takes two file descriptors.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections_max: usize,
+    /// Accepted connections that may wait for a worker. Beyond it, accepting pauses.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub accepted_queue_max: usize,
+    /// How much is read from a socket at once. An idle connection holds no buffer.
+    #[schemars(range(min = 4_096_u64, max = 16_777_216_u64))]
+    pub buffer_bytes: ByteSize,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            connections_max: 10_000,
+            accepted_queue_max: 1_024,
+            buffer_bytes: ByteSize::new(16 << 10),
+        }
+    }
+}
+
+/// The HTTP listener for metrics and health.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdminOptions {
+    /// Address of the HTTP listener: an IP address and port, or `off`. Whoever reaches it can read the metrics.
+    pub listen: AdminListen,
+    /// HTTP requests that may be answered at once. Further ones get status 503.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub requests_max: usize,
+}
+
+impl Default for AdminOptions {
+    fn default() -> Self {
+        Self {
+            listen: AdminListen::At(std::net::SocketAddr::from(([127, 0, 0, 1], 9307))),
+            requests_max: 64,
+        }
+    }
+}
+
+/// What happens when Remora is asked to stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShutdownOptions {
+    /// Time for running statements to finish before their connections are closed.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub grace_ms: u64,
+}
+
+impl Default for ShutdownOptions {
+    fn default() -> Self {
+        Self { grace_ms: 10_000 }
+    }
+}
+
+/// What is written to standard error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogOptions {
+    /// How much is logged.
+    pub level: LogLevel,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { level: LogLevel::Info }
+    }
+}

@@ -1,0 +1,228 @@
+//! The session's settings as the server itself reports them, and their place in the cache key.
+//!
+//! Remora doesn't interpret `SET` statements. Whenever a statement may have changed a setting that
+//! can change a result, the session asks the server for all of them in one `SELECT` on the client's
+//! own connection before the next look-up. The answer's bytes, together with the account and the
+//! protocol's flavour, are the **fingerprint**: two sessions share entries only if theirs are equal
+//! byte for byte.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use remora_sql::Dialect;
+use remora_wire::Capabilities;
+use remora_wire::rows::Row;
+
+/// How the open transaction, or the next, sees other transactions' commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what is committed when it begins.
+    ReadCommitted,
+    /// All statements of a transaction see the same.
+    RepeatableRead,
+    /// `READ UNCOMMITTED` or `SERIALIZABLE`, whose reads aren't those of committed rows alone.
+    Other,
+}
+
+/// What a session's settings are, as far as they can change a result.
+#[derive(Debug)]
+pub struct Fingerprint {
+    /// Unique in this process and never used again.
+    pub id: u64,
+    /// The default schema.
+    pub schema: Option<String>,
+    /// How the server reads statement text.
+    pub dialect: Dialect,
+    /// The isolation level of transactions that begin from now on.
+    pub isolation: Isolation,
+    /// How bytes of statement text relate to characters.
+    pub charset: TextCharset,
+}
+
+/// What Remora may assume of statement text in the client's character set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextCharset {
+    /// UTF-8: names can be read as they are.
+    Utf8,
+    /// Bytes below 0x80 are ASCII wherever they stand, but names beyond ASCII mean something else.
+    AsciiSafe,
+    /// A byte that looks like a quote or a backslash may be half a character (GBK, Shift-JIS, Big5).
+    Unsafe,
+}
+
+impl TextCharset {
+    fn from_name(name: &str) -> TextCharset {
+        match name {
+            "utf8" | "utf8mb3" | "utf8mb4" => TextCharset::Utf8,
+            "latin1" | "latin2" | "latin5" | "latin7" | "ascii" | "binary" | "cp1250"
+            | "cp1251" | "cp1256" | "cp1257" | "koi8r" | "koi8u" | "greek" | "hebrew"
+            | "cp850" | "cp852" | "cp866" => TextCharset::AsciiSafe,
+            _ => TextCharset::Unsafe,
+        }
+    }
+}
+
+/// The question that a session asks, and how to read its answer. Made once per server, from the
+/// variables that this server has.
+#[derive(Debug, Clone)]
+pub struct SettingsQuery {
+    sql: String,
+    names: Vec<String>,
+}
+
+/// Fields that stand before the variables in the answer.
+const LEADING_FIELDS: [&str; 3] = ["CURRENT_USER()", "CURRENT_ROLE()", "DATABASE()"];
+/// Which of them is the default schema.
+const SCHEMA_FIELD: usize = 2;
+
+impl SettingsQuery {
+    /// A question for these session variables.
+    pub fn new(variables: impl IntoIterator<Item = String>) -> SettingsQuery {
+        let names: Vec<String> = variables.into_iter().collect();
+        let fields = LEADING_FIELDS.iter().map(|field| (*field).to_owned());
+        let fields: Vec<String> = fields.chain(names.iter().map(|n| format!("@@{n}"))).collect();
+        SettingsQuery { sql: format!("SELECT {}", fields.join(", ")), names }
+    }
+
+    /// The statement.
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// How many fields the answer has.
+    pub fn fields(&self) -> usize {
+        LEADING_FIELDS.len() + self.names.len()
+    }
+
+    fn value<'r>(&self, row: &'r Row, names: &[&str]) -> Option<&'r [u8]> {
+        let at = self.names.iter().position(|name| names.contains(&name.as_str()))?;
+        row.get(LEADING_FIELDS.len() + at)?.as_deref()
+    }
+
+    fn dialect(&self, row: &Row) -> Dialect {
+        let modes = self.value(row, &["sql_mode"]).unwrap_or_default();
+        let has = |mode: &str| modes.split(|&b| b == b',').any(|m| m == mode.as_bytes());
+        Dialect {
+            ansi_quotes: has("ANSI_QUOTES"),
+            no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+            pipes_as_concat: has("PIPES_AS_CONCAT"),
+            ignore_space: has("IGNORE_SPACE"),
+            high_not_precedence: has("HIGH_NOT_PRECEDENCE"),
+        }
+    }
+
+    fn isolation(&self, row: &Row) -> Isolation {
+        match self.value(row, &["transaction_isolation", "tx_isolation"]) {
+            Some(b"READ-COMMITTED") => Isolation::ReadCommitted,
+            Some(b"REPEATABLE-READ") => Isolation::RepeatableRead,
+            _ => Isolation::Other,
+        }
+    }
+
+    fn charset(&self, row: &Row) -> TextCharset {
+        let name = self.value(row, &["character_set_client"]).unwrap_or_default();
+        TextCharset::from_name(&String::from_utf8_lossy(name))
+    }
+}
+
+/// What of a connection belongs to the fingerprint beside the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flavour {
+    /// The protocol features that both sides use.
+    pub capabilities: Capabilities,
+    /// How often privileges had changed when the session logged in: a session from before a
+    /// `REVOKE` may still read what a later one may not.
+    pub privilege_epoch: u64,
+}
+
+/// Flags that change how a connection begins or what it may send, but no byte of a result set.
+const WITHOUT_EFFECT_ON_RESULTS: Capabilities = Capabilities::CONNECT_WITH_DB
+    .with(Capabilities::LOCAL_FILES)
+    .with(Capabilities::COMPRESS)
+    .with(Capabilities::SSL)
+    .with(Capabilities::SECURE_CONNECTION)
+    .with(Capabilities::PLUGIN_AUTH)
+    .with(Capabilities::CONNECT_ATTRS)
+    .with(Capabilities::PLUGIN_AUTH_LENENC_DATA)
+    .with(Capabilities::EXPIRED_PASSWORDS)
+    .with(Capabilities::PROGRESS_OBSOLETE)
+    .with(Capabilities::MARIADB_PROGRESS)
+    .with(Capabilities::MARIADB_STMT_BULK_OPERATIONS);
+
+/// All fingerprints in use. A lock is taken when a session learns its settings, never on a hit.
+#[derive(Debug)]
+pub struct Fingerprints {
+    known: Mutex<HashMap<Vec<u8>, Arc<Fingerprint>>>,
+    next_id: AtomicU64,
+    capacity: usize,
+}
+
+/// More different settings are in use than `fingerprints_max` allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManyFingerprints;
+
+impl Fingerprints {
+    /// Room for `capacity` fingerprints in use at the same time.
+    pub fn new(capacity: usize) -> Fingerprints {
+        Fingerprints { known: Mutex::new(HashMap::new()), next_id: AtomicU64::new(1), capacity }
+    }
+
+    /// How many are known.
+    pub fn len(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The fingerprint for what the server answered. Equal answers give the same one.
+    pub fn intern(
+        &self,
+        query: &SettingsQuery,
+        answer: &Row,
+        flavour: Flavour,
+    ) -> Result<Arc<Fingerprint>, TooManyFingerprints> {
+        let bytes = Self::bytes(answer, flavour);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fingerprint) = known.get(&bytes) {
+            return Ok(Arc::clone(fingerprint));
+        }
+        if known.len() >= self.capacity {
+            // Ids are never used again, so entries of a forgotten fingerprint are simply out of reach.
+            known.retain(|_, fingerprint| Arc::strong_count(fingerprint) > 1);
+            if known.len() >= self.capacity {
+                return Err(TooManyFingerprints);
+            }
+        }
+        let schema = answer.get(SCHEMA_FIELD).and_then(Option::as_deref);
+        let fingerprint = Arc::new(Fingerprint {
+            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            schema: schema.and_then(|name| String::from_utf8(name.to_vec()).ok()),
+            dialect: query.dialect(answer),
+            isolation: query.isolation(answer),
+            charset: query.charset(answer),
+        });
+        known.insert(bytes, Arc::clone(&fingerprint));
+        Ok(fingerprint)
+    }
+
+    fn bytes(answer: &Row, flavour: Flavour) -> Vec<u8> {
+        let capabilities = flavour.capabilities.without(WITHOUT_EFFECT_ON_RESULTS);
+        let mut bytes = capabilities.0.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&flavour.privilege_epoch.to_le_bytes());
+        for field in answer {
+            match field {
+                None => bytes.push(0),
+                Some(value) => {
+                    bytes.push(1);
+                    bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+                    bytes.extend_from_slice(value);
+                }
+            }
+        }
+        bytes
+    }
+}
