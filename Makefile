@@ -1,0 +1,47 @@
+# What a person does with this repository. Every target installs what it lacks (see scripts/setup).
+
+CARGO ?= cargo
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench fuzz lint fmt doc build
+
+help: ## show this list
+	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## a private MariaDB, sample data, Remora in front: see it work (ARGS=--keep leaves it running)
+	@scripts/setup demo
+	$(CARGO) build --release --locked -p remora -p remora-lab
+	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- demo $(ARGS)
+
+test: ## all tests, real MariaDB included, and a short fuzz run
+	@scripts/setup test
+	$(CARGO) build --workspace --bins --locked
+	$(CARGO) test --workspace --locked $(ARGS)
+	@if [ -x scripts/fuzz ]; then scripts/fuzz; else echo "no scripts/fuzz yet: fuzzing left out"; fi
+
+bench: ## measure against a direct connection, HAProxy and a bare responder (ARGS=--quick for short rounds)
+	@scripts/setup bench
+	$(CARGO) build --release --locked -p remora -p remora-lab
+	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- bench $(ARGS)
+
+fuzz: ## fuzz the decoders (ARGS=… goes to scripts/fuzz)
+	@scripts/setup fuzz
+	@if [ -x scripts/fuzz ]; then scripts/fuzz $(ARGS); else echo "no scripts/fuzz yet"; exit 1; fi
+
+lint: ## formatting and clippy, warnings are errors
+	@scripts/setup build
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+fmt: ## format the code
+	$(CARGO) fmt --all
+
+doc: ## the documentation of the code, warnings are errors
+	@scripts/setup build
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+build: ## an optimised Remora, in target/release/remora
+	@scripts/setup build
+	$(CARGO) build --release --locked -p remora
