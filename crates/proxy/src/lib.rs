@@ -3,4 +3,7 @@
 //! ARCHITECTURE.md at the repository's root walks one query through these modules.
 
 pub mod clock;
+pub mod config;
+pub mod metrics;
 pub mod net;
+pub mod reason;

@@ -50,7 +50,10 @@ pub struct ListenOptions {
 impl Default for ListenOptions {
     fn default() -> Self {
         Self {
-            addresses: vec![Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3307 }],
+            addresses: vec![Endpoint::Tcp {
+                host: "127.0.0.1".to_owned(),
+                port: 3307,
+            }],
             backlog: 1024,
             handshake_timeout_ms: 10_000,
         }
@@ -74,7 +77,10 @@ pub struct UpstreamOptions {
 impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
-            address: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3306 },
+            address: Endpoint::Tcp {
+                host: "127.0.0.1".to_owned(),
+                port: 3306,
+            },
             connect_timeout_ms: 10_000,
             query_timeout_ms: 5_000,
         }
@@ -86,14 +92,15 @@ impl Default for UpstreamOptions {
 #[serde(deny_unknown_fields, default)]
 pub struct FollowOptions {
     /// Remora's own account on the server. Without it Remora passes everything through and caches nothing. `remora check` prints the `GRANT` it needs.
-    #[schemars(example = "remora")]
+    #[schemars(example = &"remora")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// File that holds the account's password on one line. Only its owner should be able to read it.
-    #[schemars(example = "/etc/remora/password")]
+    #[schemars(example = &"/etc/remora/password")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
     /// Remora's number among the server's replicas, which must be its own. 0 derives one above 2147483648 from the host's name and the listening addresses.
+    #[schemars(range(min = 0, max = 4_294_967_295_u32))]
     pub server_id: u32,
     /// Nothing is served from memory while the follower may be further behind the server than this.
     #[schemars(range(min = 10, max = 3_600_000))]
@@ -277,6 +284,8 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { level: LogLevel::Info }
+        Self {
+            level: LogLevel::Info,
+        }
     }
 }

@@ -127,14 +127,22 @@ impl FromStr for Endpoint {
     type Err = NotAValue;
 
     fn from_str(text: &str) -> Result<Self, NotAValue> {
-        let refused = NotAValue("an address such as 127.0.0.1:3306 or unix:/run/mysqld/mysqld.sock");
+        let refused =
+            NotAValue("an address such as 127.0.0.1:3306 or unix:/run/mysqld/mysqld.sock");
         if let Some(path) = text.strip_prefix("unix:") {
             let path = PathBuf::from(path);
-            return if path.is_absolute() { Ok(Self::Unix(path)) } else { Err(refused) };
+            return if path.is_absolute() {
+                Ok(Self::Unix(path))
+            } else {
+                Err(refused)
+            };
         }
         let (host, port) = text.rsplit_once(':').ok_or(refused)?;
         let port = port.parse().map_err(|_| refused)?;
-        let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        let host = match host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+        {
             Some(bracketed) => bracketed,
             None if host.contains(':') => return Err(refused),
             None => host,
@@ -142,7 +150,10 @@ impl FromStr for Endpoint {
         if host.is_empty() || host.chars().any(char::is_whitespace) {
             return Err(refused);
         }
-        Ok(Self::Tcp { host: host.to_owned(), port })
+        Ok(Self::Tcp {
+            host: host.to_owned(),
+            port,
+        })
     }
 }
 
@@ -277,25 +288,51 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(ByteSize::new(bytes)), "{text}");
         }
-        for text in ["", "MiB", "-1", "1.5GiB", "5MB", "99999999999TiB", "18446744073709551616"] {
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1.5GiB",
+            "5MB",
+            "99999999999TiB",
+            "18446744073709551616",
+        ] {
             assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_size_is_written_with_the_largest_unit_that_divides_it() {
-        for (bytes, text) in [(0, "0B"), (1000, "1000B"), (1 << 10, "1KiB"), (3 << 30, "3GiB")] {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1000, "1000B"),
+            (1 << 10, "1KiB"),
+            (3 << 30, "3GiB"),
+        ] {
             assert_eq!(ByteSize::new(bytes).to_string(), text);
         }
     }
 
     #[test]
     fn an_address_is_a_host_and_a_port_or_a_socket_path() {
-        for text in ["127.0.0.1:3306", "db.example:3306", "[::1]:3306", "unix:/run/db.sock"] {
+        for text in [
+            "127.0.0.1:3306",
+            "db.example:3306",
+            "[::1]:3306",
+            "unix:/run/db.sock",
+        ] {
             let endpoint: Endpoint = text.parse().unwrap();
             assert_eq!(endpoint.to_string(), text);
         }
-        for text in ["", "127.0.0.1", ":3306", "::1:3306", "h:65536", "unix:relative", "a b:1"] {
+        for text in [
+            "",
+            "127.0.0.1",
+            ":3306",
+            "::1:3306",
+            "h:65536",
+            "unix:relative",
+            "a b:1",
+        ] {
             assert!(text.parse::<Endpoint>().is_err(), "{text}");
         }
     }

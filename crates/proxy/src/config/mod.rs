@@ -1,0 +1,20 @@
+//! Configuration: the options, where they come from, and the [`Settings`] they become.
+//!
+//! [`options`] describes each option once. [`Settings::load`] reads a file and the command line's
+//! overrides, and gives either values that fit or one line that says what doesn't.
+
+pub mod options;
+
+mod error;
+mod merge;
+mod print;
+mod settings;
+mod spec;
+mod value;
+
+pub use error::{ConfigError, Origin};
+pub use merge::Override;
+pub use options::Options;
+pub use print::{example_toml, reference_markdown};
+pub use settings::{Account, Settings};
+pub use value::{AdminListen, ByteSize, Endpoint, LogLevel, NotAValue};

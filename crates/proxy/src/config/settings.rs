@@ -1,0 +1,301 @@
+//! The validated configuration: typed values that no one has to look at twice.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::error::{ConfigError, Origin};
+use super::merge::{Merged, Override, merge};
+use super::options::{
+    AdminOptions, CacheOptions, FollowOptions, ListenOptions, ShutdownOptions, UpstreamOptions,
+    WorkerOptions,
+};
+use super::value::{AdminListen, Endpoint, LogLevel};
+
+/// A configuration that can be used: each value is in its range and they fit one another.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where clients connect to. `addresses` is not empty.
+    pub listen: ListenOptions,
+    /// The server.
+    pub upstream: UpstreamOptions,
+    /// The follower's account; none: nothing can be cached.
+    pub account: Option<Account>,
+    /// The follower. `server_id` is no longer 0.
+    pub follow: FollowOptions,
+    /// The cache.
+    pub cache: CacheOptions,
+    /// The workers. `threads` is no longer 0.
+    pub workers: WorkerOptions,
+    /// Where the admin listener listens, if there is one.
+    pub admin_listen: Option<SocketAddr>,
+    /// The admin listener's limits.
+    pub admin: AdminOptions,
+    /// Stopping.
+    pub shutdown: ShutdownOptions,
+    /// How much is logged.
+    pub log_level: LogLevel,
+    /// What should be said when Remora starts: nothing wrong, but hardly meant. One line each.
+    pub warnings: Vec<String>,
+}
+
+/// The account that Remora follows the server with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The account's name.
+    pub user: String,
+    /// Its password; may be empty. Never printed.
+    pub password: String,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// Reads the file, if there is one, lets the overrides take precedence, checks everything and reads the password.
+    pub fn load(file: Option<&Path>, overrides: &[Override]) -> Result<Self, ConfigError> {
+        let merged = merge(file, overrides)?;
+        check_together(&merged)?;
+        let mut warnings = Vec::new();
+        let account = read_account(&merged, &mut warnings)?;
+        let options = merged.options;
+        let admin_listen = match options.admin.listen {
+            AdminListen::Off => None,
+            AdminListen::At(address) => Some(address),
+        };
+        let mut settings = Self {
+            listen: options.listen,
+            upstream: options.upstream,
+            account,
+            follow: options.follow,
+            cache: options.cache,
+            workers: options.workers,
+            admin_listen,
+            admin: options.admin,
+            shutdown: options.shutdown,
+            log_level: options.log.level,
+            warnings,
+        };
+        settings.fill_in();
+        settings.warn();
+        Ok(settings)
+    }
+
+    /// Puts values in place of those that mean "choose for me".
+    fn fill_in(&mut self) {
+        if self.workers.threads == 0 {
+            self.workers.threads =
+                std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        }
+        if self.follow.server_id == 0 {
+            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            self.follow.server_id = derived_server_id(&host, &self.listen.addresses);
+        }
+    }
+
+    fn warn(&mut self) {
+        if self.cache.enabled && self.account.is_none() {
+            self.warnings.push(
+                "follow.user is not given, so nothing will be cached: Remora only passes through; \
+                 `remora check` says what the follower's account needs"
+                    .to_owned(),
+            );
+        }
+        let descriptors_needed = 2 * self.workers.connections_max as u64 + 64;
+        if let Some(limit) = open_files_max().filter(|limit| *limit < descriptors_needed) {
+            self.warnings.push(format!(
+                "workers.connections_max is {}, which needs {descriptors_needed} file descriptors, \
+                 but the process may open {limit}: raise `ulimit -n` (systemd: LimitNOFILE=)",
+                self.workers.connections_max
+            ));
+        }
+    }
+}
+
+/// A number for this Remora among the server's replicas: the same after a restart, in the upper half,
+/// where hand-made numbers are rare.
+fn derived_server_id(host: &str, addresses: &[Endpoint]) -> u32 {
+    // FNV-1a, which will give the same number with every version of Remora.
+    let mut hash: u32 = 0x811c_9dc5;
+    let mut add = |text: &str| {
+        for byte in text.bytes().chain([0]) {
+            hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+    };
+    add(host.trim());
+    for address in addresses {
+        add(&address.to_string());
+    }
+    hash | 0x8000_0000
+}
+
+/// The soft limit on open files, where the system tells.
+fn open_files_max() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+/// A rule between two options that a configuration breaks: the option to change, what it got, what it accepts.
+struct Broken(&'static str, String, String);
+
+/// The rules that take more than one option to see.
+fn check_together(merged: &Merged) -> Result<(), ConfigError> {
+    let options = &merged.options;
+    let (cache, follow) = (&options.cache, &options.follow);
+    let eighth = cache.memory_bytes_max.bytes() / 8;
+    let too_large = |option, got: super::value::ByteSize| {
+        let accepts = format!(
+            "at most an eighth of cache.memory_bytes_max ({})",
+            cache.memory_bytes_max
+        );
+        (got.bytes() > eighth).then(|| Broken(option, got.to_string(), accepts))
+    };
+    let broken = too_large("cache.result_bytes_max", cache.result_bytes_max)
+        .or_else(|| too_large("cache.statement_bytes_max", cache.statement_bytes_max))
+        .or_else(|| {
+            let accepts = "a power of two".to_owned();
+            (!cache.shards.is_power_of_two())
+                .then(|| Broken("cache.shards", cache.shards.to_string(), accepts))
+        })
+        .or_else(|| {
+            let accepts = format!("at most half of follow.lag_ms_max ({})", follow.lag_ms_max);
+            (follow.heartbeat_ms * 2 > follow.lag_ms_max).then(|| {
+                Broken(
+                    "follow.heartbeat_ms",
+                    follow.heartbeat_ms.to_string(),
+                    accepts,
+                )
+            })
+        })
+        .or_else(|| {
+            let accepts = format!(
+                "at least follow.reconnect_ms_min ({})",
+                follow.reconnect_ms_min
+            );
+            let got = follow.reconnect_ms_max;
+            (got < follow.reconnect_ms_min)
+                .then(|| Broken("follow.reconnect_ms_max", got.to_string(), accepts))
+        })
+        .or_else(|| {
+            let accepts = format!(
+                "at most half of follow.lag_ms_max ({} ms)",
+                follow.lag_ms_max
+            );
+            let got = follow.watermark_interval_us_min;
+            (got * 2 > follow.lag_ms_max * 1_000)
+                .then(|| Broken("follow.watermark_interval_us_min", got.to_string(), accepts))
+        })
+        .or_else(|| check_addresses(&options.listen.addresses, &options.upstream.address));
+    match broken {
+        None => Ok(()),
+        Some(Broken(option, got, accepts)) => Err(ConfigError::Value {
+            origin: merged.origin(option),
+            option: option.to_owned(),
+            got,
+            accepts,
+        }),
+    }
+}
+
+fn check_addresses(listen: &[Endpoint], upstream: &Endpoint) -> Option<Broken> {
+    let option = "listen.addresses";
+    if listen.contains(upstream) {
+        let accepts = "addresses other than upstream.address, or Remora would connect to itself";
+        return Some(Broken(option, upstream.to_string(), accepts.to_owned()));
+    }
+    let is_free_choice = |address: &Endpoint| matches!(address, Endpoint::Tcp { port: 0, .. });
+    let twice = listen
+        .iter()
+        .enumerate()
+        .find(|(i, address)| !is_free_choice(address) && listen[..*i].contains(address));
+    twice.map(|(_, address)| {
+        Broken(
+            option,
+            format!("{address} twice"),
+            "each address once".to_owned(),
+        )
+    })
+}
+
+fn read_account(
+    merged: &Merged,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Account>, ConfigError> {
+    let follow = &merged.options.follow;
+    match (&follow.user, &follow.password_file) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(ConfigError::Value {
+            origin: merged.origin("follow.user"),
+            option: "follow.user".to_owned(),
+            got: "nothing, though follow.password_file is given".to_owned(),
+            accepts: "the name of an account on the server".to_owned(),
+        }),
+        (Some(user), None) => {
+            warnings.push(format!(
+                "follow.password_file is not given: {user} logs in without a password"
+            ));
+            Ok(Some(Account {
+                user: user.clone(),
+                password: String::new(),
+            }))
+        }
+        (Some(user), Some(path)) => {
+            let password = read_password(path, &merged.origin("follow.password_file"), warnings)?;
+            Ok(Some(Account {
+                user: user.clone(),
+                password,
+            }))
+        }
+    }
+}
+
+/// A password longer than this is no password: the wrong file was named.
+const PASSWORD_BYTES_MAX: usize = 4_096;
+
+/// The file's text without the line break at its end.
+fn read_password(
+    path: &Path,
+    origin: &Origin,
+    warnings: &mut Vec<String>,
+) -> Result<String, ConfigError> {
+    let unreadable = |why: String| ConfigError::Unreadable {
+        option: match origin {
+            Origin::Flag(flag) => format!("{flag} (follow.password_file)"),
+            Origin::File(file) => format!("{}: follow.password_file", file.display()),
+            Origin::Default => "follow.password_file".to_owned(),
+        },
+        path: path.to_owned(),
+        why,
+    };
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| unreadable(error.to_string()))?;
+    if metadata.mode() & 0o077 != 0 && metadata.is_file() {
+        warnings.push(format!(
+            "follow.password_file: others than its owner can use {}; mend it with `chmod 600 {0}`",
+            path.display()
+        ));
+    }
+    let mut text = String::new();
+    file.take(PASSWORD_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| unreadable(error.to_string()))?;
+    let password = text.strip_suffix('\n').unwrap_or(&text);
+    let password = password.strip_suffix('\r').unwrap_or(password);
+    if password.len() > PASSWORD_BYTES_MAX || password.contains('\n') {
+        return Err(unreadable("it holds more than one line of text".to_owned()));
+    }
+    Ok(password.to_owned())
+}

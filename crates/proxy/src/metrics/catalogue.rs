@@ -1,0 +1,192 @@
+//! Every metric's name, kind and meaning.
+
+use std::fmt::Write as _;
+
+/// What a metric's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows, from 0 at the start.
+    Counter,
+    /// A state, up and down.
+    Gauge,
+    /// Durations in buckets.
+    Histogram,
+}
+
+impl Kind {
+    /// As Prometheus calls it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// As Prometheus shows it: stable, the unit last, a counter's with `_total`.
+    pub name: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+    /// The labels that split it.
+    pub labels: &'static [&'static str],
+    /// What it means. No full stop: the exposition adds it.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)+) => {
+        $(pub(super) const $constant: Metric = Metric {
+            name: $name,
+            kind: Kind::$kind,
+            labels: &[$($label),*],
+            help: $help,
+        };)+
+        const ALL: &[Metric] = &[$($constant,)+];
+    };
+}
+
+metrics! {
+    BUILD = Gauge "remora_build_info" ["version"]
+        "Always 1; the label says which version of Remora runs";
+    UPTIME = Gauge "remora_uptime_seconds" []
+        "Time since Remora started";
+    RESIDENT = Gauge "remora_resident_memory_bytes" []
+        "Memory of the process that is in RAM";
+
+    STATEMENTS = Counter "remora_statements_total" ["outcome", "reason"]
+        "Statements by what became of them; docs/reasons.md explains the labels";
+    HITS = Counter "remora_hits_total" []
+        "Statements answered from memory";
+    MISSES = Counter "remora_misses_total" []
+        "Statements that were looked up in memory and had to be answered by the server";
+    HIT_BYTES = Counter "remora_hit_bytes_total" []
+        "Bytes sent to clients from memory";
+    HIT_SECONDS = Histogram "remora_hit_duration_seconds" []
+        "Time from reading a statement to handing over its answer from memory";
+    MISS_SECONDS = Histogram "remora_miss_duration_seconds" []
+        "Time from reading a statement that was looked up to the end of the server's answer";
+
+    CACHING = Gauge "remora_caching" ["reason"]
+        "1 while results are served from memory; 0 while not, with the reason";
+    UPSTREAM_UP = Gauge "remora_upstream_up" []
+        "1 if the last connection to the server was established, 0 if it failed or none was attempted";
+    UPSTREAM_FAILURES = Counter "remora_upstream_connect_failures_total" []
+        "Connections to the server that could not be established for a client";
+
+    CONNECTIONS = Gauge "remora_connections" []
+        "Client connections that are open";
+    CONNECTIONS_ACCEPTED = Counter "remora_connections_accepted_total" []
+        "Client connections accepted";
+    PROTOCOL_ERRORS = Counter "remora_protocol_errors_total" []
+        "Connections closed because the client or the server broke the protocol";
+    CLIENT_BYTES_IN = Counter "remora_client_received_bytes_total" []
+        "Bytes received from clients";
+    CLIENT_BYTES_OUT = Counter "remora_client_sent_bytes_total" []
+        "Bytes sent to clients, from memory or from the server";
+    FINGERPRINTS = Gauge "remora_fingerprints" []
+        "Combinations of account, schema and settings that have been told apart";
+    LIMITS = Counter "remora_limit_reached_total" ["limit"]
+        "Times that a limit of the configuration kept something from happening; the label is the option";
+
+    STORE_ENTRIES = Gauge "remora_store_entries" []
+        "Results in memory";
+    STORE_BYTES = Gauge "remora_store_bytes" []
+        "Memory that results take, with keys, tags and overhead";
+    STORE_BYTES_MAX = Gauge "remora_store_max_bytes" []
+        "The limit on the memory that results take (cache.memory_bytes_max)";
+    EVICTIONS = Counter "remora_evictions_total" ["reason"]
+        "Results that left memory to make room";
+    INVALIDATIONS = Counter "remora_invalidations_total" ["reason"]
+        "Results that were dropped because they were outdated";
+    FILLS_IN_FLIGHT = Gauge "remora_fills_in_flight" []
+        "Results on their way into memory";
+
+    LAG = Gauge "remora_follower_lag_seconds" []
+        "Time since the follower is known to have applied all that the server had; absent before the first time";
+    APPLIED_FILE = Gauge "remora_follower_log_file" []
+        "Number of the binary log file that the follower has applied last";
+    APPLIED_OFFSET = Gauge "remora_follower_log_offset_bytes" []
+        "Offset in that file";
+    FOLLOWER_EVENTS = Counter "remora_follower_events_total" []
+        "Events read from the binary log";
+    FOLLOWER_BYTES = Counter "remora_follower_received_bytes_total" []
+        "Bytes read from the binary log";
+    FOLLOWER_COMMITS = Counter "remora_follower_commits_total" []
+        "Commits applied from the binary log";
+    FOLLOWER_CONNECTIONS = Counter "remora_follower_connections_total" []
+        "Connections established to follow the binary log";
+    FORGOTTEN = Counter "remora_forgotten_total" ["reason"]
+        "Times that everything in memory was forgotten";
+    WATERMARK_QUERIES = Counter "remora_watermark_queries_total" []
+        "Questions to the server for its position";
+    CATALOGUE_TABLES = Gauge "remora_catalogue_tables" []
+        "Tables whose definitions are remembered";
+}
+
+/// Every metric, in the order of the exposition.
+pub fn declared() -> &'static [Metric] {
+    ALL
+}
+
+/// `docs/metrics.md`.
+pub fn reference_markdown() -> String {
+    let mut page = String::from(
+        "# Metrics\n\n\
+         <!-- Generated by `remora metrics --markdown > docs/metrics.md`; don't edit. -->\n\n\
+         `GET /metrics` on the admin listener (`[admin] listen`) answers in the OpenMetrics text format, which Prometheus\n\
+         reads. Names and labels are stable. Counters begin at 0 when Remora starts.\n\n\
+         | metric | kind | labels | meaning |\n|---|---|---|---|\n",
+    );
+    for metric in declared() {
+        let labels = metric.labels.iter().map(|label| format!("`{label}`"));
+        let labels = labels.collect::<Vec<_>>().join(", ");
+        let (name, kind, help) = (metric.name, metric.kind.as_str(), metric.help);
+        let _ = writeln!(page, "| `{name}` | {kind} | {labels} | {help}. |");
+    }
+    page.push_str(
+        "\nThe hit ratio of what was looked up is\n\
+         `rate(remora_hits_total[1m]) / (rate(remora_hits_total[1m]) + rate(remora_misses_total[1m]))`.\n",
+    );
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_metrics_share_a_name() {
+        let mut seen = HashSet::new();
+        for metric in declared() {
+            assert!(seen.insert(metric.name), "{} twice", metric.name);
+        }
+    }
+
+    #[test]
+    fn a_name_tells_the_kind() {
+        for metric in declared() {
+            let name = metric.name;
+            assert!(name.starts_with("remora_"), "{name}");
+            assert_eq!(
+                name.ends_with("_total"),
+                metric.kind == Kind::Counter,
+                "{name}"
+            );
+            assert_eq!(
+                name.ends_with("_duration_seconds"),
+                metric.kind == Kind::Histogram,
+                "{name}"
+            );
+            assert!(
+                !metric.help.ends_with('.'),
+                "{name}: the exposition adds the full stop"
+            );
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A histogram of durations that costs three additions to count into.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How many buckets there are: the first ends at a microsecond, each next one at twice the time, the last one is open.
+pub const BUCKETS: usize = 26;
+
+/// Durations, counted in buckets that double. Counting takes no lock and is meant for one thread's use.
+#[derive(Debug)]
+pub struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    nanoseconds: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            buckets: [const { AtomicU64::new(0) }; BUCKETS],
+            nanoseconds: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The upper bound of a bucket in seconds; infinite for the last.
+pub fn bucket_bound_seconds(bucket: usize) -> f64 {
+    if bucket + 1 >= BUCKETS {
+        return f64::INFINITY;
+    }
+    Duration::from_micros(1 << bucket).as_secs_f64()
+}
+
+/// The bucket that a duration belongs to: the first whose bound is not below it.
+fn bucket_of(took: Duration) -> usize {
+    let microseconds = took.as_nanos().div_ceil(1_000);
+    let bucket = microseconds.max(1).next_power_of_two().ilog2() as usize;
+    bucket.min(BUCKETS - 1)
+}
+
+impl Histogram {
+    /// Something took so long.
+    pub fn observe(&self, took: Duration) {
+        self.buckets[bucket_of(took)].fetch_add(1, Relaxed);
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Relaxed);
+    }
+}
+
+/// The sum of several histograms.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HistogramTotals {
+    /// Counts by bucket.
+    pub buckets: [u64; BUCKETS],
+    /// The sum of all durations.
+    pub seconds: f64,
+}
+
+impl HistogramTotals {
+    /// Adds what a histogram has counted.
+    pub fn add(&mut self, histogram: &Histogram) {
+        for (total, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
+            *total += bucket.load(Relaxed);
+        }
+        self.seconds += Duration::from_nanos(histogram.nanoseconds.load(Relaxed)).as_secs_f64();
+    }
+
+    /// How many durations were counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_falls_into_the_first_bucket_that_holds_it() {
+        for nanoseconds in [
+            0,
+            1,
+            999,
+            1_000,
+            1_001,
+            2_000,
+            2_001,
+            1_000_000,
+            16_777_216_000,
+        ] {
+            let took = Duration::from_nanos(nanoseconds);
+            let bucket = bucket_of(took);
+            assert!(
+                took.as_secs_f64() <= bucket_bound_seconds(bucket),
+                "{took:?}"
+            );
+            assert!(
+                bucket == 0 || took.as_secs_f64() > bucket_bound_seconds(bucket - 1),
+                "{took:?}"
+            );
+        }
+        assert_eq!(bucket_of(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn totals_add_up() {
+        let (one, other) = (Histogram::default(), Histogram::default());
+        one.observe(Duration::from_millis(3));
+        other.observe(Duration::from_millis(4));
+        other.observe(Duration::from_secs(100));
+        let mut totals = HistogramTotals::default();
+        totals.add(&one);
+        totals.add(&other);
+        assert_eq!(totals.count(), 3);
+        assert!((totals.seconds - 100.007).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,161 @@
+//! What Remora counts, and how it is shown to Prometheus.
+//!
+//! - [`WorkerMetrics`]: one for each worker, counted on the path of every statement. Each has its cache lines
+//!   for itself, so counting never waits for another core.
+//! - [`RareCounters`]: what happens seldom enough to be counted in one place.
+//! - [`Observation`]: what is a state rather than a count; whoever owns it is asked at the scrape, through [`Observed`].
+//!
+//! Each metric is declared once, with its name, kind and help, in [`declared`]; `docs/metrics.md` is made from that.
+
+mod catalogue;
+mod collect;
+mod histogram;
+mod observation;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::reason::{Limit, Outcome, Reason};
+
+pub use catalogue::{Kind, Metric, declared, reference_markdown};
+pub use collect::{CONTENT_TYPE, encode};
+pub use histogram::{BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds};
+pub use observation::{
+    Caching, FollowerObservation, Observation, Observed, ReasonCounts, StoreObservation,
+    UpstreamState,
+};
+
+/// All that is counted. One for each Remora in the process; clones of the `Arc` go to whoever counts.
+#[derive(Debug)]
+pub struct Metrics {
+    workers: Box<[Arc<WorkerMetrics>]>,
+    /// What happens seldom.
+    pub rare: RareCounters,
+}
+
+impl Metrics {
+    /// Counters for so many workers, all 0.
+    pub fn new(workers: usize) -> Arc<Self> {
+        Arc::new(Self {
+            workers: (0..workers).map(|_| Arc::default()).collect(),
+            rare: RareCounters::default(),
+        })
+    }
+
+    /// The counters of one worker, from 0; none if there are fewer workers.
+    pub fn worker(&self, index: usize) -> Option<Arc<WorkerMetrics>> {
+        self.workers.get(index).cloned()
+    }
+
+    /// The counters of every worker.
+    pub fn workers(&self) -> &[Arc<WorkerMetrics>] {
+        &self.workers
+    }
+}
+
+/// The counters of one worker. Only that worker should count here, so that the cache lines stay with its core.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct WorkerMetrics {
+    outcomes: [AtomicU64; Outcome::COUNT],
+    /// Time from reading a statement to handing over its answer from memory.
+    pub hit_seconds: Histogram,
+    /// Time from reading a statement to the end of the server's answer, for statements that were looked up.
+    pub miss_seconds: Histogram,
+    client_bytes_in: AtomicU64,
+    client_bytes_out: AtomicU64,
+    hit_bytes: AtomicU64,
+}
+
+impl Default for WorkerMetrics {
+    fn default() -> Self {
+        Self {
+            outcomes: [const { AtomicU64::new(0) }; Outcome::COUNT],
+            hit_seconds: Histogram::default(),
+            miss_seconds: Histogram::default(),
+            client_bytes_in: AtomicU64::new(0),
+            client_bytes_out: AtomicU64::new(0),
+            hit_bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl WorkerMetrics {
+    /// A statement had this outcome.
+    pub fn count(&self, outcome: Outcome) {
+        self.outcomes[outcome.index()].fetch_add(1, Relaxed);
+    }
+
+    /// A statement was answered from memory with so many bytes, after so long.
+    pub fn count_hit(&self, bytes: usize, took: Duration) {
+        self.count(Outcome::Hit);
+        self.hit_bytes.fetch_add(bytes as u64, Relaxed);
+        self.hit_seconds.observe(took);
+    }
+
+    /// So many bytes came from clients.
+    pub fn count_client_bytes_in(&self, bytes: usize) {
+        self.client_bytes_in.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// So many bytes went to clients, from memory or from the server.
+    pub fn count_client_bytes_out(&self, bytes: usize) {
+        self.client_bytes_out.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// How many statements had this outcome.
+    pub fn outcome(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome.index()].load(Relaxed)
+    }
+
+    /// Bytes that came from clients.
+    pub fn client_bytes_in(&self) -> u64 {
+        self.client_bytes_in.load(Relaxed)
+    }
+
+    /// Bytes that went to clients.
+    pub fn client_bytes_out(&self) -> u64 {
+        self.client_bytes_out.load(Relaxed)
+    }
+
+    /// Bytes that went to clients from memory.
+    pub fn hit_bytes(&self) -> u64 {
+        self.hit_bytes.load(Relaxed)
+    }
+}
+
+/// Counters of what happens seldom: shared by all threads.
+#[derive(Debug)]
+pub struct RareCounters {
+    limits: Box<[AtomicU64]>,
+    /// Client connections accepted.
+    pub connections_accepted: AtomicU64,
+    /// Client connections closed because a client or the server broke the protocol.
+    pub protocol_errors: AtomicU64,
+    /// Connections to the server that could not be established for a client.
+    pub upstream_connect_failures: AtomicU64,
+}
+
+impl Default for RareCounters {
+    fn default() -> Self {
+        Self {
+            limits: Limit::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            connections_accepted: AtomicU64::new(0),
+            protocol_errors: AtomicU64::new(0),
+            upstream_connect_failures: AtomicU64::new(0),
+        }
+    }
+}
+
+impl RareCounters {
+    /// A configured limit kept something from happening.
+    pub fn count_limit(&self, limit: Limit) {
+        self.limits[limit.ordinal()].fetch_add(1, Relaxed);
+    }
+
+    /// How often a limit kept something from happening.
+    pub fn limit(&self, limit: Limit) -> u64 {
+        self.limits[limit.ordinal()].load(Relaxed)
+    }
+}

@@ -1,0 +1,94 @@
+//! The states that a scrape or a health check asks for.
+
+use std::time::Duration;
+
+use crate::reason::CachingOff;
+
+/// Gives the state of a running Remora. Asked from the admin thread, at each scrape: it must not wait for
+/// anything that a busy worker holds.
+pub trait Observed: Send + Sync + 'static {
+    /// The state now.
+    fn observe(&self) -> Observation;
+}
+
+/// The state of a running Remora.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// Whether results are served from memory, and why not.
+    pub caching: Caching,
+    /// Whether the server can be reached, as far as the last attempt told.
+    pub upstream: UpstreamState,
+    /// Client connections that are open.
+    pub connections: u64,
+    /// Combinations of account, schema and settings that have been told apart.
+    pub fingerprints: u64,
+    /// Tables whose definitions are remembered.
+    pub catalogue_tables: u64,
+    /// The store.
+    pub store: StoreObservation,
+    /// The follower.
+    pub follower: FollowerObservation,
+}
+
+/// Whether results are served from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// They are.
+    On,
+    /// They aren't, for this reason.
+    Off(CachingOff),
+}
+
+/// Whether the server can be reached, as far as the last attempt told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamState {
+    /// No connection has been attempted yet.
+    Untried,
+    /// The last connection, of a client or of Remora's own, was established.
+    Reachable,
+    /// The last connection could not be established; why, in a line.
+    Unreachable(String),
+}
+
+/// Counts by reason: the reason's label and how often.
+pub type ReasonCounts = Vec<(&'static str, u64)>;
+
+/// The state of the store.
+#[derive(Clone, Debug, Default)]
+pub struct StoreObservation {
+    /// Results in memory.
+    pub entries: u64,
+    /// Memory that they take, keys, tags and overhead included.
+    pub bytes: u64,
+    /// The limit on that memory.
+    pub bytes_max: u64,
+    /// Results that left to make room, by the label of the reason, since the start.
+    pub evictions: ReasonCounts,
+    /// Results that were dropped because they were outdated, by the label of the reason, since the start.
+    pub invalidations: ReasonCounts,
+    /// Results on their way into memory.
+    pub fills_in_flight: u64,
+}
+
+/// The state of the follower.
+#[derive(Clone, Debug, Default)]
+pub struct FollowerObservation {
+    /// How far behind the server it may be: the time since the last moment at which it is known to have had everything. None before the first.
+    pub lag: Option<Duration>,
+    /// The number of the log file that it has applied last.
+    pub applied_file: u64,
+    /// The offset in that file.
+    pub applied_offset: u64,
+    /// Events read from the log since the start.
+    pub events: u64,
+    /// Bytes read from the log since the start.
+    pub bytes: u64,
+    /// Commits applied since the start.
+    pub commits: u64,
+    /// Connections that were established to follow the log since the start.
+    pub connections: u64,
+    /// Times that everything cached was forgotten, by the label of the reason, since the start.
+    pub forgotten: ReasonCounts,
+    /// Questions to the server for its position since the start.
+    pub watermark_queries: u64,
+}
