@@ -1,0 +1,391 @@
+//! A stored result, in one allocation.
+//!
+//! An entry is a small header and its payload: the tags, the statement's text and the response, one
+//! after the other. Both live in the same allocation as the reference counts, so that a look-up
+//! touches one run of memory. Without `unsafe` that takes a payload whose length is known to the
+//! compiler: there is one array length per size class of the allocator, and the finished entry is
+//! turned into one with a slice. A payload above [`INLINE_ALLOCATION_MAX`] has an allocation of its own.
+
+use std::mem::{offset_of, size_of};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::key::{KeyRef, Scope};
+use crate::position::Position;
+use crate::reason::NotStored;
+use crate::store::Ledger;
+use crate::tag::Tag;
+use crate::timeline::AsOf;
+
+/// A result to be stored.
+#[derive(Copy, Clone, Debug)]
+pub struct NewEntry<'a> {
+    /// What it will be looked up by.
+    pub key: KeyRef<'a>,
+    /// Everything that it depends on; at most 255 tags.
+    pub tags: &'a [Tag],
+    /// What [`crate::Timeline::as_of`] gave before the query was sent.
+    pub as_of: AsOf,
+    /// The response as it will be served.
+    pub response: &'a [u8],
+}
+
+/// A stored result. The type parameter is the form of its payload; it is always `[u8]` outside this
+/// crate.
+pub struct Entry<P: ?Sized = [u8]> {
+    scope: Scope,
+    position: Position,
+    /// Where the entry's bytes are accounted until they are freed.
+    ledger: Arc<Ledger>,
+    /// The payload, if it is too long for the entry's own allocation.
+    spill: Option<Box<Spill>>,
+    generation: u32,
+    text_len: u32,
+    response_len: u32,
+    /// Where the eviction policy keeps it. Written and read under the policy's lock only.
+    place: AtomicU32,
+    tag_count: u8,
+    /// Asked for since the eviction hand last passed: the only thing that a hit may write.
+    visited: AtomicBool,
+    payload: P,
+}
+
+struct Spill {
+    bytes: Box<[u8]>,
+}
+
+/// Two reference counts before the value that an `Arc` points to.
+const ARC_COUNTS: usize = 2 * size_of::<usize>();
+/// From the beginning of an entry's allocation to its payload.
+const HEADER: usize = ARC_COUNTS + offset_of!(Entry<[u8; 0]>, payload);
+/// The whole allocation of an entry whose payload is elsewhere.
+const SPILLED_ALLOCATION: usize = ARC_COUNTS + size_of::<Entry<[u8; 0]>>();
+/// The largest allocation that holds an entry with its payload.
+const INLINE_ALLOCATION_MAX: usize = 4096;
+/// An entry in the map: digest and pointer, in an allocation of its own.
+const MAP_ENTRY: usize = 32;
+/// Bytes of one tag.
+const TAG: usize = size_of::<u64>();
+
+const _: () = assert!(size_of::<(u128, Arc<Entry>)>() == MAP_ENTRY);
+
+/// Calls `$build` with the payload length that fills the smallest allocation of at least `$bytes`
+/// bytes.
+macro_rules! in_size_class {
+    ($bytes:expr, $build:ident $arguments:tt, else $spilled:expr, $($class:literal)+) => {
+        match $bytes {
+            $(bytes if bytes <= $class => $build::<{ $class - HEADER }> $arguments,)+
+            _ => $spilled,
+        }
+    };
+}
+
+impl Entry {
+    /// Makes the entry. Its cost has been reserved in `ledger` by the caller; from here on the entry
+    /// gives it back when it is freed.
+    pub(crate) fn new(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Entry> {
+        in_size_class!(
+            HEADER + lengths.payload(),
+            inline(new, lengths, ledger),
+            else spilled(new, lengths, ledger),
+            80 96 112 128 160 192 224 256 320 384 448 512 640 768 896 1024 1280 1536 1792 2048
+            2560 3072 3584 4096
+        )
+    }
+
+    /// The scope of its key.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The text of its key.
+    pub fn text(&self) -> &[u8] {
+        let begin = self.tags_len();
+        &self.bytes()[begin..begin + self.text_len as usize]
+    }
+
+    /// Its key.
+    pub fn key(&self) -> KeyRef<'_> {
+        KeyRef {
+            scope: self.scope,
+            text: self.text(),
+        }
+    }
+
+    /// What it depends on.
+    pub fn tags(&self) -> Tags<'_> {
+        Tags(&self.bytes()[..self.tags_len()])
+    }
+
+    /// Since when it is known to be right.
+    pub fn as_of(&self) -> AsOf {
+        AsOf::from_parts(self.generation, self.position)
+    }
+
+    /// The response as it was stored.
+    pub fn response(&self) -> &[u8] {
+        let begin = self.tags_len() + self.text_len as usize;
+        &self.bytes()[begin..begin + self.response_len as usize]
+    }
+
+    /// Whether this is the result for exactly this key.
+    pub(crate) fn answers(&self, key: &KeyRef<'_>) -> bool {
+        self.scope == key.scope && self.text() == key.text
+    }
+
+    /// Notes that it was asked for. Writes only if that isn't noted yet, so that hits on the same
+    /// entry share its cache line.
+    #[inline]
+    pub(crate) fn mark_visited(&self) {
+        if !self.visited.load(Ordering::Relaxed) {
+            self.visited.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was asked for since the last call.
+    pub(crate) fn take_visited(&self) -> bool {
+        self.visited.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn place(&self) -> u32 {
+        self.place.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_place(&self, place: u32) {
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    /// The bytes that its ledger accounts for it.
+    pub(crate) fn cost(&self) -> usize {
+        self.lengths().cost()
+    }
+
+    fn tags_len(&self) -> usize {
+        usize::from(self.tag_count) * TAG
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.spill {
+            None => &self.payload,
+            Some(spill) => &spill.bytes,
+        }
+    }
+}
+
+impl<P: ?Sized> Entry<P> {
+    fn lengths(&self) -> Lengths {
+        Lengths {
+            tags: self.tag_count,
+            text: self.text_len,
+            response: self.response_len,
+        }
+    }
+}
+
+impl<P: ?Sized> Drop for Entry<P> {
+    fn drop(&mut self) {
+        self.ledger.give_back(self.lengths().cost());
+    }
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry")
+            .field("scope", &self.scope)
+            .field("text", &String::from_utf8_lossy(self.text()))
+            .field("tags", &self.tags().len())
+            .field("as_of", &self.as_of())
+            .field("response_bytes", &self.response_len)
+            .finish()
+    }
+}
+
+/// The tags of an entry.
+#[derive(Clone, Debug)]
+pub struct Tags<'a>(&'a [u8]);
+
+impl Iterator for Tags<'_> {
+    type Item = Tag;
+
+    #[inline]
+    fn next(&mut self) -> Option<Tag> {
+        let (first, rest) = self.0.split_first_chunk::<TAG>()?;
+        self.0 = rest;
+        Some(Tag::from_bits(u64::from_le_bytes(*first)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.0.len() / TAG;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Tags<'_> {}
+
+/// The lengths of an entry's parts, known to fit its header.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Lengths {
+    tags: u8,
+    text: u32,
+    response: u32,
+}
+
+impl Lengths {
+    /// The lengths of a result to be stored.
+    pub(crate) fn of(new: &NewEntry<'_>) -> Result<Lengths, NotStored> {
+        Ok(Lengths {
+            tags: u8::try_from(new.tags.len()).map_err(|_| NotStored::TooManyTags)?,
+            text: u32::try_from(new.key.text.len()).map_err(|_| NotStored::TextTooLong)?,
+            response: u32::try_from(new.response.len()).map_err(|_| NotStored::TooLarge)?,
+        })
+    }
+
+    fn payload(self) -> usize {
+        usize::from(self.tags) * TAG + self.text as usize + self.response as usize
+    }
+
+    /// What the entry takes of the allocator, with its entry in the map.
+    pub(crate) fn cost(self) -> usize {
+        let inline = HEADER + self.payload();
+        if inline <= INLINE_ALLOCATION_MAX {
+            // An entry without payload still has the allocation of the smallest class.
+            return allocation_of(inline.max(80)) + MAP_ENTRY;
+        }
+        let entry = allocation_of(SPILLED_ALLOCATION) + allocation_of(size_of::<Spill>());
+        entry + allocation_of(self.payload()) + MAP_ENTRY
+    }
+}
+
+/// The size class of mimalloc, the product's allocator, that holds `bytes`: four classes to each
+/// power of two up to 128 KiB, then whole slices of 64 KiB.
+fn allocation_of(bytes: usize) -> usize {
+    const SLICE: usize = 64 * 1024;
+    if bytes <= 64 {
+        bytes.next_multiple_of(16)
+    } else if bytes <= 2 * SLICE {
+        // Classes are a quarter of the power of two below them apart.
+        let step = 1 << ((bytes - 1).ilog2() - 2);
+        bytes.next_multiple_of(step)
+    } else {
+        bytes.next_multiple_of(SLICE)
+    }
+}
+
+fn inline<const N: usize>(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Entry> {
+    let mut payload = [0; N];
+    write_payload(new, &mut payload);
+    assemble(new, lengths, ledger, None, payload)
+}
+
+fn spilled(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Entry> {
+    let mut bytes = vec![0; lengths.payload()].into_boxed_slice();
+    write_payload(new, &mut bytes);
+    assemble(new, lengths, ledger, Some(Box::new(Spill { bytes })), [])
+}
+
+fn assemble<const N: usize>(
+    new: &NewEntry<'_>,
+    lengths: Lengths,
+    ledger: Arc<Ledger>,
+    spill: Option<Box<Spill>>,
+    payload: [u8; N],
+) -> Arc<Entry> {
+    Arc::new(Entry {
+        scope: new.key.scope,
+        position: new.as_of.position(),
+        ledger,
+        spill,
+        generation: new.as_of.generation(),
+        text_len: lengths.text,
+        response_len: lengths.response,
+        place: AtomicU32::new(0),
+        tag_count: lengths.tags,
+        visited: AtomicBool::new(false),
+        payload,
+    })
+}
+
+/// Tags, text, response; the rest of the payload stays zero.
+fn write_payload(new: &NewEntry<'_>, payload: &mut [u8]) {
+    let (tags, rest) = payload.split_at_mut(new.tags.len() * TAG);
+    for (bytes, tag) in tags.chunks_exact_mut(TAG).zip(new.tags) {
+        bytes.copy_from_slice(&tag.to_bits().to_le_bytes());
+    }
+    let (text, rest) = rest.split_at_mut(new.key.text.len());
+    text.copy_from_slice(new.key.text);
+    rest[..new.response.len()].copy_from_slice(new.response);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &[u8], tags: &[Tag], response: &[u8]) -> Arc<Entry> {
+        let key = KeyRef {
+            scope: Scope::new(3),
+            text,
+        };
+        let as_of = AsOf::from_parts(9, Position::new(1, 2).unwrap());
+        let new = NewEntry {
+            key,
+            tags,
+            as_of,
+            response,
+        };
+        let lengths = Lengths::of(&new).unwrap();
+        let ledger = Arc::new(Ledger::new(usize::MAX));
+        assert!(ledger.try_take(lengths.cost()));
+        Entry::new(&new, lengths, ledger)
+    }
+
+    #[test]
+    fn an_entry_gives_back_what_it_was_made_of() {
+        let tags: Vec<Tag> = (0..255).map(Tag::from_bits).collect();
+        for length in [
+            0, 1, 10, 100, 1000, 3000, 4000, 4090, 5000, 100_000, 1_000_000,
+        ] {
+            for tag_count in [0, 1, 2, 255] {
+                let response: Vec<u8> = (0..length).map(|n: usize| n.to_le_bytes()[0]).collect();
+                let entry = entry(b"SELECT 1", &tags[..tag_count], &response);
+                assert_eq!(entry.text(), b"SELECT 1");
+                assert_eq!(entry.tags().collect::<Vec<_>>(), tags[..tag_count]);
+                assert_eq!(entry.response(), response);
+                assert_eq!(entry.scope(), Scope::new(3));
+                assert_eq!(
+                    entry.as_of(),
+                    AsOf::from_parts(9, Position::new(1, 2).unwrap())
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_freed_entry_gives_back_what_it_took() {
+        let entry = entry(b"SELECT 1", &[Tag::definitions()], &[0; 5000]);
+        let ledger = Arc::clone(&entry.ledger);
+        assert_eq!(ledger.taken(), entry.cost());
+        drop(entry);
+        assert_eq!(ledger.taken(), 0);
+    }
+
+    #[test]
+    fn a_small_result_is_one_small_allocation() {
+        let entry = entry(&[b'x'; 50], &[Tag::definitions()], &[0; 195]);
+        assert_eq!(entry.cost(), 320 + MAP_ENTRY);
+        assert_eq!(ARC_COUNTS + size_of_val(&*entry), 320);
+    }
+
+    #[test]
+    fn size_classes_are_those_of_the_allocator() {
+        let classes = [
+            16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512,
+        ];
+        for (below, class) in classes.iter().zip(&classes[1..]) {
+            assert_eq!(allocation_of(below + 1), *class);
+            assert_eq!(allocation_of(*class), *class);
+        }
+        assert_eq!(allocation_of(4096), 4096);
+        assert_eq!(allocation_of(4097), 5120);
+        assert_eq!(allocation_of(200_000), 262_144);
+    }
+}

@@ -1,0 +1,186 @@
+//! Fences: from before a write through this Remora can become visible until the follower has
+//! passed it, its tables are not served from memory.
+//!
+//! A fence is raised before the statement goes to the server. When the server has answered, or its
+//! connection has ended, the fence is queued. The watermark task takes what is queued *before* it
+//! asks the server for a position, waits until the follower has applied the answer, and lowers what
+//! it took: the answer is then at or above the position of each write in the batch, so all their
+//! touches have been made.
+//!
+//! A batch taken before a restart may be lowered after it. The timeline isn't live again before a
+//! proof asked for after the restart, hence after the batch's writes were answered, and that proof
+//! implies that their touches have been made or that their positions lie before the beginning.
+//!
+//! # Bounds
+//!
+//! The queue holds each slot at most once: if a slot is queued already, a further answered fence on it
+//! is lowered at once, because the queued one keeps the slot raised and will be lowered after a
+//! question that is yet to be asked. So the queue has at most `fence_slots` numbers of four bytes
+//! (and one flag for "everything"), and a slot's counter is at most the number of writes in flight,
+//! plus one queued, plus one for each batch not yet lowered, however long the follower is away.
+//!
+//! Hits never touch the queue's mutex. Writes take it once, for a few instructions per table.
+
+use std::sync::Arc;
+
+use crate::sync::{Ordering, lock};
+use crate::tag::Tag;
+use crate::timeline::Timeline;
+
+/// What a write may change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FenceScope {
+    /// These tables.
+    Tables(Vec<Tag>),
+    /// Anything.
+    Everything,
+}
+
+/// A raised fence. Dropping it is the same as [`Fence::answered`].
+#[must_use = "dropping a fence queues it to be lowered"]
+pub struct Fence {
+    timeline: Arc<Timeline>,
+    scope: FenceScope,
+}
+
+/// Fences whose writes the server has answered, for as long as one question to the server takes.
+/// Dropping a batch without [`FenceBatch::lower`] queues its fences again.
+#[must_use = "dropping a batch queues its fences again"]
+pub struct FenceBatch {
+    timeline: Arc<Timeline>,
+    slots: Vec<u32>,
+    everything: bool,
+}
+
+/// The queue of answered fences: a set of slots.
+pub(crate) struct AnsweredFences {
+    slots: Vec<u32>,
+    is_queued: Box<[bool]>,
+    everything: bool,
+}
+
+impl AnsweredFences {
+    pub(crate) fn new(fence_slots: usize) -> AnsweredFences {
+        AnsweredFences {
+            slots: Vec::new(),
+            is_queued: vec![false; fence_slots].into_boxed_slice(),
+            everything: false,
+        }
+    }
+}
+
+impl Timeline {
+    /// Raises a fence. From when this returns, no check that begins passes within its scope.
+    pub fn raise(self: &Arc<Self>, scope: FenceScope) -> Fence {
+        match &scope {
+            FenceScope::Everything => {
+                self.fence_all.fetch_add(1, Ordering::SeqCst);
+            }
+            FenceScope::Tables(tags) => {
+                for tag in tags {
+                    self.fence_slots[self.fence_slot(*tag)].fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        }
+        Fence {
+            timeline: Arc::clone(self),
+            scope,
+        }
+    }
+
+    /// Takes the fences that are answered by now. Call it *before* asking the server for the
+    /// position that will allow to lower them.
+    pub fn take_answered(self: &Arc<Self>) -> FenceBatch {
+        let mut answered = lock(&self.answered);
+        let slots = std::mem::take(&mut answered.slots);
+        for slot in &slots {
+            answered.is_queued[*slot as usize] = false;
+        }
+        let everything = std::mem::take(&mut answered.everything);
+        FenceBatch {
+            timeline: Arc::clone(self),
+            slots,
+            everything,
+        }
+    }
+
+    /// Whether an answered fence waits to be taken.
+    pub fn has_answered(&self) -> bool {
+        let answered = lock(&self.answered);
+        answered.everything || !answered.slots.is_empty()
+    }
+
+    fn queue_everything(&self) {
+        let mut answered = lock(&self.answered);
+        if answered.everything {
+            self.fence_all.fetch_sub(1, Ordering::SeqCst);
+        }
+        answered.everything = true;
+    }
+
+    fn queue_slots(&self, slots: impl Iterator<Item = usize>) {
+        let mut answered = lock(&self.answered);
+        for slot in slots {
+            if answered.is_queued[slot] {
+                self.fence_slots[slot].fetch_sub(1, Ordering::SeqCst);
+            } else if let Ok(number) = u32::try_from(slot) {
+                answered.is_queued[slot] = true;
+                answered.slots.push(number);
+            }
+        }
+    }
+}
+
+impl Fence {
+    /// The server has answered, with `OK` or an error, or its connection has ended.
+    pub fn answered(self) {
+        drop(self);
+    }
+
+    /// What it covers.
+    pub fn scope(&self) -> &FenceScope {
+        &self.scope
+    }
+}
+
+impl Drop for Fence {
+    fn drop(&mut self) {
+        match &self.scope {
+            FenceScope::Everything => self.timeline.queue_everything(),
+            FenceScope::Tables(tags) => {
+                let slots = tags.iter().map(|tag| self.timeline.fence_slot(*tag));
+                self.timeline.queue_slots(slots);
+            }
+        }
+    }
+}
+
+impl FenceBatch {
+    /// Whether there is nothing to lower.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty() && !self.everything
+    }
+
+    /// Lowers the fences. Call it once the follower has applied a position that the server gave to a
+    /// question asked after the batch was taken.
+    pub fn lower(mut self) {
+        for slot in std::mem::take(&mut self.slots) {
+            self.timeline.fence_slots[slot as usize].fetch_sub(1, Ordering::SeqCst);
+        }
+        if std::mem::take(&mut self.everything) {
+            self.timeline.fence_all.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for FenceBatch {
+    fn drop(&mut self) {
+        if !self.slots.is_empty() {
+            self.timeline
+                .queue_slots(self.slots.iter().map(|slot| *slot as usize));
+        }
+        if self.everything {
+            self.timeline.queue_everything();
+        }
+    }
+}

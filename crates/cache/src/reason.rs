@@ -1,0 +1,157 @@
+//! Every reason of this crate: one enum each, shared by logs, metrics and documentation.
+
+use std::fmt;
+
+/// An enum of plain reasons, with a label for metrics and a sentence for people.
+macro_rules! reasons {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $label:literal: $sentence:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+        pub enum $name {
+            $(#[doc = $sentence] $variant,)+
+        }
+
+        impl $name {
+            /// Every reason, in the order of the declaration.
+            pub const ALL: [$name; [$($name::$variant),+].len()] = [$($name::$variant),+];
+
+            /// The label in logs and metrics.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $label,)+ }
+            }
+
+            /// One sentence for people.
+            pub const fn describe(self) -> &'static str {
+                match self { $($name::$variant => $sentence,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.describe())
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a stored result left the store to make room.
+    EvictionReason {
+        SmallQueue = "small_queue":
+            "It was not asked for again while it was new, and the room was needed.",
+        MainQueue = "main_queue":
+            "It had been asked for repeatedly, but not lately, and the room was needed.",
+        Outdated = "outdated":
+            "The room was needed, and a change had outdated it already.",
+        Replaced = "replaced":
+            "A newer result took its place.",
+    }
+}
+
+reasons! {
+    /// Why a stored result can never be served again.
+    InvalidationReason {
+        Changed = "changed": "A commit touched something that it depends on.",
+        Everything = "everything": "A commit may have touched anything.",
+        Forgotten = "forgotten":
+            "The binary log was lost, or a change was made that it does not show, so everything stored before was forgotten.",
+        Cleared = "cleared": "An operator emptied the cache.",
+    }
+}
+
+reasons! {
+    /// Why a result was not stored.
+    NotStored {
+        TooLarge = "too_large": "The response is larger than `result_bytes_max`.",
+        TextTooLong = "text_too_long": "The statement's text is larger than a stored result may be.",
+        TooManyTags = "too_many_tags": "It depends on more than 255 things.",
+        NoRoom = "no_room": "It does not fit into a shard of the store, even when that is empty.",
+        MemoryHeld = "memory_held":
+            "The memory of evicted results is still being read and could not be freed in time.",
+        NewerStored = "newer_stored": "A newer result of the same statement is stored already.",
+    }
+}
+
+reasons! {
+    /// Why a fill may not begin.
+    FillRefused {
+        InFlight = "in_flight": "A fill for the same key is in flight.",
+        Full = "full": "The limit of fills in flight is reached.",
+    }
+}
+
+impl std::error::Error for NotStored {}
+impl std::error::Error for FillRefused {}
+
+/// Why a stored result may not be served now.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Unservable {
+    /// The follower is not following.
+    NotLive,
+    /// The last proof that the follower has caught up is too old.
+    Behind,
+    /// The result is of an earlier generation.
+    Forgotten,
+    /// A write through this Remora to one of its tables has not been passed by the follower yet.
+    Fenced,
+    /// A commit after the result's `as_of` touched the tag with this index in its list.
+    Changed(usize),
+    /// A commit after the result's `as_of` may have touched anything.
+    Everything,
+}
+
+impl Unservable {
+    /// Every reason; the index of `Changed` stands for any.
+    pub const ALL: [Unservable; 6] = [
+        Unservable::NotLive,
+        Unservable::Behind,
+        Unservable::Forgotten,
+        Unservable::Fenced,
+        Unservable::Changed(0),
+        Unservable::Everything,
+    ];
+
+    /// The label in logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Unservable::NotLive => "not_live",
+            Unservable::Behind => "behind",
+            Unservable::Forgotten => "forgotten",
+            Unservable::Fenced => "fenced",
+            Unservable::Changed(_) => "changed",
+            Unservable::Everything => "everything",
+        }
+    }
+
+    /// One sentence for people.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Unservable::NotLive => "The follower is not following the server's binary log.",
+            Unservable::Behind => {
+                "The follower has not been proven lately to have applied all that the server had."
+            }
+            Unservable::Forgotten => InvalidationReason::Forgotten.describe(),
+            Unservable::Fenced => {
+                "A write through Remora to one of its tables has not come back in the binary log yet."
+            }
+            Unservable::Changed(_) => InvalidationReason::Changed.describe(),
+            Unservable::Everything => InvalidationReason::Everything.describe(),
+        }
+    }
+
+    /// The reason to drop the result for good, if there is one: the others pass.
+    pub const fn invalidation(self) -> Option<InvalidationReason> {
+        match self {
+            Unservable::NotLive | Unservable::Behind | Unservable::Fenced => None,
+            Unservable::Forgotten => Some(InvalidationReason::Forgotten),
+            Unservable::Changed(_) => Some(InvalidationReason::Changed),
+            Unservable::Everything => Some(InvalidationReason::Everything),
+        }
+    }
+}
+
+impl fmt::Display for Unservable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
+    }
+}

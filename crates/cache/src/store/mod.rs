@@ -1,0 +1,282 @@
+//! The stored results.
+//!
+//! # Look-ups
+//!
+//! A store is a number of shards, and each shard a lock-free map from digest to entry. A look-up pins
+//! the map's reclamation (a store to a line of its own thread), finds the entry, and compares the whole
+//! key. It takes no lock and writes nothing that others read, but for the entry's visited flag, at
+//! most once between two visits of the eviction hand.
+//!
+//! # Memory
+//!
+//! Each shard has an equal part of `memory_bytes_max` and an account of it. Everything is taken from the account before it is allocated and
+//! given back when it is freed: entries with all their parts in the allocator's size classes, their
+//! entry in the map, the map's slots (at the largest size that the map may choose for the largest
+//! number of entries the shard ever had), the queues' nodes, the fingerprints of evicted entries. So the
+//! account never exceeds the limit, whatever threads insert at once and however long a reader stays.
+//!
+//! Evicted entries are freed by the map's deferred reclamation: a thread collects up to
+//! 32 of them before it tries, and then each waits for the readers that were active. One
+//! sixteenth of each shard is kept free of live entries for those; what exceeds 32 KiB in one
+//! operation is reclaimed at once. If even so the account is full, the result isn't stored
+//! ([`NotStored::MemoryHeld`]). Not in the account: the allocator's fragmentation, up to 27 bytes
+//! per entry of one shard while its map grows, and per thread 32 records of 40 bytes.
+
+mod counts;
+mod ghost;
+mod ledger;
+mod policy;
+mod shard;
+
+use std::hash::Hasher;
+use std::sync::{Arc, Mutex};
+
+use papaya::Guard as _;
+
+pub use self::counts::{Countable, Counts};
+pub(crate) use self::ledger::Ledger;
+use self::shard::{Shard, SweptShard};
+use crate::entry::{Entry, Lengths, NewEntry};
+use crate::key::KeyRef;
+use crate::reason::{EvictionReason, InvalidationReason, NotStored};
+use crate::sync::lock;
+
+/// How large a store may be.
+#[derive(Copy, Clone, Debug)]
+pub struct StoreLimits {
+    /// All memory of the store.
+    pub memory_bytes_max: usize,
+    /// The largest response that is stored; also the largest text.
+    pub result_bytes_max: usize,
+    /// How many shards are wished for. There are fewer if a shard's part of the memory would not hold
+    /// eight of the largest results.
+    pub shards: usize,
+}
+
+/// Judges whether an entry is outdated for good. It is called under a shard's lock and must be quick.
+pub type OutdatedJudge = Box<dyn Fn(&Entry) -> Option<InvalidationReason> + Send + Sync>;
+
+/// The stored results. See the module documentation.
+pub struct Store {
+    shards: Box<[Shard]>,
+    /// How far the bits that choose the shard lie from the right.
+    shard_shift: u32,
+    result_bytes_max: usize,
+    is_outdated: OutdatedJudge,
+    sweep: Mutex<SweepCursor>,
+}
+
+/// Where the next sweep step begins.
+#[derive(Default)]
+struct SweepCursor {
+    shard: usize,
+    node: usize,
+}
+
+/// Numbers by [`EvictionReason`].
+pub type Evictions = Counts<EvictionReason>;
+/// Numbers by [`InvalidationReason`].
+pub type Invalidations = Counts<InvalidationReason>;
+
+/// What storing a result cost others.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct Stored {
+    /// The results that left for it.
+    pub evicted: Evictions,
+}
+
+/// What one step of a sweep did.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct SweepReport {
+    /// Places that were looked at.
+    pub examined: usize,
+    /// Results that were dropped.
+    pub dropped: Invalidations,
+    /// The bytes they had.
+    pub bytes: usize,
+    /// The step reached the end of the store; the next one begins anew.
+    pub finished: bool,
+}
+
+/// The state of a store.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct StoreStats {
+    /// Results that can be looked up.
+    pub entries: usize,
+    /// Bytes of those results, with all that belongs to each of them.
+    pub entry_bytes: usize,
+    /// All accounted bytes: also indexes, and results that have left but aren't freed yet.
+    pub bytes: usize,
+    /// The limit of `bytes`.
+    pub memory_bytes_max: usize,
+    /// How many shards there are.
+    pub shards: usize,
+    /// Results stored since the start.
+    pub stored: u64,
+    /// Results that left to make room, since the start.
+    pub evicted: Evictions,
+    /// Results that were dropped because they could never be served again, since the start.
+    pub invalidated: Invalidations,
+}
+
+impl Store {
+    /// An empty store in which no entry is ever outdated.
+    pub fn new(limits: StoreLimits) -> Store {
+        Store::with_judge(limits, Box::new(|_| None))
+    }
+
+    /// An empty store whose evictions take first what `is_outdated` names.
+    pub fn with_judge(limits: StoreLimits, is_outdated: OutdatedJudge) -> Store {
+        let largest = limits.result_bytes_max.max(8 * 1024);
+        let shards_max = (limits.memory_bytes_max / largest.saturating_mul(8)).max(1);
+        // At most the largest power of two that fits.
+        let shards_max = 1 << shards_max.ilog2().min(16);
+        let shards = limits.shards.max(1).next_power_of_two().min(shards_max);
+        let collector = Arc::new(shard::collector());
+        let share = limits.memory_bytes_max / shards;
+        Store {
+            shards: (0..shards)
+                .map(|_| Shard::new(share, Arc::clone(&collector)))
+                .collect(),
+            shard_shift: u128::BITS - shards.ilog2(),
+            result_bytes_max: limits.result_bytes_max,
+            is_outdated,
+            sweep: Mutex::default(),
+        }
+    }
+
+    /// Looks a key up, and calls `serve` with the entry while it is pinned: no copy, no reference
+    /// count. `digest` is that of the key.
+    ///
+    /// `serve` must be short and must not insert into or remove from this store: what is evicted
+    /// meanwhile can't be freed.
+    #[inline]
+    pub fn with<R>(
+        &self,
+        key: &KeyRef<'_>,
+        digest: u128,
+        serve: impl FnOnce(&Arc<Entry>) -> R,
+    ) -> Option<R> {
+        let map = &self.shard(digest).map;
+        let guard = map.guard();
+        let entry = map.get(&digest, &guard)?;
+        if !entry.answers(key) {
+            return None;
+        }
+        entry.mark_visited();
+        Some(serve(entry))
+    }
+
+    /// Stores a result, in place of an older one with the same key if there is one. Others leave if
+    /// the room is needed.
+    ///
+    /// # Errors
+    /// The result isn't stored, and nothing needs to be done about it.
+    pub fn insert(&self, new: &NewEntry<'_>) -> Result<Stored, NotStored> {
+        if new.response.len() > self.result_bytes_max {
+            return Err(NotStored::TooLarge);
+        }
+        if new.key.text.len() > self.result_bytes_max {
+            return Err(NotStored::TextTooLong);
+        }
+        let lengths = Lengths::of(new)?;
+        let digest = new.key.digest();
+        let shard = self.shard(digest);
+        let is_outdated = |entry: &Entry| (self.is_outdated)(entry).is_some();
+        let mut stored = Stored::default();
+        shard.reserve(lengths.cost(), &is_outdated, &mut stored.evicted)?;
+        let entry = Entry::new(new, lengths, Arc::clone(&shard.ledger));
+        shard.publish(digest, entry, &is_outdated, &mut stored.evicted)?;
+        Ok(stored)
+    }
+
+    /// Removes this very entry, which a look-up found outdated; not another one that has taken its
+    /// place meanwhile. Says whether it was there.
+    pub fn remove_if_same(&self, entry: &Arc<Entry>, reason: InvalidationReason) -> bool {
+        let digest = entry.key().digest();
+        self.shard(digest).remove_if_same(digest, entry, reason)
+    }
+
+    /// Looks at about `budget` places and drops what `outdated` names. Steps walk through the store
+    /// and begin anew at its end.
+    pub fn sweep_step(
+        &self,
+        budget: usize,
+        outdated: impl Fn(&Entry) -> Option<InvalidationReason>,
+    ) -> SweepReport {
+        let mut cursor = lock(&self.sweep);
+        let mut report = SweepReport::default();
+        while report.examined < budget {
+            let left = budget - report.examined;
+            match self.shards[cursor.shard].sweep(cursor.node, left, &outdated, &mut report) {
+                SweptShard::UpTo(node) => cursor.node = node,
+                SweptShard::Finished => {
+                    cursor.node = 0;
+                    cursor.shard += 1;
+                    // Also an empty shard takes some time.
+                    report.examined += 1;
+                }
+            }
+            if cursor.shard == self.shards.len() {
+                cursor.shard = 0;
+                report.finished = true;
+                break;
+            }
+        }
+        report
+    }
+
+    /// Drops everything that is stored now.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            shard.clear();
+        }
+    }
+
+    /// The state of the store. Shards are read one after the other.
+    pub fn stats(&self) -> StoreStats {
+        let mut stats = StoreStats {
+            shards: self.shards.len(),
+            ..StoreStats::default()
+        };
+        for shard in &self.shards {
+            shard.add_stats(&mut stats);
+        }
+        stats
+    }
+
+    /// Asks the map to free what has left, as far as readers allow. For idle moments.
+    pub fn reclaim(&self) {
+        if let Some(shard) = self.shards.first() {
+            shard.map.guard().flush();
+        }
+    }
+
+    fn shard(&self, digest: u128) -> &Shard {
+        // With one shard the shift is the whole width.
+        let index = digest.checked_shr(self.shard_shift).unwrap_or(0);
+        &self.shards[index as usize]
+    }
+}
+
+/// Gives back the digest, which is a hash already.
+#[derive(Default)]
+pub(crate) struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    // The low bits; the high ones choose the shard.
+    #[allow(clippy::cast_possible_truncation)]
+    fn write_u128(&mut self, digest: u128) {
+        self.0 = digest as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+}

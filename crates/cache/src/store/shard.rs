@@ -1,0 +1,330 @@
+//! One shard of the store: a map for the readers, a policy behind a mutex for the writers.
+
+use std::hash::BuildHasherDefault;
+use std::sync::{Arc, Mutex};
+
+use papaya::{Guard as _, HashMap, LocalGuard, ResizeMode};
+
+use super::ghost::Ghost;
+use super::ledger::Ledger;
+use super::policy::{CHUNK, NODE_BYTES, Policy};
+use super::{DigestHasher, Evictions, Invalidations, StoreStats, SweepReport};
+use crate::entry::Entry;
+use crate::reason::{EvictionReason, InvalidationReason, NotStored};
+use crate::sync::lock;
+
+type Map = HashMap<u128, Arc<Entry>, BuildHasherDefault<DigestHasher>>;
+
+/// How many removed entries a thread collects before it tries to free them.
+const RECLAMATION_BATCH: usize = 32;
+/// Removed bytes that are freed at once, without waiting for the batch.
+const RECLAIMED_BYTES_AT_ONCE: usize = 32 * 1024;
+/// How often room is made before a result is refused.
+const RESERVATION_ROUNDS: usize = 4;
+/// How many entries are removed or looked at before the lock is released for others.
+const UNDER_ONE_LOCK: usize = 128;
+/// The map's slots have nine bytes each, and it has at most four slots per entry.
+const MAP_SLOT_BYTES: usize = 4 * 9;
+/// The bytes of a shard for each bucket of four bytes in its memory of evicted entries.
+const BYTES_PER_GHOST: usize = 512;
+
+pub(super) struct Shard {
+    pub(super) map: Map,
+    pub(super) ledger: Arc<Ledger>,
+    /// Guards the policy and every change of the map.
+    writers: Mutex<Writers>,
+}
+
+struct Writers {
+    policy: Policy,
+    stored: u64,
+    evicted: Evictions,
+    invalidated: Invalidations,
+}
+
+/// How far a sweep of a shard came.
+pub(super) enum SweptShard {
+    UpTo(usize),
+    Finished,
+}
+
+/// The reclamation that all shards of a store share.
+pub(super) fn collector() -> seize::Collector {
+    seize::Collector::new().batch_size(RECLAMATION_BATCH)
+}
+
+impl Shard {
+    pub(super) fn new(bytes_max: usize, collector: Arc<seize::Collector>) -> Shard {
+        let ghost = Ghost::new(bytes_max / BYTES_PER_GHOST * size_of::<u32>());
+        let ledger = Ledger::new(bytes_max);
+        // In a shard too small even for this, nothing can be stored.
+        ledger.try_take(ghost.bytes());
+        Shard {
+            // Blocking: in the other mode, entries removed during a resize are kept until its end.
+            // Only writers of this shard could block, and they hold its lock anyway.
+            map: HashMap::builder()
+                .hasher(BuildHasherDefault::default())
+                .shared_collector(collector)
+                .resize_mode(ResizeMode::Blocking)
+                .build(),
+            ledger: Arc::new(ledger),
+            writers: Mutex::new(Writers {
+                policy: Policy::new(ghost),
+                stored: 0,
+                evicted: Evictions::default(),
+                invalidated: Invalidations::default(),
+            }),
+        }
+    }
+
+    /// Takes `cost` bytes from the account, for an entry to be made. Evicts if that is needed.
+    pub(super) fn reserve(
+        &self,
+        cost: usize,
+        is_outdated: &impl Fn(&Entry) -> bool,
+        evicted: &mut Evictions,
+    ) -> Result<(), NotStored> {
+        let target = self.live_target(lock(&self.writers).policy.nodes());
+        if cost > target {
+            return Err(NotStored::NoRoom);
+        }
+        for _ in 0..RESERVATION_ROUNDS {
+            if self.ledger.try_take(cost) {
+                return Ok(());
+            }
+            let removed = self.evict(cost, is_outdated, evicted);
+            self.drop_removed(removed, true);
+        }
+        if self.ledger.try_take(cost) {
+            Ok(())
+        } else {
+            Err(NotStored::MemoryHeld)
+        }
+    }
+
+    /// Makes an entry visible, in place of an older one of the same digest. Evicts down to what the
+    /// shard keeps free.
+    pub(super) fn publish(
+        &self,
+        digest: u128,
+        entry: Arc<Entry>,
+        is_outdated: &impl Fn(&Entry) -> bool,
+        evicted: &mut Evictions,
+    ) -> Result<(), NotStored> {
+        let mut removed = Vec::new();
+        let published = {
+            let guard = self.map.guard();
+            let mut writers = lock(&self.writers);
+            let old = self.map.get(&digest, &guard);
+            let published = match old {
+                Some(old) if old.answers(&entry.key()) && old.as_of() > entry.as_of() => {
+                    Err(NotStored::NewerStored)
+                }
+                Some(old) => {
+                    removed.extend(writers.policy.replace(old, &entry));
+                    writers.count_eviction(EvictionReason::Replaced, evicted);
+                    Ok(())
+                }
+                None => self.add(&mut writers, digest, &entry, &guard, is_outdated, evicted),
+            };
+            if published.is_ok() {
+                writers.stored += 1;
+                self.map.insert(digest, entry, &guard);
+                let target = self.live_target(writers.policy.nodes());
+                while writers.policy.bytes() > target && removed.len() < UNDER_ONE_LOCK {
+                    let Some(victim) = self.evict_one(&mut writers, &guard, is_outdated, evicted)
+                    else {
+                        break;
+                    };
+                    removed.push(victim);
+                }
+            }
+            published
+        };
+        self.drop_removed(removed, false);
+        published
+    }
+
+    /// Removes this entry, if it is still the one in its place.
+    pub(super) fn remove_if_same(
+        &self,
+        digest: u128,
+        entry: &Arc<Entry>,
+        reason: InvalidationReason,
+    ) -> bool {
+        let mut removed = Vec::new();
+        {
+            let guard = self.map.guard();
+            let mut writers = lock(&self.writers);
+            let present = self.map.get(&digest, &guard);
+            if present.is_some_and(|present| Arc::ptr_eq(present, entry)) {
+                removed.extend(writers.policy.remove(entry));
+                self.map.remove(&digest, &guard);
+                writers.invalidated.count(reason);
+            }
+        }
+        let was_there = !removed.is_empty();
+        self.drop_removed(removed, false);
+        was_there
+    }
+
+    /// Looks at up to `budget` nodes from `node` on.
+    pub(super) fn sweep(
+        &self,
+        node: usize,
+        budget: usize,
+        outdated: &impl Fn(&Entry) -> Option<InvalidationReason>,
+        report: &mut SweepReport,
+    ) -> SweptShard {
+        let mut removed = Vec::new();
+        let swept = {
+            let guard = self.map.guard();
+            let mut writers = lock(&self.writers);
+            let end = (node + budget.min(UNDER_ONE_LOCK)).min(writers.policy.nodes());
+            for index in node..end {
+                let Some(entry) = writers.policy.entry_at(index) else {
+                    continue;
+                };
+                let Some(reason) = outdated(entry) else {
+                    continue;
+                };
+                let entry = Arc::clone(entry);
+                writers.policy.remove(&entry);
+                self.map.remove(&entry.key().digest(), &guard);
+                writers.invalidated.count(reason);
+                report.dropped.count(reason);
+                report.bytes += entry.cost();
+                removed.push(entry);
+            }
+            report.examined += end.saturating_sub(node);
+            if end >= writers.policy.nodes() {
+                SweptShard::Finished
+            } else {
+                SweptShard::UpTo(end)
+            }
+        };
+        self.drop_removed(removed, false);
+        swept
+    }
+
+    pub(super) fn clear(&self) {
+        lock(&self.writers).policy.forget_evicted();
+        loop {
+            let mut removed = Vec::new();
+            {
+                let guard = self.map.guard();
+                let mut writers = lock(&self.writers);
+                while removed.len() < UNDER_ONE_LOCK {
+                    let Some(entry) = writers.policy.any() else {
+                        break;
+                    };
+                    writers.policy.remove(&entry);
+                    self.map.remove(&entry.key().digest(), &guard);
+                    writers.invalidated.count(InvalidationReason::Cleared);
+                    removed.push(entry);
+                }
+            }
+            let is_empty = removed.is_empty();
+            self.drop_removed(removed, true);
+            if is_empty {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn add_stats(&self, stats: &mut StoreStats) {
+        let writers = lock(&self.writers);
+        stats.entries += writers.policy.entries();
+        stats.entry_bytes += writers.policy.bytes();
+        stats.bytes += self.ledger.taken();
+        stats.memory_bytes_max += self.ledger.bytes_max();
+        stats.stored += writers.stored;
+        stats.evicted.add(&writers.evicted);
+        stats.invalidated.add(&writers.invalidated);
+    }
+
+    /// How many bytes of live entries the shard aims at: a sixteenth is left for those that have
+    /// left but aren't freed.
+    fn live_target(&self, nodes: usize) -> usize {
+        let max = self.ledger.bytes_max();
+        let index = nodes * (NODE_BYTES + MAP_SLOT_BYTES);
+        (max - max / 16).saturating_sub(index + max / BYTES_PER_GHOST * size_of::<u32>())
+    }
+
+    /// Gives the entry a node, growing the slab or evicting another entry.
+    fn add(
+        &self,
+        writers: &mut Writers,
+        digest: u128,
+        entry: &Arc<Entry>,
+        guard: &LocalGuard<'_>,
+        is_outdated: &impl Fn(&Entry) -> bool,
+        evicted: &mut Evictions,
+    ) -> Result<(), NotStored> {
+        let chunk_bytes = CHUNK * (NODE_BYTES + MAP_SLOT_BYTES);
+        if !writers.policy.has_free_node()
+            && self.ledger.try_take(chunk_bytes)
+            && !writers.policy.grow()
+        {
+            self.ledger.give_back(chunk_bytes);
+        }
+        if !writers.policy.has_free_node() {
+            // Freed at once but for the map's own reference.
+            self.evict_one(writers, guard, is_outdated, evicted);
+        }
+        if writers.policy.add(entry, digest) {
+            Ok(())
+        } else {
+            Err(NotStored::NoRoom)
+        }
+    }
+
+    /// Evicts at least `bytes` bytes if there are as many.
+    fn evict(
+        &self,
+        bytes: usize,
+        is_outdated: &impl Fn(&Entry) -> bool,
+        evicted: &mut Evictions,
+    ) -> Vec<Arc<Entry>> {
+        let mut removed = Vec::new();
+        let guard = self.map.guard();
+        let mut writers = lock(&self.writers);
+        let goal = writers.policy.bytes().saturating_sub(bytes);
+        while writers.policy.bytes() > goal {
+            let Some(victim) = self.evict_one(&mut writers, &guard, is_outdated, evicted) else {
+                break;
+            };
+            removed.push(victim);
+        }
+        removed
+    }
+
+    fn evict_one(
+        &self,
+        writers: &mut Writers,
+        guard: &LocalGuard<'_>,
+        is_outdated: &impl Fn(&Entry) -> bool,
+        evicted: &mut Evictions,
+    ) -> Option<Arc<Entry>> {
+        let (victim, reason) = writers.policy.evict(is_outdated)?;
+        self.map.remove(&victim.key().digest(), guard);
+        writers.count_eviction(reason, evicted);
+        Some(victim)
+    }
+
+    /// Drops what was removed, outside the lock and without a guard of this thread.
+    fn drop_removed(&self, removed: Vec<Arc<Entry>>, at_once: bool) {
+        let bytes: usize = removed.iter().map(|entry| entry.cost()).sum();
+        drop(removed);
+        if at_once || bytes > RECLAIMED_BYTES_AT_ONCE {
+            self.map.guard().flush();
+        }
+    }
+}
+
+impl Writers {
+    fn count_eviction(&mut self, reason: EvictionReason, evicted: &mut Evictions) {
+        self.evicted.count(reason);
+        evicted.count(reason);
+    }
+}

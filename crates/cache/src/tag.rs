@@ -1,0 +1,106 @@
+//! What a result can depend on.
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// Something that a result can depend on and a commit can touch, as the hash of what it names.
+///
+/// Two different things may share a hash; then a commit to one also drops results of the other.
+/// The reverse, one thing with two hashes, would serve an old row. So a tag may be too coarse, never
+/// too fine.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Tag(u64);
+
+impl Tag {
+    /// A table. Names are as written, without quotes.
+    ///
+    /// Letter case is folded away, whatever the server's `lower_case_table_names`: where names
+    /// differ only in case, two tables share a tag. Folding is per character and at least as coarse
+    /// as the server's own (which maps one character to one, with the Unicode tables of its
+    /// version): each character is taken to upper case, then to lower case, and where that gives
+    /// several characters the first counts.
+    pub fn table(schema: &str, table: &str) -> Tag {
+        let mut hash = Xxh3Default::new();
+        hash.update(TABLE);
+        update_folded(&mut hash, schema);
+        // No identifier contains a zero byte, so the two names can't run into each other.
+        hash.update(&[0]);
+        update_folded(&mut hash, table);
+        Tag(hash.digest())
+    }
+
+    /// The definitions of tables, views, routines and accounts as a whole: touched by whatever
+    /// changes any of them.
+    pub const fn definitions() -> Tag {
+        Tag(DEFINITIONS)
+    }
+
+    /// The hash, for choosing a slot.
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The reverse of [`Tag::to_bits`].
+    pub(crate) const fn from_bits(bits: u64) -> Tag {
+        Tag(bits)
+    }
+}
+
+/// Before the names, so that later kinds of tags get other hashes from the same names.
+const TABLE: &[u8] = b"table\0";
+
+/// An arbitrary constant; a collision with a table's hash only costs.
+const DEFINITIONS: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn update_folded(hash: &mut Xxh3Default, name: &str) {
+    let mut buffer = [0; 4];
+    for character in name.chars() {
+        if character.is_ascii() {
+            hash.update(&[character.to_ascii_lowercase() as u8]);
+        } else {
+            hash.update(fold(character).encode_utf8(&mut buffer).as_bytes());
+        }
+    }
+}
+
+/// `ς` and `Σ` become `σ`, the Kelvin sign becomes `k`, both Turkish i's become `i`.
+fn fold(character: char) -> char {
+    let mut upper = character.to_uppercase();
+    let upper = match (upper.next(), upper.next()) {
+        (Some(one), None) => one,
+        // `ß` has no upper case of one character, and the server doesn't change it either.
+        _ => character,
+    };
+    upper.to_lowercase().next().unwrap_or(upper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_differ_in_case_share_a_tag() {
+        let tag = Tag::table("Shop", "Orders");
+        assert_eq!(tag, Tag::table("SHOP", "orders"));
+        assert_eq!(Tag::table("s", "ΟΔΟΣ"), Tag::table("s", "οδοσ"));
+        assert_eq!(Tag::table("s", "ΟΔΟΣ"), Tag::table("s", "οδος"));
+        assert_eq!(Tag::table("s", "\u{212a}ey"), Tag::table("s", "key"));
+        assert_eq!(Tag::table("s", "İzmir"), Tag::table("s", "izmir"));
+        assert_eq!(Tag::table("s", "ÄÖÜ"), Tag::table("s", "äöü"));
+    }
+
+    #[test]
+    fn folding_is_at_least_as_coarse_as_lower_case_of_single_characters() {
+        for character in '\0'..=char::MAX {
+            let lower: Vec<char> = character.to_lowercase().collect();
+            assert_eq!(fold(lower[0]), fold(character), "{character:?}");
+            assert_eq!(fold(fold(character)), fold(character), "{character:?}");
+        }
+    }
+
+    #[test]
+    fn schema_and_table_do_not_run_into_each_other() {
+        assert_ne!(Tag::table("ab", "c"), Tag::table("a", "bc"));
+        assert_ne!(Tag::table("a", "b"), Tag::table("b", "a"));
+        assert_ne!(Tag::table("a", "b"), Tag::definitions());
+    }
+}

@@ -1,0 +1,462 @@
+//! What the log has shown so far, and whether a result may still be served.
+//!
+//! # The rule
+//!
+//! An entry carries its tags and its `as_of`: the value of the visible watermark taken before its
+//! query was sent. It may be served if and only if
+//!
+//! - the follower was live and in the entry's generation,
+//! - no tag is fenced,
+//! - `changed_at[tag] <= as_of` for each tag, and no change to everything lies above `as_of`,
+//! - the follower has been proven to have applied all that the server had at some moment within
+//!   the last `lag_ms_max` milliseconds.
+//!
+//! # What it promises
+//!
+//! - *After a write through this Remora*: a read that is sent to Remora after the writer got its
+//!   answer never gets an older row. The fence is raised before the server can make the write
+//!   visible, and lowered only when the follower has applied a position that the server gave after
+//!   the answer, so by then `changed_at` holds the write's position `p`. An entry with
+//!   `as_of >= p` was read after the write became visible; every other one is refused.
+//! - *After a write elsewhere*: a row is served at most `lag_ms_max` milliseconds after a commit
+//!   has replaced it (one more for the rounding of the caller's clock, plus the time between the
+//!   caller's look at its clock and the moment the bytes leave). This is a hard bound, whatever
+//!   happens to the follower's connection; the usual delay is that of the log event.
+//! - *A fill never poisons.* A change that a fill's read may have missed has a position above the
+//!   watermark taken before it, whenever its event arrives, before or after the fill is stored.
+//!
+//! # Why the order of the loads matters
+//!
+//! A check loads, in this order: `proved_at`, the fences, `changed_at` and the floor, the state.
+//! Each of these cells is written by others at any time, and the check takes no lock. Every load
+//! here is `SeqCst` (on x86-64 a plain load; on 64-bit ARM `ldar`), every write a `SeqCst` store or
+//! read-modify-write, so all of them have one total order that agrees with each thread's program
+//! order. The argument for each pair of neighbours:
+//!
+//! - `proved_at` **before** `changed_at`. Whoever calls [`Timeline::prove`] for a moment `t` does it
+//!   after the touches of all commits up to `t`. A reader that sees the proof therefore sees those
+//!   touches, if it looks at them *afterwards*. In the other order a touch and its proof could both
+//!   fall between the two loads, and a row that is too old would pass with the new proof.
+//! - fences **before** `changed_at`. A fence is lowered after the touch of its write. A reader that
+//!   finds it lowered finds the touch. A reader that finds it not yet raised began before the write
+//!   was even sent, so it overlaps the write and may see the row of before.
+//! - the state **last**. [`Timeline::restart`] first publishes the new generation (not live), then
+//!   resets `proved_at`, clears `changed_at` and the floor, and sets the watermark. A reader that
+//!   saw any of the reset cells must then see the new state, which isn't its entry's. A reader that
+//!   finds its own generation live has seen none of them.
+//!   A proof of an earlier generation can't vouch for an entry of a later one either: the entry's
+//!   `as_of` was given out live, hence after a proof in its own generation, hence after the reset.
+//!
+//! [`Timeline::as_of`] loads the state, the watermark, and the state again. If both are the same,
+//! live and of one generation, the watermark lies between them and is of that generation: `restart`
+//! changes the state before the watermark, and goes live only after it.
+//!
+//! # Who may call what
+//!
+//! Readers: any thread, any time. Fences: any thread. [`Timeline::forget`]: any thread. `restart`,
+//! `suspend`, `resume`, `touch`, `touch_everything`, `set_applied`: the follower, in the order of the
+//! log, and all touches of a commit before the `set_applied` that passes it. `advance_visible` and
+//! `prove` belong to questions that were asked of the server; each carries the [`Epoch`] in which it
+//! was asked, so that an answer from before a restart can't speak of the log after it.
+
+use crate::fence::AnsweredFences;
+use crate::position::Position;
+use crate::reason::{InvalidationReason, Unservable};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, lock};
+use crate::tag::Tag;
+
+/// How large a timeline is and how old a proof may be.
+#[derive(Copy, Clone, Debug)]
+pub struct TimelineLimits {
+    /// Slots of `changed_at`, rounded up to a power of two; 8 bytes each. Tags that share a slot
+    /// outdate each other's results.
+    pub tag_slots: usize,
+    /// Slots of fences, rounded up to a power of two; about 8 bytes each. Tables that share a slot
+    /// are fenced together.
+    pub fence_slots: usize,
+    /// For how many milliseconds a proof that the follower has caught up allows hits.
+    pub lag_ms_max: u64,
+}
+
+/// Switches that break the rules of consistency, so that a test can show that it notices. The
+/// product never sets them.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct BrokenRules {
+    /// `as_of` gives the applied position in place of the visible watermark.
+    pub watermark: bool,
+    /// Raised fences are ignored by checks.
+    pub fences: bool,
+}
+
+/// Since when a result is known to be right: the watermark before its query was sent, and the
+/// generation in which that was so.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AsOf {
+    generation: u32,
+    position: Position,
+}
+
+impl AsOf {
+    /// An `as_of` of the given parts, for an entry that gives back what it was given.
+    pub(crate) const fn from_parts(generation: u32, position: Position) -> AsOf {
+        AsOf {
+            generation,
+            position,
+        }
+    }
+
+    /// The generation; it counts what was forgotten.
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+
+    /// The visible watermark.
+    pub const fn position(self) -> Position {
+        self.position
+    }
+}
+
+/// The stretch of the log between two restarts. Positions compare only within one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Epoch(u64);
+
+/// On a cache line of its own (two, as they are fetched in pairs), so that readers of one cell
+/// aren't disturbed by writers of another.
+#[repr(align(128))]
+struct Padded<T>(T);
+
+/// What the follower's side must remember besides what readers see.
+struct FollowerSide {
+    epoch: u64,
+    generation: u32,
+    /// A proof has been given in this epoch.
+    proven: bool,
+    suspended: bool,
+    /// Generations have run out; the timeline never goes live again.
+    exhausted: bool,
+}
+
+impl FollowerSide {
+    fn is_live(&self) -> bool {
+        self.proven && !self.suspended && !self.exhausted
+    }
+
+    /// The word that readers compare: the generation, and whether it is live.
+    fn state(&self) -> u64 {
+        u64::from(self.generation) << 1 | u64::from(self.is_live())
+    }
+
+    fn next_generation(&mut self) {
+        match self.generation.checked_add(1) {
+            Some(next) => self.generation = next,
+            None => self.exhausted = true,
+        }
+    }
+}
+
+/// Changes, watermark, fences and state of one followed server. See the module documentation.
+pub struct Timeline {
+    changed_at: Box<[AtomicU64]>,
+    pub(crate) fence_slots: Box<[AtomicU32]>,
+    lag_ms_max: u64,
+    broken: BrokenRules,
+    /// `generation << 1 | live`. Read by every hit, written seldom.
+    state: AtomicU64,
+    floor: AtomicU64,
+    pub(crate) fence_all: AtomicU32,
+    /// Read by every hit, written at each proof.
+    proved_at_ms: Padded<AtomicU64>,
+    /// Written at each commit, read by fills only.
+    applied: Padded<AtomicU64>,
+    visible: AtomicU64,
+    follower_side: Padded<Mutex<FollowerSide>>,
+    pub(crate) answered: Mutex<AnsweredFences>,
+}
+
+impl Timeline {
+    /// A timeline that is not live and knows nothing; [`Timeline::restart`] gives it a beginning.
+    pub fn new(limits: TimelineLimits, broken: BrokenRules) -> Timeline {
+        let tag_slots = limits.tag_slots.max(1).next_power_of_two();
+        let fence_slots = limits.fence_slots.max(1).next_power_of_two();
+        let side = FollowerSide {
+            epoch: 0,
+            generation: 0,
+            proven: false,
+            suspended: false,
+            exhausted: false,
+        };
+        Timeline {
+            changed_at: (0..tag_slots).map(|_| AtomicU64::new(0)).collect(),
+            fence_slots: (0..fence_slots).map(|_| AtomicU32::new(0)).collect(),
+            lag_ms_max: limits.lag_ms_max,
+            broken,
+            state: AtomicU64::new(side.state()),
+            floor: AtomicU64::new(0),
+            fence_all: AtomicU32::new(0),
+            proved_at_ms: Padded(AtomicU64::new(0)),
+            applied: Padded(AtomicU64::new(0)),
+            visible: AtomicU64::new(0),
+            follower_side: Padded(Mutex::new(side)),
+            answered: Mutex::new(AnsweredFences::new(fence_slots)),
+        }
+    }
+
+    // ---- The follower's side -------------------------------------------------------------------
+
+    /// Begins anew at `at`: everything older is forgotten, the applied position and the watermark
+    /// are `at`. Live only after a [`Timeline::prove`] that was asked for afterwards.
+    ///
+    /// `at` must be visible: every commit at or before it can be seen by a read sent now.
+    pub fn restart(&self, at: Position) {
+        let mut side = lock(&self.follower_side.0);
+        side.epoch += 1;
+        side.proven = false;
+        side.suspended = false;
+        side.next_generation();
+        // First the state, then what it covers: see "Why the order of the loads matters".
+        self.state.store(side.state(), Ordering::SeqCst);
+        self.proved_at_ms.0.store(0, Ordering::SeqCst);
+        for changed_at in &self.changed_at {
+            changed_at.store(0, Ordering::SeqCst);
+        }
+        self.floor.store(0, Ordering::SeqCst);
+        self.applied.0.store(at.to_bits(), Ordering::SeqCst);
+        self.visible.store(at.to_bits(), Ordering::SeqCst);
+    }
+
+    /// The follower is lost: hits and fills stop. Nothing is forgotten.
+    pub fn suspend(&self) {
+        let mut side = lock(&self.follower_side.0);
+        side.suspended = true;
+        self.state.store(side.state(), Ordering::SeqCst);
+    }
+
+    /// The follower goes on at the applied position, without a gap.
+    ///
+    /// If it was live it is so again at once. The commits that it has yet to catch up with are
+    /// bounded as ever by the age of the last proof.
+    pub fn resume(&self) {
+        let mut side = lock(&self.follower_side.0);
+        side.suspended = false;
+        self.state.store(side.state(), Ordering::SeqCst);
+    }
+
+    /// Forgets all results, stored or in flight, because of a change that the log doesn't show
+    /// (`sql_log_bin=0`). Positions, proofs and fences stay as they are.
+    ///
+    /// Any thread may call it. For a write through this Remora: after the server's answer and
+    /// before the write's fence is given as answered. Then a fill that may have missed the write
+    /// took its `as_of` before this call, and a later one reads after the answer.
+    pub fn forget(&self) {
+        let mut side = lock(&self.follower_side.0);
+        side.next_generation();
+        self.state.store(side.state(), Ordering::SeqCst);
+    }
+
+    /// A commit at `at` touched `tag`. All touches of a commit come before the `set_applied` that
+    /// passes it.
+    pub fn touch(&self, tag: Tag, at: Position) {
+        self.slot(tag).fetch_max(at.to_bits(), Ordering::SeqCst);
+    }
+
+    /// A commit at `at` may have touched anything.
+    pub fn touch_everything(&self, at: Position) {
+        self.floor.fetch_max(at.to_bits(), Ordering::SeqCst);
+    }
+
+    /// Everything at or before `at` has been touched.
+    pub fn set_applied(&self, at: Position) {
+        self.applied.0.store(at.to_bits(), Ordering::SeqCst);
+    }
+
+    /// How far the follower has come.
+    pub fn applied(&self) -> Position {
+        Position::from_bits(self.applied.0.load(Ordering::SeqCst))
+    }
+
+    /// The present stretch of the log. Take it before asking the server for a position.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(lock(&self.follower_side.0).epoch)
+    }
+
+    /// Every commit at or before `visible` can be seen by a read sent now; the server said so to a
+    /// question asked in `epoch`. A smaller position than the present one, or one of an earlier
+    /// epoch, changes nothing.
+    pub fn advance_visible(&self, epoch: Epoch, visible: Position) {
+        let side = lock(&self.follower_side.0);
+        if side.epoch == epoch.0 {
+            self.visible.fetch_max(visible.to_bits(), Ordering::SeqCst);
+        }
+    }
+
+    /// The visible watermark.
+    pub fn visible(&self) -> Position {
+        Position::from_bits(self.visible.load(Ordering::SeqCst))
+    }
+
+    /// The follower has applied all that the server had at the moment `asked_at_ms` of the caller's
+    /// monotonic clock, read before the question was sent, in `epoch`. Makes a restarted timeline
+    /// live. A proof of an earlier epoch proves nothing: it returns `false`.
+    pub fn prove(&self, epoch: Epoch, asked_at_ms: u64) -> bool {
+        let mut side = lock(&self.follower_side.0);
+        if side.epoch != epoch.0 {
+            return false;
+        }
+        self.proved_at_ms.0.fetch_max(asked_at_ms, Ordering::SeqCst);
+        side.proven = true;
+        let state = side.state();
+        // Most proofs change nothing here, and a store would take the line away from the readers.
+        if self.state.load(Ordering::SeqCst) != state {
+            self.state.store(state, Ordering::SeqCst);
+        }
+        true
+    }
+
+    // ---- Readers -------------------------------------------------------------------------------
+
+    /// Whether hits and fills are possible at all.
+    pub fn is_live(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & 1 == 1
+    }
+
+    /// The moment of the last proof in this epoch, in milliseconds of the caller's clock; 0 before
+    /// the first.
+    pub fn proved_at_ms(&self) -> u64 {
+        self.proved_at_ms.0.load(Ordering::SeqCst)
+    }
+
+    /// What a fill must carry, taken before its query is sent. `None`: not live, don't fill.
+    pub fn as_of(&self) -> Option<AsOf> {
+        let before = self.state.load(Ordering::SeqCst);
+        let position = if self.broken.watermark {
+            self.applied()
+        } else {
+            self.visible()
+        };
+        let after = self.state.load(Ordering::SeqCst);
+        if before != after || after & 1 == 0 {
+            return None;
+        }
+        Some(AsOf {
+            generation: generation_of(after),
+            position,
+        })
+    }
+
+    /// Whether a result with these tags, filled now, would be refused because the watermark is
+    /// still below a change that the follower has already seen. Then it pays to ask the server for
+    /// a newer one first.
+    pub fn needs_fresher_watermark(&self, tags: &[Tag]) -> bool {
+        let visible = self.visible.load(Ordering::SeqCst);
+        self.floor.load(Ordering::SeqCst) > visible
+            || tags
+                .iter()
+                .any(|tag| self.slot(*tag).load(Ordering::SeqCst) > visible)
+    }
+
+    /// Whether a result with this `as_of` and these tags may be served at `now_ms`, which the caller
+    /// has read from its monotonic clock before the call.
+    pub fn check(&self, as_of: AsOf, tags: &[Tag], now_ms: u64) -> Result<(), Unservable> {
+        self.check_tags(as_of, tags.iter().copied(), now_ms)
+    }
+
+    /// The same as [`Timeline::check`], with the tags of an entry.
+    #[inline]
+    pub fn check_tags(
+        &self,
+        as_of: AsOf,
+        tags: impl Iterator<Item = Tag> + Clone,
+        now_ms: u64,
+    ) -> Result<(), Unservable> {
+        // The order of these four steps is the consistency argument: see the module documentation.
+        let proved_at_ms = self.proved_at_ms.0.load(Ordering::SeqCst);
+        if now_ms.saturating_sub(proved_at_ms) > self.lag_ms_max {
+            return Err(self.explain(as_of, Unservable::Behind));
+        }
+        if !self.broken.fences && self.is_fenced(tags.clone()) {
+            return Err(self.explain(as_of, Unservable::Fenced));
+        }
+        if let Some(reason) = self.changed_since(as_of.position, tags) {
+            return Err(self.explain(as_of, reason));
+        }
+        if self.state.load(Ordering::SeqCst) != u64::from(as_of.generation) << 1 | 1 {
+            return Err(self.explain(as_of, Unservable::Forgotten));
+        }
+        Ok(())
+    }
+
+    /// Whether a result can never be served again, for sweeps and evictions. It costs less than a
+    /// check, and says nothing on whether the result may be served now.
+    pub fn outdated(
+        &self,
+        as_of: AsOf,
+        tags: impl Iterator<Item = Tag>,
+    ) -> Option<InvalidationReason> {
+        let changed = self.changed_since(as_of.position, tags);
+        if generation_of(self.state.load(Ordering::SeqCst)) != as_of.generation {
+            return Some(InvalidationReason::Forgotten);
+        }
+        changed.and_then(Unservable::invalidation)
+    }
+
+    #[inline]
+    fn is_fenced(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
+        self.fence_all.load(Ordering::SeqCst) != 0
+            || tags.any(|tag| self.fence_slots[self.fence_slot(tag)].load(Ordering::SeqCst) != 0)
+    }
+
+    #[inline]
+    fn changed_since(
+        &self,
+        as_of: Position,
+        mut tags: impl Iterator<Item = Tag>,
+    ) -> Option<Unservable> {
+        let changed = tags.position(|tag| self.slot(tag).load(Ordering::SeqCst) > as_of.to_bits());
+        if let Some(index) = changed {
+            return Some(Unservable::Changed(index));
+        }
+        (self.floor.load(Ordering::SeqCst) > as_of.to_bits()).then_some(Unservable::Everything)
+    }
+
+    /// The reason that tells most: a timeline that isn't live, or an earlier generation, explains
+    /// whatever else was found.
+    #[cold]
+    fn explain(&self, as_of: AsOf, found: Unservable) -> Unservable {
+        let state = self.state.load(Ordering::SeqCst);
+        if state & 1 == 0 {
+            Unservable::NotLive
+        } else if generation_of(state) != as_of.generation {
+            Unservable::Forgotten
+        } else if found == Unservable::Forgotten {
+            // Not live for the moment of the check, live again now.
+            Unservable::NotLive
+        } else {
+            found
+        }
+    }
+
+    #[inline]
+    fn slot(&self, tag: Tag) -> &AtomicU64 {
+        let mask = self.changed_at.len() - 1;
+        &self.changed_at[low_bits(tag.to_bits()) & mask]
+    }
+
+    /// The fence slot of a tag: other bits of the hash than the change's slot.
+    #[inline]
+    pub(crate) fn fence_slot(&self, tag: Tag) -> usize {
+        let mask = self.fence_slots.len() - 1;
+        low_bits(tag.to_bits() >> 32) & mask
+    }
+}
+
+/// The low bits of a hash, as an index to be masked.
+#[allow(clippy::cast_possible_truncation)]
+const fn low_bits(hash: u64) -> usize {
+    hash as usize
+}
+
+/// The generation in a state word, which holds one of 32 bits above the live bit.
+#[allow(clippy::cast_possible_truncation)]
+const fn generation_of(state: u64) -> u32 {
+    (state >> 1) as u32
+}
