@@ -1,14 +1,18 @@
 //! What became of a statement, and why. One set of enums for metrics, logs and documents.
 //!
-//! A statement has exactly one [`Outcome`]. Each outcome but the plain ones carries a reason, each reason
-//! is a variant with a stable `snake_case` label and a sentence, and no two reasons share a label. The label is
+//! A statement has exactly one [`Outcome`]. One that went to the server without need of a fence carries the
+//! reason, [`Bypass`]: a variant with a stable `snake_case` label and a sentence. No two share a label. The label is
 //! what `remora_statements_total{reason="…"}` shows and what `docs/reasons.md` explains.
 
+use std::fmt;
 use std::fmt::Write as _;
+use std::mem::discriminant;
 use std::sync::LazyLock;
 
+use remora_cache::{FillRefused, NotStored, Unservable};
+
 /// A set of reasons: an enum whose every variant has a label and a sentence.
-pub trait Reason: Copy + Eq + std::fmt::Debug + Send + Sync + 'static {
+pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {
     /// Every variant, in the order of declaration.
     const ALL: &'static [Self];
     /// The stable `snake_case` label.
@@ -17,6 +21,28 @@ pub trait Reason: Copy + Eq + std::fmt::Debug + Send + Sync + 'static {
     fn describe(self) -> &'static str;
     /// Its place in [`Reason::ALL`].
     fn ordinal(self) -> usize;
+}
+
+/// Makes the reasons of another crate a [`Reason`].
+macro_rules! adopt {
+    ($name:ty, |$reason:ident| $ordinal:expr) => {
+        impl Reason for $name {
+            const ALL: &'static [Self] = &<$name>::ALL;
+
+            fn as_str(self) -> &'static str {
+                <$name>::as_str(self)
+            }
+
+            fn describe(self) -> &'static str {
+                <$name>::describe(self)
+            }
+
+            fn ordinal(self) -> usize {
+                let $reason = self;
+                $ordinal
+            }
+        }
+    };
 }
 
 /// Declares an enum of reasons: its sentences are also its documentation.
@@ -28,9 +54,9 @@ macro_rules! reasons {
 
         impl $name {
             /// Every variant, in the order of declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+            pub const ALL: [Self; [$(Self::$variant),+].len()] = [$(Self::$variant),+];
 
-            /// The stable `snake_case` label.
+            /// The stable label.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }
@@ -41,124 +67,29 @@ macro_rules! reasons {
             }
         }
 
-        impl Reason for $name {
-            const ALL: &'static [Self] = Self::ALL;
-            fn as_str(self) -> &'static str { self.as_str() }
-            fn describe(self) -> &'static str { self.describe() }
-            fn ordinal(self) -> usize { self as usize }
-        }
+        adopt!($name, |reason| reason as usize);
     };
 }
 
-reasons! {
-    /// Why the state of a session keeps its statements from being served from memory.
-    SessionReason {
-        SnapshotTransaction: "snapshot_transaction", "In a transaction at REPEATABLE READ or SERIALIZABLE, where all reads must fit one snapshot.";
-        TransactionWrote: "transaction_wrote", "In a transaction that has written, which sees its own changes before anyone else does.";
-        AutocommitOff: "autocommit_off", "`autocommit` is off, so the statement begins or continues a transaction.";
-        ReadUncommitted: "read_uncommitted", "The isolation level is READ UNCOMMITTED, whose reads see changes that the log doesn't show yet.";
-        NextTransaction: "next_transaction", "`SET TRANSACTION` has set an isolation level for the next transaction only.";
-        UnknownStatement: "session_unknown", "The session ran a statement whose effect on the session is not known; it passes through until it ends or is reset.";
-        UnknownSetting: "setting_unknown", "The session set a variable whose effect on results is not known; it passes through until it ends or is reset.";
-        UnknownSchema: "schema_unknown", "The session's default schema is not known for certain.";
-        TemporaryTables: "temporary_tables", "The session has created temporary tables, which may hide tables of the same name.";
-        LockedTables: "locked_tables", "The session holds `LOCK TABLES`.";
-        BinlogOff: "binlog_off", "The session has touched `sql_log_bin` or `binlog_format`, so its changes may be missing from the log.";
-        CharacterSet: "client_charset", "The session's character set may hide quotes inside other characters (such as sjis, gbk or ucs2), so its text can't be read safely.";
-        ProtocolFlavour: "protocol_flavour", "The client negotiated a form of the protocol that stored results can't be given in.";
-        Fingerprints: "fingerprints_max", "The limit `cache.fingerprints_max` on different combinations of account, schema and settings is reached.";
-        MultipleResults: "session_in_results", "The server has not finished answering an earlier statement of this session.";
-    }
-}
+adopt!(FillRefused, |reason| reason as usize);
+adopt!(NotStored, |reason| reason as usize);
+// `Changed` says which tag: all of them count as one.
+adopt!(Unservable, |reason| {
+    let is_same = |other: &Unservable| discriminant(other) == discriminant(&reason);
+    Unservable::ALL.iter().position(is_same).unwrap_or_default()
+});
 
 reasons! {
-    /// Why a command is not looked up before its text is even read.
-    CommandReason {
-        PreparedStatement: "prepared_statement", "A prepared statement of the binary protocol.";
-        NotAQuery: "not_a_query", "A command that is not a query, such as a ping or a change of user.";
-        TooLong: "statement_too_long", "The text is longer than `cache.statement_bytes_max`.";
-        QueryAttributes: "query_attributes", "The query carries attributes.";
-        Pipelined: "pipelined", "It was sent before the answer to the statement before it had arrived.";
-    }
-}
-
-reasons! {
-    /// Why nothing at all can be cached at the moment.
+    /// Why nothing at all can be cached at the moment. Shown by `/readyz` and `remora_caching`.
     CachingOff {
-        Disabled: "caching_disabled", "Caching is turned off in the configuration (`cache.enabled`).";
+        Disabled: "disabled", "Caching is turned off in the configuration (`cache.enabled`).";
         NoAccount: "no_follower_account", "No account to follow the binary log with is configured (`follow.user`).";
-        Starting: "follower_starting", "The follower has not caught up with the server's log for the first time yet.";
+        Starting: "starting", "The follower has not caught up with the server's log for the first time yet.";
         ServerUnsuitable: "server_unsuitable", "The server's log can't be followed as it is set up; `remora check` says what mends it.";
-        FollowerRefused: "follower_refused", "The server refused the follower's account or request; `remora check` says what mends it.";
+        FollowerRefused: "follower_refused", "The server refused the follower's account or its request; `remora check` says what mends it.";
         FollowerLost: "follower_lost", "The follower has lost its connection to the server and is trying again.";
-        Lagging: "follower_lagging", "The follower may be further behind the server than `follow.lag_ms_max`.";
+        Lagging: "lagging", "The follower may be further behind the server than `follow.lag_ms_max`.";
         Stopping: "stopping", "Remora is shutting down.";
-    }
-}
-
-reasons! {
-    /// Why what is known of the log doesn't allow this statement to be served or stored now.
-    FreshnessReason {
-        Fenced: "fenced", "A write to one of its tables is on its way through Remora and the log has not shown it yet.";
-        WatermarkBehind: "watermark_behind", "One of its tables has changed after the last position that is known to be visible.";
-        Unproven: "unproven", "The follower has not proved recently enough that it is up to date.";
-    }
-}
-
-reasons! {
-    /// Why one of a statement's tables can't be cached.
-    TableReason {
-        Unknown: "table_unknown", "One of its tables does not exist or the follower's account can't see it.";
-        Loading: "table_loading", "The definition of one of its tables is being asked for.";
-        View: "table_view", "It reads a view.";
-        Engine: "table_engine", "One of its tables has an engine whose changes may not all reach the log.";
-        SystemSchema: "table_system_schema", "It reads a schema of the server's own, such as `information_schema`.";
-        NotLogged: "table_not_logged", "One of its schemas is left out of the log by the server's filters.";
-        CatalogueFull: "catalogue_full", "Too many definitions of tables are being asked for (`follow.catalogue_queue_max`).";
-        NoSchema: "table_without_schema", "A table is named without a schema and the session has no default schema.";
-    }
-}
-
-reasons! {
-    /// Why the answer to a statement that was looked up and not found can't be kept.
-    AnswerReason {
-        Error: "answer_error", "The server answered with an error.";
-        NoRows: "answer_not_rows", "The server answered with something other than a result set.";
-        Warnings: "answer_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";
-        MultipleResults: "answer_multiple_results", "The answer has more than one result.";
-        StatusFlags: "answer_status_flags", "The answer's status flags say that it depends on more than the tables.";
-        TooLarge: "answer_too_large", "The answer is larger than `cache.result_bytes_max`.";
-        Broken: "answer_broken", "The answer ended early because the client or the server went away.";
-        NoPosition: "answer_no_position", "The position that the result would be as of is not known.";
-        Outdated: "answer_outdated", "One of its tables changed while the answer was on its way.";
-    }
-}
-
-/// Why the answer to a statement that was looked up and not found isn't kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unstored {
-    /// The answer can't be kept.
-    Answer(AnswerReason),
-}
-
-impl Unstored {
-    /// Every reason, in the order of [`Outcome::index`].
-    pub fn all() -> impl Iterator<Item = Self> {
-        AnswerReason::ALL.iter().copied().map(Self::Answer)
-    }
-
-    /// The stable `snake_case` label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answer(reason) => reason.as_str(),
-        }
-    }
-
-    /// What it means, in a sentence for operators.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Answer(reason) => reason.describe(),
-        }
     }
 }
 
@@ -166,37 +97,211 @@ reasons! {
     /// A limit of the configuration, labelled with the option that sets it.
     Limit {
         Connections: "workers.connections_max", "A client was refused with error 1040.";
-        AcceptedQueue: "workers.accepted_queue_max", "Accepting paused because no worker was free to take a connection.";
-        HandshakeTime: "listen.handshake_timeout_ms", "A client did not log in in time.";
+        PreparedStatements: "workers.prepared_statements_max", "A prepared statement was not remembered and counts as one that may change anything.";
         ConnectTime: "upstream.connect_timeout_ms", "A connection to the server was not established in time.";
         QueryTime: "upstream.query_timeout_ms", "The server did not answer a query of Remora's own in time.";
         EventBytes: "follow.event_bytes_max", "An event of the log was too large to read, and everything was forgotten.";
         TransactionTables: "follow.transaction_tables_max", "A transaction changed too many tables and counted as a change of all.";
         CatalogueTables: "follow.catalogue_tables_max", "A table's definition made room for another.";
-        CatalogueQueue: "follow.catalogue_queue_max", "A statement passed through because too many definitions were being asked for.";
+        CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";
         ResultBytes: "cache.result_bytes_max", "A result was not kept because of its size.";
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
-        Analyses: "cache.analyses_max", "A remembered analysis made room for another.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         AdminRequests: "admin.requests_max", "An HTTP request was refused with status 503.";
         GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running.";
     }
 }
 
-/// Why a statement went to the server without a look into memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bypass {
-    /// Nothing can be cached at the moment.
-    Caching(CachingOff),
-    /// The command is not one that can be looked up.
-    Command(CommandReason),
+reasons! {
+    /// Why a table can't be cached.
+    TableReason {
+        Missing: "missing", "One of its tables does not exist, or the follower's account can't see it.";
+        View: "view", "It reads a view.";
+        Engine: "engine", "One of its tables has an engine whose changes may not all reach the log.";
+        SystemSchema: "system_schema", "It reads a schema of the server's own, such as `information_schema`.";
+        NotLogged: "not_logged", "One of its schemas is left out of the log by the server's filters.";
+    }
+}
+
+/// What a reason for passing through is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum About {
+    /// What kind of command it is.
+    Command,
+    /// What it says.
+    Statement,
     /// The session's state.
-    Session(SessionReason),
-    /// One of its tables.
-    Table(TableReason),
-    /// The log's state.
-    Freshness(FreshnessReason),
+    Session,
+    /// The tables that it reads.
+    Tables,
+    /// What is known of the server's log.
+    Log,
+    /// The server's answer.
+    Answer,
+}
+
+impl About {
+    const ALL: [Self; 6] = [
+        Self::Command,
+        Self::Statement,
+        Self::Session,
+        Self::Tables,
+        Self::Log,
+        Self::Answer,
+    ];
+
+    /// The heading of its reasons in the documentation.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Command => "About the command",
+            Self::Statement => "About what the statement says",
+            Self::Session => "About the session",
+            Self::Tables => "About the tables",
+            Self::Log => "About the state of the log",
+            Self::Answer => "About the server's answer",
+        }
+    }
+}
+
+/// Declares [`Bypass`]: reasons of its own, and the reasons of others behind a prefix for their labels.
+macro_rules! bypasses {
+    (
+        plain { $($plain:ident($about:ident): $label:literal, $sentence:literal;)+ }
+        nested { $($nested:ident($reason:ty)($nested_about:ident): $prefix:literal, $meaning:literal;)+ }
+    ) => {
+        /// Why a statement was answered by the server and its answer not kept.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Bypass {
+            $(#[doc = $sentence] $plain,)+
+            $(#[doc = $meaning] $nested($reason),)+
+        }
+
+        /// The variants without a payload, for their numbers.
+        #[derive(Clone, Copy)]
+        enum Plain { $($plain,)+ }
+
+        const PLAIN_COUNT: usize = [$(Plain::$plain as usize),+].len();
+
+        impl Bypass {
+            /// How many different reasons there are.
+            pub const COUNT: usize = PLAIN_COUNT $(+ <$reason as Reason>::ALL.len())+;
+
+            /// Its place among all reasons. Not stable between versions.
+            fn index(self) -> usize {
+                let mut start = PLAIN_COUNT;
+                match self {
+                    $(Self::$plain => return Plain::$plain as usize,)+
+                    _ => {}
+                }
+                $(
+                    if let Self::$nested(reason) = self {
+                        return start + reason.ordinal();
+                    }
+                    start += <$reason as Reason>::ALL.len();
+                )+
+                // Every variant has returned: the lists above are the enum's own.
+                start - 1
+            }
+
+            /// Every reason, in the order of its index.
+            pub fn all() -> impl Iterator<Item = Self> {
+                let plain = [$(Self::$plain),+].into_iter();
+                plain $(.chain(<$reason as Reason>::ALL.iter().copied().map(Self::$nested)))+
+            }
+
+            /// What it is about.
+            pub const fn about(self) -> About {
+                match self {
+                    $(Self::$plain => About::$about,)+
+                    $(Self::$nested(_) => About::$nested_about,)+
+                }
+            }
+
+            /// What it means, in a sentence for operators.
+            pub fn describe(self) -> &'static str {
+                match self {
+                    $(Self::$plain => $sentence,)+
+                    $(Self::$nested(reason) => Reason::describe(reason),)+
+                }
+            }
+
+            fn compose_label(self) -> String {
+                match self {
+                    $(Self::$plain => $label.to_owned(),)+
+                    $(Self::$nested(reason) => format!("{}_{}", $prefix, Reason::as_str(reason)),)+
+                }
+            }
+        }
+    };
+}
+
+bypasses! {
+    plain {
+        NotAQuery(Command): "not_a_query", "A command that is not a query, such as a ping or a change of user.";
+        PreparedStatement(Command): "prepared_statement", "A prepared statement of the binary protocol.";
+        StatementTooLong(Command): "text_too_long", "The text is longer than `cache.statement_bytes_max`.";
+        ServerContact(Command): "server_contact", "The session was served from memory for long; a statement goes to the server so that it doesn't close the connection.";
+
+        InTransaction(Session): "in_transaction", "In a transaction whose reads must all fit one snapshot (REPEATABLE READ or SERIALIZABLE).";
+        TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written: it must see its own changes.";
+        AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";
+        IsolationLevel(Session): "isolation_level", "The session's isolation level does not allow it.";
+        NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like.";
+        SettingsUnknown(Session): "settings_unknown", "The session's settings have to be asked for first.";
+        StatusUncertain(Session): "status_uncertain", "After an error, whether a transaction is open is known only with the next answer.";
+        UnknownSessionState(Session): "session_unknown", "The session ran something whose effect on later results is not known; it passes through until it is reset or ends.";
+        TemporaryTables(Session): "temporary_tables", "The session has created temporary tables, which may hide tables of the same name.";
+        LockedTables(Session): "locked_tables", "The session holds `LOCK TABLES`.";
+        WritesUnlogged(Session): "writes_unlogged", "The session has touched `sql_log_bin` or `binlog_format`, so its changes may not show in the log.";
+        CharsetUnsafe(Session): "charset_unsafe", "The session's character set may hide quotes inside other characters (such as sjis, gbk or ucs2), so its text can't be read safely.";
+        FingerprintsFull(Session): "fingerprints_full", "More combinations of account, schema and settings are in use than `cache.fingerprints_max`.";
+
+        TableUnknown(Tables): "table_unknown", "What one of its tables is can't be told: its schema is not certain or the catalogue can't be asked.";
+        TableLoading(Tables): "table_loading", "The definition of one of its tables is being asked for.";
+
+        CachingDisabled(Log): "caching_disabled", "Caching is turned off in the configuration (`cache.enabled`).";
+        FollowerNotLive(Log): "follower_not_live", "The follower is not following the server's log, or may be too far behind; `/readyz` says why.";
+        WatermarkBehind(Log): "watermark_behind", "One of its tables has changed after the last position that is known to be visible to reads.";
+
+        AnswerIsError(Answer): "answer_is_error", "The server answered with an error.";
+        AnswerIsNotOneResultSet(Answer): "answer_is_not_one_result_set", "The server answered with something other than one result set.";
+        AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";
+        AnswerHasStatus(Answer): "answer_has_status", "The answer's status flags say something that holds for this session or this moment only.";
+        AnswerTooLarge(Answer): "answer_too_large", "The answer is larger than `cache.result_bytes_max`.";
+        AnswerCutShort(Answer): "answer_cut_short", "The client or the server went away before the answer's end.";
+    }
+    nested {
+        Table(TableReason)(Tables): "table", "One of its tables can't be cached.";
+        Unservable(Unservable)(Log): "unservable", "A result is in memory and may not be served now.";
+        Fill(FillRefused)(Answer): "fill", "The answer may not be kept because of others on their way into memory.";
+        Outdated(Unservable)(Answer): "outdated", "The answer was outdated when it had arrived.";
+        NotStored(NotStored)(Answer): "not_stored", "The store did not take the answer.";
+    }
+}
+
+/// The labels, composed once.
+static LABELS: LazyLock<Vec<String>> =
+    LazyLock::new(|| Bypass::all().map(Bypass::compose_label).collect());
+
+impl Bypass {
+    /// The stable `snake_case` label.
+    pub fn as_str(self) -> &'static str {
+        LABELS.get(self.index()).map_or("", String::as_str)
+    }
+
+    /// Whether the statement was one that memory might have answered: it counts as a miss.
+    pub const fn is_miss(self) -> bool {
+        let was_looked_up = matches!(self.about(), About::Answer | About::Log);
+        matches!(self, Self::TableLoading)
+            || (was_looked_up && !matches!(self, Self::CachingDisabled | Self::FollowerNotLive))
+    }
+}
+
+impl fmt::Display for Bypass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
+    }
 }
 
 /// What became of a statement.
@@ -206,59 +311,43 @@ pub enum Outcome {
     Hit,
     /// Not in memory, or outdated there; answered by the server and kept.
     Fill,
-    /// Not in memory, or outdated there; answered by the server and not kept.
-    Unstored(Unstored),
     /// May change data; sent to the server behind a fence.
     Write,
-    /// Sent to the server without a look into memory.
+    /// Answered by the server and not kept, for this reason.
     Bypass(Bypass),
 }
 
-/// The outcomes without a reason: they take the first places.
-const PLAIN: usize = 3;
-const ANSWER_AT: usize = PLAIN;
-const CACHING_AT: usize = ANSWER_AT + AnswerReason::ALL.len();
-const COMMAND_AT: usize = CACHING_AT + CachingOff::ALL.len();
-const SESSION_AT: usize = COMMAND_AT + CommandReason::ALL.len();
-const TABLE_AT: usize = SESSION_AT + SessionReason::ALL.len();
-const FRESHNESS_AT: usize = TABLE_AT + TableReason::ALL.len();
-
 impl Outcome {
+    /// The outcomes without a reason: they take the first places.
+    const PLAIN: [Self; 3] = [Self::Hit, Self::Fill, Self::Write];
+
     /// How many different outcomes there are, reasons included.
-    pub const COUNT: usize = FRESHNESS_AT + FreshnessReason::ALL.len();
+    pub const COUNT: usize = Self::PLAIN.len() + Bypass::COUNT;
 
     /// Its place among all outcomes, below [`Outcome::COUNT`]. Not stable between versions.
-    pub const fn index(self) -> usize {
+    pub fn index(self) -> usize {
         match self {
             Self::Hit => 0,
             Self::Fill => 1,
             Self::Write => 2,
-            Self::Unstored(Unstored::Answer(reason)) => ANSWER_AT + reason as usize,
-            Self::Bypass(Bypass::Caching(reason)) => CACHING_AT + reason as usize,
-            Self::Bypass(Bypass::Command(reason)) => COMMAND_AT + reason as usize,
-            Self::Bypass(Bypass::Session(reason)) => SESSION_AT + reason as usize,
-            Self::Bypass(Bypass::Table(reason)) => TABLE_AT + reason as usize,
-            Self::Bypass(Bypass::Freshness(reason)) => FRESHNESS_AT + reason as usize,
+            Self::Bypass(bypass) => Self::PLAIN.len() + bypass.index(),
         }
     }
 
     /// Every outcome, reasons included, in the order of [`Outcome::index`].
     pub fn all() -> &'static [Self] {
         static ALL: LazyLock<Vec<Outcome>> = LazyLock::new(|| {
-            let mut all = vec![Outcome::Hit, Outcome::Fill, Outcome::Write];
-            all.extend(Unstored::all().map(Outcome::Unstored));
-            all.extend(Bypass::all().map(Outcome::Bypass));
-            all
+            let bypasses = Bypass::all().map(Outcome::Bypass);
+            Outcome::PLAIN.into_iter().chain(bypasses).collect()
         });
         &ALL
     }
 
-    /// The label of the kind of outcome: `hit`, `fill`, `unstored`, `write` or `bypass`.
+    /// The label of the kind of outcome: `hit`, `fill`, `write` or `bypass`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hit => "hit",
             Self::Fill => "fill",
-            Self::Unstored(_) => "unstored",
             Self::Write => "write",
             Self::Bypass(_) => "bypass",
         }
@@ -268,7 +357,6 @@ impl Outcome {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Hit | Self::Fill | Self::Write => "",
-            Self::Unstored(reason) => reason.as_str(),
             Self::Bypass(bypass) => bypass.as_str(),
         }
     }
@@ -279,44 +367,16 @@ impl Outcome {
             Self::Hit => "Answered from memory.",
             Self::Fill => "Not in memory, or outdated there; answered by the server and kept.",
             Self::Write => "May change data; sent to the server behind a fence.",
-            Self::Unstored(reason) => reason.describe(),
             Self::Bypass(bypass) => bypass.describe(),
         }
     }
-}
 
-impl Bypass {
-    /// Every reason, in the order of [`Outcome::index`].
-    pub fn all() -> impl Iterator<Item = Self> {
-        fn each<R: Reason>(wrap: fn(R) -> Bypass) -> impl Iterator<Item = Bypass> {
-            R::ALL.iter().copied().map(wrap)
-        }
-        each(Self::Caching)
-            .chain(each(Self::Command))
-            .chain(each(Self::Session))
-            .chain(each(Self::Table))
-            .chain(each(Self::Freshness))
-    }
-
-    /// The stable `snake_case` label.
-    pub fn as_str(self) -> &'static str {
+    /// Whether the statement was one that memory might have answered and the server did.
+    pub const fn is_miss(self) -> bool {
         match self {
-            Self::Caching(reason) => reason.as_str(),
-            Self::Command(reason) => reason.as_str(),
-            Self::Session(reason) => reason.as_str(),
-            Self::Table(reason) => reason.as_str(),
-            Self::Freshness(reason) => reason.as_str(),
-        }
-    }
-
-    /// What it means, in a sentence for operators.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Caching(reason) => reason.describe(),
-            Self::Command(reason) => reason.describe(),
-            Self::Session(reason) => reason.describe(),
-            Self::Table(reason) => reason.describe(),
-            Self::Freshness(reason) => reason.describe(),
+            Self::Hit | Self::Write => false,
+            Self::Fill => true,
+            Self::Bypass(bypass) => bypass.is_miss(),
         }
     }
 }
@@ -326,40 +386,71 @@ pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Outcomes and reasons\n\n\
          <!-- Generated by `remora reasons --markdown > docs/reasons.md`; don't edit. -->\n\n\
-         Every statement has one outcome, counted in `remora_statements_total{outcome, reason}`. The labels are stable.\n\n\
+         Every statement has one outcome, counted in `remora_statements_total{outcome, reason}`. Labels are stable.\n\n\
          | outcome | meaning |\n|---|---|\n",
     );
-    for (outcome, meaning) in [
-        ("hit", Outcome::Hit.describe()),
-        ("fill", Outcome::Fill.describe()),
-        (
-            "unstored",
-            "Looked up and not found; answered by the server and not kept. The reason says why.",
-        ),
-        ("write", Outcome::Write.describe()),
-        (
-            "bypass",
-            "Sent to the server without a look into memory. The reason says why.",
-        ),
-    ] {
-        let _ = writeln!(page, "| `{outcome}` | {meaning} |");
+    for outcome in Outcome::PLAIN {
+        let _ = writeln!(page, "| `{}` | {} |", outcome.as_str(), outcome.describe());
     }
-    push_table::<AnswerReason>(&mut page, "`unstored`: the answer");
-    push_table::<CachingOff>(&mut page, "`bypass`: nothing can be cached at the moment");
-    push_table::<CommandReason>(&mut page, "`bypass`: the command");
-    push_table::<SessionReason>(&mut page, "`bypass`: the session");
-    push_table::<TableReason>(&mut page, "`bypass`: the tables");
-    push_table::<FreshnessReason>(&mut page, "`bypass`: the log");
-    page.push_str("\n## Limits\n\nCounted in `remora_limit_reached_total{limit}`. The label is the option of the configuration.\n\n");
-    page.push_str("| limit | when it is reached |\n|---|---|\n");
-    for limit in Limit::ALL {
-        let _ = writeln!(page, "| `{}` | {} |", limit.as_str(), limit.describe());
+    page.push_str("| `bypass` | Answered by the server and not kept; the reason says why. |\n");
+    page.push_str("\n## Reasons of a bypass\n\nThose marked * count as misses in `remora_misses_total`, with fills.\n");
+    for about in About::ALL {
+        let reasons: Vec<_> = Bypass::all()
+            .filter(|bypass| bypass.about() == about)
+            .collect();
+        if reasons.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            page,
+            "\n### {}\n\n| reason | meaning |\n|---|---|\n",
+            about.title()
+        );
+        for bypass in reasons {
+            let mark = if bypass.is_miss() { " *" } else { "" };
+            let _ = writeln!(
+                page,
+                "| `{}`{mark} | {} |",
+                bypass.as_str(),
+                bypass.describe()
+            );
+        }
     }
+    push_table::<CachingOff>(
+        &mut page,
+        "Why caching is off",
+        "Shown by `/readyz` and by `remora_caching{reason}`.",
+        "reason",
+    );
+    push_table::<remora_cache::EvictionReason>(
+        &mut page,
+        "Evictions",
+        "Counted in `remora_evictions_total{reason}`.",
+        "reason",
+    );
+    push_table::<remora_cache::InvalidationReason>(
+        &mut page,
+        "Invalidations",
+        "Counted in `remora_invalidations_total{reason}`.",
+        "reason",
+    );
+    push_table::<Limit>(
+        &mut page,
+        "Limits",
+        "Counted in `remora_limit_reached_total{limit}`. The label is the option of the configuration.",
+        "limit",
+    );
     page
 }
 
-fn push_table<R: Reason>(page: &mut String, title: &str) {
-    let _ = write!(page, "\n## {title}\n\n| reason | meaning |\n|---|---|\n");
+adopt!(remora_cache::EvictionReason, |reason| reason as usize);
+adopt!(remora_cache::InvalidationReason, |reason| reason as usize);
+
+fn push_table<R: Reason>(page: &mut String, title: &str, about: &str, column: &str) {
+    let _ = write!(
+        page,
+        "\n## {title}\n\n{about}\n\n| {column} | meaning |\n|---|---|\n"
+    );
     for reason in R::ALL {
         let _ = writeln!(page, "| `{}` | {} |", reason.as_str(), reason.describe());
     }
@@ -377,23 +468,33 @@ mod tests {
         for (index, outcome) in Outcome::all().iter().enumerate() {
             assert_eq!(outcome.index(), index, "{outcome:?}");
         }
+        let changed = |tag| Outcome::Bypass(Bypass::Outdated(Unservable::Changed(tag))).index();
+        assert_eq!(changed(0), changed(7));
     }
 
     #[test]
     fn no_two_reasons_share_a_label_and_each_is_described() {
         let mut seen = HashSet::new();
-        for outcome in Outcome::all()
-            .iter()
-            .filter(|outcome| !outcome.reason().is_empty())
-        {
-            let label = outcome.reason();
+        for bypass in Bypass::all() {
+            let label = bypass.as_str();
             assert!(seen.insert(label), "{label} twice");
             let is_snake_case = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
             assert!(label.chars().all(is_snake_case), "{label}");
             assert!(
-                outcome.describe().ends_with('.'),
+                bypass.describe().ends_with('.'),
                 "{label} is not described by a sentence"
             );
         }
+    }
+
+    #[test]
+    fn a_miss_is_a_read_that_memory_might_have_answered() {
+        assert!(Outcome::Fill.is_miss());
+        assert!(Bypass::WatermarkBehind.is_miss());
+        assert!(Bypass::Fill(FillRefused::InFlight).is_miss());
+        assert!(!Outcome::Hit.is_miss());
+        assert!(!Outcome::Write.is_miss());
+        assert!(!Bypass::AutocommitOff.is_miss());
+        assert!(!Bypass::FollowerNotLive.is_miss());
     }
 }

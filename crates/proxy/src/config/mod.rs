@@ -17,4 +17,4 @@ pub use merge::Override;
 pub use options::Options;
 pub use print::{example_toml, reference_markdown};
 pub use settings::{Account, Settings};
-pub use value::{AdminListen, ByteSize, Endpoint, LogLevel, NotAValue};
+pub use value::{AdminListen, ByteSize, LogLevel, NotAValue};

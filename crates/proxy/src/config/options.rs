@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{AdminListen, ByteSize, Endpoint, LogLevel};
+use super::value::{AdminListen, ByteSize, LogLevel};
+use crate::net::Endpoint;
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,9 +43,6 @@ pub struct ListenOptions {
     /// Connections that the system may hold before Remora accepts them.
     #[schemars(range(min = 1, max = 65_535))]
     pub backlog: u32,
-    /// Time for a new client to log in. Like the server's `connect_timeout`.
-    #[schemars(range(min = 100, max = 3_600_000))]
-    pub handshake_timeout_ms: u64,
 }
 
 impl Default for ListenOptions {
@@ -55,7 +53,6 @@ impl Default for ListenOptions {
                 port: 3307,
             }],
             backlog: 1024,
-            handshake_timeout_ms: 10_000,
         }
     }
 }
@@ -177,9 +174,6 @@ pub struct CacheOptions {
     /// Different combinations of account, schema and settings that are told apart. Sessions beyond it pass through.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub fingerprints_max: usize,
-    /// Analysed statements that each worker remembers, so that a text is analysed once.
-    #[schemars(range(min = 16, max = 16_777_216))]
-    pub analyses_max: usize,
     /// Results that may be on their way into memory at the same time. Further misses aren't stored.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub fills_in_flight_max: usize,
@@ -202,7 +196,6 @@ impl Default for CacheOptions {
             tag_slots: 65_536,
             fence_slots: 4_096,
             fingerprints_max: 65_536,
-            analyses_max: 8_192,
             fills_in_flight_max: 4_096,
             sweep_interval_ms: 100,
             sweep_entries_max: 1_024,
@@ -220,12 +213,15 @@ pub struct WorkerOptions {
     /// Client connections that may be open at once. Further ones get error 1040, "Too many connections". Each takes two file descriptors.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_max: usize,
-    /// Accepted connections that may wait for a worker. Beyond it, accepting pauses.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub accepted_queue_max: usize,
-    /// How much is read from a socket at once. An idle connection holds no buffer.
+    /// How much a worker reads from a socket at once. One such buffer serves all connections of a worker.
     #[schemars(range(min = 4_096_u64, max = 16_777_216_u64))]
-    pub buffer_bytes: ByteSize,
+    pub read_bytes_max: ByteSize,
+    /// Prepared statements that are remembered for each connection. Executing one beyond it counts as a change of everything.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub prepared_statements_max: usize,
+    /// How long a connection may be answered from memory alone. Then a statement goes to the server, so that its `wait_timeout` doesn't end the connection.
+    #[schemars(range(min = 100, max = 3_600_000))]
+    pub server_contact_ms: u64,
 }
 
 impl Default for WorkerOptions {
@@ -233,8 +229,9 @@ impl Default for WorkerOptions {
         Self {
             threads: 0,
             connections_max: 10_000,
-            accepted_queue_max: 1_024,
-            buffer_bytes: ByteSize::new(16 << 10),
+            read_bytes_max: ByteSize::new(64 << 10),
+            prepared_statements_max: 16_382,
+            server_contact_ms: 10_000,
         }
     }
 }

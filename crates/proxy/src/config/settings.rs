@@ -13,7 +13,8 @@ use super::options::{
     AdminOptions, CacheOptions, FollowOptions, ListenOptions, ShutdownOptions, UpstreamOptions,
     WorkerOptions,
 };
-use super::value::{AdminListen, Endpoint, LogLevel};
+use super::value::{AdminListen, LogLevel};
+use crate::net::Endpoint;
 
 /// A configuration that can be used: each value is in its range and they fit one another.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use schemars::schema_for;
 use serde_json::Value as Json;
 
 use super::options::Options;
-use super::value::{AdminListen, ByteSize, Endpoint};
+use super::value::{AdminListen, ByteSize};
+use crate::net::Endpoint;
 
 /// One section of the configuration.
 #[derive(Debug)]

@@ -76,11 +76,8 @@ impl Scrape {
             metric::STATEMENTS,
             happened.map(|(outcome, count)| ([outcome.as_str(), outcome.reason()], count)),
         )?;
-        let is_miss = |outcome: &&Outcome| matches!(outcome, Outcome::Fill | Outcome::Unstored(_));
-        let misses = Outcome::all()
-            .iter()
-            .filter(is_miss)
-            .map(|outcome| total(*outcome));
+        let misses = Outcome::all().iter().filter(|outcome| outcome.is_miss());
+        let misses = misses.map(|outcome| total(*outcome));
         page.counter(metric::HITS, total(Outcome::Hit))?;
         page.counter(metric::MISSES, misses.sum())?;
         page.counter(metric::HIT_BYTES, self.sum(WorkerMetrics::hit_bytes))?;
