@@ -1,0 +1,382 @@
+//! One log stream's events, in order.
+
+use std::collections::HashMap;
+
+use flate2::Crc;
+
+use crate::body;
+use crate::error::DecodeError;
+use crate::event::{
+    ChecksumAlgorithm, Event, FormatDescription, GroupShape, Gtid, LoggedTable, RowsKind,
+};
+use crate::header::{EventHeader, HEADER_BYTES, LOG_IN_USE, event_type as ty};
+
+const CHECKSUM_BYTES: usize = 4;
+/// Row event flag: the last of its statement; table numbers are void after it.
+const STATEMENT_ENDS: u64 = 1;
+/// How far one event may move the position on. More means that it went back instead.
+const STEP_BYTES_MAX: u64 = 1 << 31;
+
+/// What a decoder is willing to hold.
+#[derive(Debug, Clone, Copy)]
+pub struct DecoderLimits {
+    /// Longest query text to inflate, bytes. A longer one is [`Event::Unnamed`].
+    pub text_bytes_max: usize,
+    /// Table numbers kept between a table map and its rows. Past it the rows name no table.
+    pub table_ids_max: usize,
+}
+
+impl Default for DecoderLimits {
+    fn default() -> Self {
+        Self {
+            text_bytes_max: 16 << 20,
+            table_ids_max: 4096,
+        }
+    }
+}
+
+/// An event with its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded {
+    /// The header.
+    pub header: EventHeader,
+    /// The offset in the current file at which the event ends; `None` if it isn't in the log
+    /// (made up by the server for this reader).
+    pub end_offset: Option<u64>,
+    /// The event.
+    pub event: Event,
+}
+
+/// Decodes the events of one connection, in the order in which they come.
+///
+/// It keeps the checksum algorithm, the current file, the offset in 64 bits (events carry 32) and
+/// the tables' numbers. After an error the stream can't be read on.
+#[derive(Debug)]
+pub struct StreamDecoder {
+    limits: DecoderLimits,
+    file: String,
+    offset: u64,
+    checksum: ChecksumAlgorithm,
+    post_header_bytes: Option<Vec<u8>>,
+    tables: HashMap<u64, LoggedTable>,
+}
+
+impl StreamDecoder {
+    /// A decoder for a stream that was asked for from `offset` of `file`.
+    ///
+    /// `checksum` is what the session announced in `@master_binlog_checksum`: it protects the
+    /// artificial rotate event that comes before the first format description.
+    pub fn new(
+        file: String,
+        offset: u64,
+        checksum: ChecksumAlgorithm,
+        limits: DecoderLimits,
+    ) -> Self {
+        Self {
+            limits,
+            file,
+            offset,
+            checksum,
+            post_header_bytes: None,
+            tables: HashMap::new(),
+        }
+    }
+
+    /// The file that events come from now.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The end of the last event in it.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Decodes one whole event.
+    pub fn decode(&mut self, event: &[u8]) -> Result<Decoded, DecodeError> {
+        let header = EventHeader::parse(event)?;
+        check_length(&header, event.len() as u64)?;
+        let body_end = self.verify(&header, event)?;
+        let body = event
+            .get(HEADER_BYTES..body_end)
+            .ok_or(DecodeError::Truncated {
+                field: "event body",
+                needed: HEADER_BYTES,
+                left: body_end,
+            })?;
+        let end_offset = self.end_offset(&header)?;
+        let event = self.body(&header, body)?;
+        Ok(self.place(header, end_offset, event))
+    }
+
+    /// Decodes an event of which only the beginning was kept because it is very long. Only row
+    /// events can still be named; others that change something are [`Event::Unnamed`]. Its
+    /// checksum isn't verified.
+    pub fn decode_oversized(
+        &mut self,
+        beginning: &[u8],
+        event_bytes: u64,
+    ) -> Result<Decoded, DecodeError> {
+        let header = EventHeader::parse(beginning)?;
+        check_length(&header, event_bytes)?;
+        let end_offset = self.end_offset(&header)?;
+        let event = match rows_kind(header.event_type) {
+            Some(kind) => self.rows(kind, &header, &beginning[HEADER_BYTES..])?,
+            None if is_ignored(&header) => Event::Ignored(header.event_type),
+            None => Event::Unnamed(header.event_type),
+        };
+        Ok(self.place(header, end_offset, event))
+    }
+
+    /// Verifies the checksum; gives the offset at which the body ends.
+    fn verify(&mut self, header: &EventHeader, event: &[u8]) -> Result<usize, DecodeError> {
+        let described = header.event_type == ty::FORMAT_DESCRIPTION;
+        if described {
+            self.checksum = body::checksum_algorithm(event)?;
+        }
+        let with_checksum = self.checksum == ChecksumAlgorithm::Crc32;
+        if !with_checksum && !described {
+            return Ok(event.len());
+        }
+        let Some(end) = event
+            .len()
+            .checked_sub(CHECKSUM_BYTES)
+            .filter(|end| *end >= HEADER_BYTES)
+        else {
+            return Err(DecodeError::Truncated {
+                field: "checksum",
+                needed: CHECKSUM_BYTES,
+                left: event.len(),
+            });
+        };
+        if with_checksum && checksum_of(&event[..end], described) != event[end..] {
+            return Err(DecodeError::Checksum {
+                event_type: header.event_type,
+            });
+        }
+        // A format description has the algorithm before the checksum's four bytes.
+        Ok(if described { end - 1 } else { end })
+    }
+
+    fn end_offset(&self, header: &EventHeader) -> Result<Option<u64>, DecodeError> {
+        if header.artificial() {
+            return Ok(None);
+        }
+        if header.end_offset_low == 0 {
+            return match header.event_type {
+                ty::ROTATE
+                | ty::FORMAT_DESCRIPTION
+                | ty::GTID_LIST
+                | ty::START_ENCRYPTION
+                | ty::HEARTBEAT
+                | ty::PREVIOUS_GTIDS => Ok(None),
+                other => Err(DecodeError::NoPosition(other)),
+            };
+        }
+        // Events carry 32 bits. A file can be longer: one huge transaction isn't split.
+        let low = u64::from(header.end_offset_low);
+        let same_high = (self.offset & !0xffff_ffff) | low;
+        let end = if same_high >= self.offset {
+            same_high
+        } else {
+            same_high + (1 << 32)
+        };
+        if end - self.offset > STEP_BYTES_MAX {
+            return Err(DecodeError::PositionWentBack {
+                from: self.offset,
+                to: low,
+            });
+        }
+        Ok(Some(end))
+    }
+
+    fn body(&mut self, header: &EventHeader, body: &[u8]) -> Result<Event, DecodeError> {
+        match header.event_type {
+            ty::FORMAT_DESCRIPTION => self.format_description(header, body),
+            ty::ROTATE => body::rotate(body).map(|(file, offset)| Event::Rotate { file, offset }),
+            ty::HEARTBEAT => {
+                let file = crate::cursor::utf8(body, "heartbeat's file name")?;
+                Ok(Event::Heartbeat { file })
+            }
+            other if self.post_header_bytes.is_none() => {
+                Err(DecodeError::NoFormatDescription(other))
+            }
+            ty::QUERY | ty::QUERY_COMPRESSED => self.query(header, body),
+            ty::TABLE_MAP => self.table_map(body),
+            ty::GTID => body::gtid(body).map(Event::Gtid),
+            ty::MYSQL_GTID | ty::MYSQL_ANONYMOUS_GTID | ty::MYSQL_GTID_TAGGED => {
+                Ok(Event::Gtid(mysql_gtid()))
+            }
+            ty::XID => Ok(Event::Xid),
+            ty::XA_PREPARE => {
+                body::xa_prepare(body).map(|one_phase| Event::XaPrepare { one_phase })
+            }
+            ty::STOP => Ok(Event::Stop),
+            ty::INCIDENT => Ok(Event::Incident),
+            other => match rows_kind(other) {
+                Some(kind) => self.rows(kind, header, body),
+                None if is_ignored(header) => Ok(Event::Ignored(other)),
+                None => Ok(Event::Unnamed(other)),
+            },
+        }
+    }
+
+    fn format_description(
+        &mut self,
+        header: &EventHeader,
+        body: &[u8],
+    ) -> Result<Event, DecodeError> {
+        let format = body::format_description(body)?;
+        self.post_header_bytes = Some(format.post_header_bytes);
+        self.tables.clear();
+        Ok(Event::FormatDescription(FormatDescription {
+            server_version: format.server_version,
+            created: format.created,
+            file_begun: header.timestamp,
+            server_id: header.server_id,
+            checksum: self.checksum,
+        }))
+    }
+
+    fn query(&self, header: &EventHeader, body: &[u8]) -> Result<Event, DecodeError> {
+        let compressed = header.event_type == ty::QUERY_COMPRESSED;
+        // Both have the same post-header; the compressed one's length isn't in older tables.
+        let post = self.post_header_bytes_of(ty::QUERY);
+        let query = body::query(body, post, compressed, self.limits.text_bytes_max)?;
+        Ok(query.map_or(Event::Unnamed(header.event_type), Event::Query))
+    }
+
+    fn table_map(&mut self, body: &[u8]) -> Result<Event, DecodeError> {
+        let (table_id, table) = body::table_map(body, self.table_id_bytes(ty::TABLE_MAP))?;
+        if self.tables.len() < self.limits.table_ids_max || self.tables.contains_key(&table_id) {
+            self.tables.insert(table_id, table.clone());
+        }
+        Ok(Event::TableMap { table_id, table })
+    }
+
+    fn rows(
+        &mut self,
+        kind: RowsKind,
+        header: &EventHeader,
+        body: &[u8],
+    ) -> Result<Event, DecodeError> {
+        let (table_id, flags) = body::rows(body, self.table_id_bytes(header.event_type))?;
+        let table = self.tables.get(&table_id).cloned();
+        let statement_ends = u64::from(flags) & STATEMENT_ENDS != 0;
+        if statement_ends {
+            self.tables.clear();
+        }
+        Ok(Event::Rows {
+            kind,
+            table,
+            statement_ends,
+        })
+    }
+
+    fn post_header_bytes_of(&self, event_type: u8) -> usize {
+        let table = self.post_header_bytes.as_deref().unwrap_or_default();
+        let at = usize::from(event_type).wrapping_sub(1);
+        table.get(at).map_or(0, |bytes| usize::from(*bytes))
+    }
+
+    /// Four in logs of MySQL 5.1 betas, whose post-header has six bytes; else six.
+    fn table_id_bytes(&self, event_type: u8) -> usize {
+        if self.post_header_bytes_of(event_type) == 6 {
+            4
+        } else {
+            6
+        }
+    }
+
+    /// Moves the decoder on to the event's end (or into the next file).
+    fn place(&mut self, header: EventHeader, end_offset: Option<u64>, event: Event) -> Decoded {
+        if let Some(end) = end_offset {
+            self.offset = end;
+        }
+        if let Event::Rotate { file, offset } = &event {
+            self.file.clone_from(file);
+            self.offset = *offset;
+            self.tables.clear();
+        }
+        Decoded {
+            header,
+            end_offset,
+            event,
+        }
+    }
+}
+
+fn check_length(header: &EventHeader, received: u64) -> Result<(), DecodeError> {
+    let said = u64::from(header.event_bytes);
+    if said == received {
+        Ok(())
+    } else {
+        Err(DecodeError::Length { said, received })
+    }
+}
+
+/// CRC32 of an event. The format description's is made as if the log weren't in use.
+fn checksum_of(bytes: &[u8], format_description: bool) -> [u8; CHECKSUM_BYTES] {
+    const FLAGS_AT: usize = 17;
+    let mut crc = Crc::new();
+    if format_description {
+        crc.update(&bytes[..FLAGS_AT]);
+        crc.update(&[bytes[FLAGS_AT] & !LOG_IN_USE.to_le_bytes()[0]]);
+        crc.update(&bytes[FLAGS_AT + 1..]);
+    } else {
+        crc.update(bytes);
+    }
+    crc.sum().to_le_bytes()
+}
+
+/// MySQL's GTID events say nothing here that the assembler needs.
+fn mysql_gtid() -> Gtid {
+    let shape = GroupShape::ToldByFirstStatement;
+    Gtid {
+        domain: 0,
+        sequence: 0,
+        shape,
+        ddl: false,
+        xa: None,
+    }
+}
+
+fn rows_kind(event_type: u8) -> Option<RowsKind> {
+    match event_type {
+        ty::WRITE_ROWS_V1
+        | ty::WRITE_ROWS_V2
+        | ty::WRITE_ROWS_COMPRESSED_V1
+        | ty::WRITE_ROWS_COMPRESSED_V2 => Some(RowsKind::Write),
+        ty::UPDATE_ROWS_V1
+        | ty::UPDATE_ROWS_V2
+        | ty::UPDATE_ROWS_COMPRESSED_V1
+        | ty::UPDATE_ROWS_COMPRESSED_V2
+        | ty::PARTIAL_UPDATE_ROWS => Some(RowsKind::Update),
+        ty::DELETE_ROWS_V1
+        | ty::DELETE_ROWS_V2
+        | ty::DELETE_ROWS_COMPRESSED_V1
+        | ty::DELETE_ROWS_COMPRESSED_V2 => Some(RowsKind::Delete),
+        _ => None,
+    }
+}
+
+/// Events that change no table by themselves: what they prepare (a variable for the next query, a
+/// block of a file to load) is done by a later event, which counts.
+fn is_ignored(header: &EventHeader) -> bool {
+    header.ignorable()
+        || matches!(
+            header.event_type,
+            ty::INTVAR
+                | ty::RAND
+                | ty::USER_VAR
+                | ty::APPEND_BLOCK
+                | ty::BEGIN_LOAD_QUERY
+                | ty::IGNORABLE
+                | ty::ROWS_QUERY
+                | ty::PREVIOUS_GTIDS
+                | ty::ANNOTATE_ROWS
+                | ty::BINLOG_CHECKPOINT
+                | ty::GTID_LIST
+                | ty::START_ENCRYPTION
+        )
+}

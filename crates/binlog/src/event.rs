@@ -1,0 +1,169 @@
+//! Events at the level of tables.
+
+use std::fmt;
+
+/// A table by the names in the log (as the server stores them).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LoggedTable {
+    /// The schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+}
+
+impl LoggedTable {
+    /// A table of a schema.
+    pub fn new(schema: impl Into<String>, table: impl Into<String>) -> Self {
+        Self {
+            schema: schema.into(),
+            table: table.into(),
+        }
+    }
+}
+
+impl fmt::Display for LoggedTable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.schema, self.table)
+    }
+}
+
+/// How events are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChecksumAlgorithm {
+    /// Not at all.
+    None,
+    /// By four bytes of CRC32 at their end.
+    Crc32,
+}
+
+/// The first event of every log file: how the rest is to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatDescription {
+    /// The server's version text.
+    pub server_version: String,
+    /// When the *server* was started, if this file is the first since then, else 0. Servers send 0 to a
+    /// reader that begins in the middle of the file.
+    pub created: u32,
+    /// When the file was begun, in seconds since 1970 (the header's timestamp).
+    pub file_begun: u32,
+    /// The server that wrote the file.
+    pub server_id: u32,
+    /// How events are protected.
+    pub checksum: ChecksumAlgorithm,
+}
+
+/// The beginning of an event group (a transaction or a single statement).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gtid {
+    /// MariaDB's domain; 0 for MySQL.
+    pub domain: u32,
+    /// The number of the group; 0 for MySQL.
+    pub sequence: u64,
+    /// How the group ends.
+    pub shape: GroupShape,
+    /// The group changes definitions (MariaDB's `FL_DDL`).
+    pub ddl: bool,
+    /// The group is one side of a two-phase XA transaction, if it is.
+    pub xa: Option<XaSide>,
+}
+
+/// How an event group ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupShape {
+    /// With its only statement: no commit event follows (MariaDB's `FL_STANDALONE`).
+    OneStatement,
+    /// With a commit event.
+    CommitEvent,
+    /// MySQL doesn't say: with a commit event if its first statement is `BEGIN`, else with that
+    /// statement.
+    ToldByFirstStatement,
+}
+
+/// Which side of a two-phase XA transaction a group is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum XaSide {
+    /// It prepares.
+    Prepare,
+    /// It commits or rolls back what was prepared.
+    Complete,
+}
+
+/// A statement's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// The default schema that the statement ran in; empty if there was none.
+    pub schema: String,
+    /// The text, in the character set of the session.
+    pub text: Vec<u8>,
+    /// The session's `sql_mode` as a bit set, if the event says.
+    pub sql_mode: Option<u64>,
+    /// The collation id of the session's `character_set_client`, if the event says.
+    pub client_collation: Option<u16>,
+    /// The error that the statement ended with on the server; 0 for none.
+    pub error_code: u16,
+}
+
+/// What happened to rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowsKind {
+    /// Inserted.
+    Write,
+    /// Updated.
+    Update,
+    /// Deleted.
+    Delete,
+}
+
+/// An event at the level of tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// How the file is to be read.
+    FormatDescription(FormatDescription),
+    /// The log goes on in another file (or, artificial: is read from this file).
+    Rotate {
+        /// The file's name.
+        file: String,
+        /// The offset that reading goes on at.
+        offset: u64,
+    },
+    /// A group of events begins.
+    Gtid(Gtid),
+    /// A statement's text.
+    Query(Query),
+    /// The next row events of `table_id` are about this table; or it may be changed by a foreign key.
+    TableMap {
+        /// The number that row events use.
+        table_id: u64,
+        /// The table.
+        table: LoggedTable,
+    },
+    /// Rows of a table changed.
+    Rows {
+        /// What happened.
+        kind: RowsKind,
+        /// The table, if a table map event named it (the server's dummy number names none).
+        table: Option<LoggedTable>,
+        /// It's the last row event of its statement.
+        statement_ends: bool,
+    },
+    /// A transaction was committed.
+    Xid,
+    /// An XA transaction was prepared (or committed in one phase).
+    XaPrepare {
+        /// Prepared and committed at once.
+        one_phase: bool,
+    },
+    /// Nothing new; sent so that the reader knows that the connection is alive.
+    Heartbeat {
+        /// The file that the server reads.
+        file: String,
+    },
+    /// The server was shut down.
+    Stop,
+    /// The server says that changes may be missing from the log.
+    Incident,
+    /// An event that changes nothing by itself.
+    Ignored(u8),
+    /// An event whose changes can't be named: everything may have changed.
+    Unnamed(u8),
+}

@@ -1,0 +1,326 @@
+//! From events to commits: which tables, released at which position.
+
+use std::collections::BTreeSet;
+
+use crate::decoder::Decoded;
+use crate::event::{Event, GroupShape, Gtid, LoggedTable, Query, XaSide};
+
+/// The tables that a commit touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// These.
+    Tables(BTreeSet<LoggedTable>),
+    /// Any: too many to hold, or the log doesn't name them.
+    Everything,
+}
+
+impl Touched {
+    fn nothing() -> Self {
+        Self::Tables(BTreeSet::new())
+    }
+
+    fn add(&mut self, table: LoggedTable, tables_max: usize) {
+        if let Self::Tables(tables) = self {
+            tables.insert(table);
+            if tables.len() > tables_max {
+                *self = Self::Everything;
+            }
+        }
+    }
+
+    /// Whether nothing was touched.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Self::Tables(tables) if tables.is_empty())
+    }
+}
+
+/// What the caller's reading of a query event's text says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueryMeaning {
+    /// `BEGIN`.
+    Begin,
+    /// `COMMIT` or `ROLLBACK`: the transaction ends here.
+    End,
+    /// Changes nothing and ends nothing: `SAVEPOINT`, `ROLLBACK TO`, `XA END`, comments.
+    Nothing,
+    /// Changes these tables.
+    Tables {
+        /// Names as the server would resolve them.
+        tables: Vec<LoggedTable>,
+        /// Their definitions changed.
+        definitions: bool,
+    },
+    /// A prepared XA transaction was committed or rolled back. Its tables were named at its
+    /// prepare, perhaps long ago, so everything may have changed.
+    XaEnd,
+    /// Accounts or privileges changed.
+    Accounts,
+    /// Anything may have changed.
+    Everything,
+}
+
+/// Why the assembler gives a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitKind {
+    /// A transaction ended.
+    Transaction,
+    /// A single statement.
+    Standalone,
+    /// An XA transaction was prepared; its rows become visible later.
+    XaPrepare,
+    /// A prepared XA transaction ended.
+    XaEnd,
+    /// A group without an end, closed by what came after it.
+    Leftover,
+    /// An event between transactions that changes nothing: the log is applied up to here.
+    Progress,
+    /// The server says that changes may be missing, or an event that isn't known.
+    Unnamed,
+}
+
+/// Changes that become visible together, and where in the log they end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// The offset in the decoder's file at which the last event ends.
+    pub end_offset: u64,
+    /// What was touched.
+    pub touched: Touched,
+    /// Definitions of tables changed too.
+    pub definitions: bool,
+    /// Accounts or privileges changed too.
+    pub accounts: bool,
+    /// Why it was released here.
+    pub kind: CommitKind,
+}
+
+#[derive(Debug)]
+struct Group {
+    shape: GroupShape,
+    touched: Touched,
+    definitions: bool,
+    accounts: bool,
+}
+
+impl Group {
+    fn new(shape: GroupShape) -> Self {
+        Self {
+            shape,
+            touched: Touched::nothing(),
+            definitions: false,
+            accounts: false,
+        }
+    }
+
+    fn release(self, end_offset: u64, kind: CommitKind) -> Commit {
+        Commit {
+            end_offset,
+            touched: self.touched,
+            definitions: self.definitions,
+            accounts: self.accounts,
+            kind,
+        }
+    }
+}
+
+/// Collects the tables of the open group and gives them out at its end.
+#[derive(Debug)]
+pub struct Transactions {
+    tables_max: usize,
+    open: Option<Group>,
+}
+
+impl Transactions {
+    /// At most `tables_max` tables of one group are told apart; more are [`Touched::Everything`].
+    pub fn new(tables_max: usize) -> Self {
+        Self {
+            tables_max,
+            open: None,
+        }
+    }
+
+    /// Whether a group has begun and not ended.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Takes the next event. `meaning` reads a query event's text. Gives what ends with it: at most
+    /// two commits (a leftover group, then the event's own).
+    ///
+    /// `offset_before` is the decoder's offset before the event (where a leftover ends).
+    pub fn apply(
+        &mut self,
+        decoded: &Decoded,
+        offset_before: u64,
+        meaning: impl FnOnce(&Query) -> QueryMeaning,
+    ) -> [Option<Commit>; 2] {
+        let Some(end) = decoded.end_offset else {
+            // Not in the log. It can't end a group and moves nothing on; but a change announced by
+            // an event that has no place must not be lost.
+            return [None, self.apply_unplaced(&decoded.event, offset_before)];
+        };
+        let single = match &decoded.event {
+            Event::Gtid(gtid) => return [self.begin(*gtid, offset_before), None],
+            Event::Rotate { .. } | Event::FormatDescription(_) | Event::Stop => {
+                return [self.leftover(offset_before), Some(progress(end))];
+            }
+            Event::TableMap { table, .. } => self.table(Some(table)),
+            // A rows event's table was named by its table map. If it wasn't, one is missing.
+            Event::Rows { table, .. } => self.table(table.as_ref()),
+            Event::Xid => Some(self.end(end, CommitKind::Transaction)),
+            Event::XaPrepare { .. } => Some(self.end(end, CommitKind::XaPrepare)),
+            Event::Query(query) => self.query(meaning(query), end),
+            Event::Incident => Some(self.unnamed(end)),
+            Event::Unnamed(_) => self.unknown(end),
+            Event::Heartbeat { .. } | Event::Ignored(_) => self.quiet(end),
+        };
+        [None, single]
+    }
+
+    fn apply_unplaced(&mut self, event: &Event, offset: u64) -> Option<Commit> {
+        match event {
+            Event::Incident | Event::Unnamed(_) => Some(self.unnamed(offset)),
+            Event::TableMap { .. } | Event::Rows { .. } | Event::Query(_) => {
+                self.group().touched = Touched::Everything;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn begin(&mut self, gtid: Gtid, offset_before: u64) -> Option<Commit> {
+        let leftover = self.leftover(offset_before);
+        let group = self.open.insert(Group::new(gtid.shape));
+        group.definitions = gtid.ddl;
+        if gtid.xa == Some(XaSide::Complete) {
+            // Its tables were named at the prepare, perhaps before this follower began.
+            group.touched = Touched::Everything;
+        }
+        leftover
+    }
+
+    fn leftover(&mut self, end: u64) -> Option<Commit> {
+        let group = self.open.take()?;
+        Some(group.release(end, CommitKind::Leftover))
+    }
+
+    fn group(&mut self) -> &mut Group {
+        self.open
+            .get_or_insert_with(|| Group::new(GroupShape::CommitEvent))
+    }
+
+    fn table(&mut self, table: Option<&LoggedTable>) -> Option<Commit> {
+        let tables_max = self.tables_max;
+        let group = self.group();
+        match table {
+            Some(table) => group.touched.add(table.clone(), tables_max),
+            None => group.touched = Touched::Everything,
+        }
+        None
+    }
+
+    fn end(&mut self, end: u64, kind: CommitKind) -> Commit {
+        let group = self.open.take().unwrap_or_else(|| {
+            // An end without a beginning: something was missed.
+            let mut group = Group::new(GroupShape::CommitEvent);
+            group.touched = Touched::Everything;
+            group
+        });
+        group.release(end, kind)
+    }
+
+    fn query(&mut self, meaning: QueryMeaning, end: u64) -> Option<Commit> {
+        let single = self.settle_shape(&meaning);
+        let tables_max = self.tables_max;
+        let mut kind = CommitKind::Standalone;
+        match meaning {
+            QueryMeaning::End => return Some(self.end(end, CommitKind::Transaction)),
+            QueryMeaning::Begin => {
+                self.group();
+            }
+            QueryMeaning::Nothing => {}
+            QueryMeaning::Tables {
+                tables,
+                definitions,
+            } => {
+                let group = self.group();
+                group.definitions |= definitions;
+                for table in tables {
+                    group.touched.add(table, tables_max);
+                }
+            }
+            QueryMeaning::Accounts => {
+                let group = self.group();
+                group.accounts = true;
+                group.touched = Touched::Everything;
+            }
+            QueryMeaning::XaEnd => {
+                kind = CommitKind::XaEnd;
+                self.group().touched = Touched::Everything;
+            }
+            QueryMeaning::Everything => {
+                let group = self.group();
+                group.definitions = true;
+                group.touched = Touched::Everything;
+            }
+        }
+        if !single {
+            return None;
+        }
+        let group = self
+            .open
+            .take()
+            .unwrap_or_else(|| Group::new(GroupShape::OneStatement));
+        Some(group.release(end, kind))
+    }
+
+    /// Whether the group, or what is outside any, ends with this statement.
+    fn settle_shape(&mut self, meaning: &QueryMeaning) -> bool {
+        let begins = *meaning == QueryMeaning::Begin;
+        match &mut self.open {
+            None => !begins,
+            Some(group) => match group.shape {
+                GroupShape::CommitEvent => false,
+                GroupShape::ToldByFirstStatement if begins => {
+                    group.shape = GroupShape::CommitEvent;
+                    false
+                }
+                GroupShape::OneStatement | GroupShape::ToldByFirstStatement => true,
+            },
+        }
+    }
+
+    fn unnamed(&mut self, end: u64) -> Commit {
+        let mut group = self
+            .open
+            .take()
+            .unwrap_or_else(|| Group::new(GroupShape::CommitEvent));
+        group.touched = Touched::Everything;
+        group.definitions = true;
+        group.release(end, CommitKind::Unnamed)
+    }
+
+    fn unknown(&mut self, end: u64) -> Option<Commit> {
+        match &mut self.open {
+            Some(group) if group.shape != GroupShape::OneStatement => {
+                group.touched = Touched::Everything;
+                group.definitions = true;
+                None
+            }
+            _ => Some(self.unnamed(end)),
+        }
+    }
+
+    fn quiet(&mut self, end: u64) -> Option<Commit> {
+        self.open.is_none().then(|| progress(end))
+    }
+}
+
+fn progress(end_offset: u64) -> Commit {
+    Commit {
+        end_offset,
+        touched: Touched::nothing(),
+        definitions: false,
+        accounts: false,
+        kind: CommitKind::Progress,
+    }
+}
