@@ -1,5 +1,7 @@
 //! The bytes that a MariaDB 10.11.19 wrote, read back. `fixtures/README.md` has the statements.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use remora_binlog::*;
 
@@ -171,7 +173,7 @@ fn the_text_and_the_session_settings_of_a_compressed_statement_come_back() {
     let mut decoder = decoder("b.000001");
     let query = events(FIRST)
         .into_iter()
-        .filter_map(|event| match decoder.decode(event).unwrap() {
+        .find_map(|event| match decoder.decode(event).unwrap() {
             Decoded {
                 header,
                 event: Event::Query(query),
@@ -179,7 +181,6 @@ fn the_text_and_the_session_settings_of_a_compressed_statement_come_back() {
             } if header.event_type == 165 => Some(query),
             _ => None,
         })
-        .next()
         .unwrap();
     assert_eq!(query.schema, "app");
     assert_eq!(
