@@ -235,6 +235,21 @@ impl Login {
         Ok(answer.to_vec())
     }
 
+    /// The counterpart of [`Self::authentication`]. An answer that is too long for the form that the
+    /// capabilities name is cut: the server refuses it, and no byte of it is taken for a field.
+    fn put_authentication(&self, out: &mut Vec<u8>) {
+        if self.capabilities.has(Capabilities::PLUGIN_AUTH_LENENC_DATA) {
+            put_length(out, self.authentication.len() as u64);
+            out.extend_from_slice(&self.authentication);
+        } else if self.capabilities.has(Capabilities::SECURE_CONNECTION) {
+            let length = u8::try_from(self.authentication.len()).unwrap_or(u8::MAX);
+            out.push(length);
+            out.extend_from_slice(&self.authentication[..usize::from(length)]);
+        } else {
+            put_until_nul(out, &self.authentication);
+        }
+    }
+
     /// The complete packet, numbered `sequence`.
     pub fn packet(&self, sequence: u8) -> Vec<u8> {
         let bits = self.capabilities.0.to_le_bytes();
@@ -248,24 +263,22 @@ impl Login {
             &bits[4..]
         };
         payload.extend_from_slice(mariadb);
-        payload.extend_from_slice(&self.user);
-        payload.push(0);
-        if self.capabilities.has(Capabilities::PLUGIN_AUTH_LENENC_DATA) {
-            put_length(&mut payload, self.authentication.len() as u64);
-        } else {
-            payload.push(u8::try_from(self.authentication.len()).unwrap_or(u8::MAX));
-        }
-        payload.extend_from_slice(&self.authentication);
+        put_until_nul(&mut payload, &self.user);
+        self.put_authentication(&mut payload);
         if self.capabilities.has(Capabilities::CONNECT_WITH_DB) {
-            payload.extend_from_slice(&self.schema);
-            payload.push(0);
+            put_until_nul(&mut payload, &self.schema);
         }
         if self.capabilities.has(Capabilities::PLUGIN_AUTH) {
-            payload.extend_from_slice(&self.plugin);
-            payload.push(0);
+            put_until_nul(&mut payload, &self.plugin);
         }
         let mut packet = Vec::with_capacity(payload.len() + 4);
         put_message(&mut packet, sequence, &payload);
         packet
     }
+}
+
+/// Appends a `string<NUL>`. The text ends at a NUL of its own, so that it can't write other fields.
+fn put_until_nul(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend(text.iter().copied().take_while(|&byte| byte != 0));
+    out.push(0);
 }

@@ -17,6 +17,9 @@ pub const EOF_BYTES_BELOW: usize = 9;
 /// The error code of MariaDB's progress reports, which are no errors and end nothing.
 pub const PROGRESS_CODE: u16 = 0xffff;
 
+/// Length of an SQLSTATE, bytes.
+const SQL_STATE_BYTES: usize = 5;
+
 /// What an OK or EOF packet says of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EndMark {
@@ -80,7 +83,7 @@ impl ServerError {
         let mut sql_state = "HY000".to_owned();
         if reader.rest().first() == Some(&b'#') {
             reader.u8("ERR packet's SQLSTATE mark")?;
-            let state = reader.bytes(5, "ERR packet's SQLSTATE")?;
+            let state = reader.bytes(SQL_STATE_BYTES, "ERR packet's SQLSTATE")?;
             sql_state = String::from_utf8_lossy(state).into_owned();
         }
         let message = String::from_utf8_lossy(reader.rest()).into_owned();
@@ -96,7 +99,9 @@ impl ServerError {
         let mut payload = vec![ERR_MARK];
         payload.extend_from_slice(&self.code.to_le_bytes());
         payload.push(b'#');
-        payload.extend_from_slice(self.sql_state.as_bytes());
+        // Exactly five bytes, or the message would begin in the wrong place.
+        let state = self.sql_state.bytes().chain(std::iter::repeat(b'0'));
+        payload.extend(state.take(SQL_STATE_BYTES));
         payload.extend_from_slice(self.message.as_bytes());
         let mut packet = Vec::with_capacity(payload.len() + 4);
         put_message(&mut packet, sequence, &payload);

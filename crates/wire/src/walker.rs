@@ -39,7 +39,7 @@ pub struct Summary {
     pub ending: Ending,
     /// The last OK or EOF packet; `None` after an error or an answer that has none.
     pub mark: Option<EndMark>,
-    /// How many results (OK packets or result sets) it had.
+    /// How many results (OK packets, result sets, errors) it had; none for a preparation.
     pub results: u32,
     /// Whether its packets were numbered one after the other from 1.
     pub numbered_from_one: bool,
@@ -78,8 +78,13 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterDefinitions {
     Rows,
-    /// A preparation's column definitions, after its parameters.
-    Columns(u64),
+    /// A preparation's columns, after its parameters.
+    Columns {
+        /// How many the statement has. With none, nothing follows.
+        count: u64,
+        /// Whether they are defined. If not, their end mark still comes.
+        defined: bool,
+    },
     End,
 }
 
@@ -96,6 +101,7 @@ pub struct ResponseWalker {
     /// Whether the next packet continues a payload that filled the one before.
     continued: bool,
     next_sequence: u8,
+    untouched: bool,
     summary: Summary,
     local_file: bool,
 }
@@ -116,6 +122,7 @@ impl ResponseWalker {
             skip: 0,
             continued: false,
             next_sequence: 1,
+            untouched: true,
             summary: Summary {
                 ending: Ending::Ok,
                 mark: None,
@@ -132,13 +139,15 @@ impl ResponseWalker {
 
     /// Whether no byte of the response has been fed.
     pub fn is_untouched(&self) -> bool {
-        self.next_sequence == 1 && self.head_length == 0 && self.skip == 0
+        self.untouched
     }
 
     /// Walks over `bytes`; gives how many belong to this response and what they amount to. After
     /// [`Progress::Done`] nothing more is consumed.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Progress), WireError> {
         let mut at = 0;
+        // Not told from the numbers: they begin again after 256 packets.
+        self.untouched &= bytes.is_empty() || self.state == State::Done;
         loop {
             let skipped = self.skip.min(bytes.len() - at);
             self.skip -= skipped;
@@ -270,7 +279,7 @@ impl ResponseWalker {
             _ => {
                 self.summary.mark = match first {
                     OK_MARK => EndMark::from_ok(payload).ok(),
-                    EOF_MARK if header.length < EOF_BYTES_BELOW => EndMark::from_eof(payload).ok(),
+                    EOF_MARK if self.is_end_mark(header) => self.end_mark(payload).ok(),
                     _ => None,
                 };
                 self.finish(Ending::Ok);
@@ -284,44 +293,42 @@ impl ResponseWalker {
         Ok(())
     }
 
+    /// The count of columns and, if the client can do without their definitions, whether these
+    /// follow. MySQL's manual has the mark before the count; its server sends it after, as MariaDB's.
     fn on_column_count(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let mut reader = Reader::new(payload);
-        let mut follows = true;
-        if self
+        let columns = reader.length("result set's column count")?;
+        let optional = self
             .capabilities
             .has(Capabilities::OPTIONAL_RESULTSET_METADATA)
-        {
-            follows = reader.u8("result set's metadata mark")? != 0;
-        }
-        let columns = reader.length("result set's column count")?;
-        let cache = Capabilities::MARIADB_CACHE_METADATA;
-        if self.capabilities.has(cache) && !reader.is_empty() {
-            follows = reader.u8("result set's metadata mark")? != 0;
-        }
-        let left = if follows { columns } else { 0 };
+            || self.capabilities.has(Capabilities::MARIADB_CACHE_METADATA);
+        let defined =
+            !optional || reader.is_empty() || reader.u8("result set's metadata mark")? != 0;
+        let left = if defined { columns } else { 0 };
         self.definitions(left, AfterDefinitions::Rows);
         Ok(())
     }
 
     /// Goes on with `left` definitions, or with what follows the last.
     fn definitions(&mut self, left: u64, then: AfterDefinitions) {
-        self.state = if left > 0 {
-            State::Definitions { left, then }
+        if left > 0 {
+            self.state = State::Definitions { left, then };
         } else if self.capabilities.has(Capabilities::DEPRECATE_EOF) {
-            Self::after_definitions(then)
+            self.after_definitions(then);
         } else {
-            State::DefinitionsEnd { then }
-        };
+            self.state = State::DefinitionsEnd { then };
+        }
     }
 
-    fn after_definitions(then: AfterDefinitions) -> State {
+    fn after_definitions(&mut self, then: AfterDefinitions) {
         match then {
-            AfterDefinitions::Rows => State::Rows,
-            AfterDefinitions::Columns(0) | AfterDefinitions::End => State::Done,
-            AfterDefinitions::Columns(left) => State::Definitions {
-                left,
-                then: AfterDefinitions::End,
-            },
+            AfterDefinitions::Rows => self.state = State::Rows,
+            AfterDefinitions::Columns { count: 0, .. } | AfterDefinitions::End => {
+                self.state = State::Done;
+            }
+            AfterDefinitions::Columns { count, defined } => {
+                self.definitions(if defined { count } else { 0 }, AfterDefinitions::End);
+            }
         }
     }
 
@@ -338,7 +345,7 @@ impl ResponseWalker {
         if then == AfterDefinitions::Rows && mark.status.has(StatusFlags::CURSOR_EXISTS) {
             self.end_of_result(mark, Ending::ResultSet);
         } else {
-            self.state = Self::after_definitions(then);
+            self.after_definitions(then);
         }
         Ok(())
     }
@@ -349,27 +356,23 @@ impl ResponseWalker {
             return Err(WireError::Malformed("preparation"));
         }
         let statement_id = reader.u32("preparation's statement id")?;
-        let mut columns = u64::from(reader.u16("preparation's column count")?);
-        let mut parameters = u64::from(reader.u16("preparation's parameter count")?);
-        if self
-            .capabilities
-            .has(Capabilities::OPTIONAL_RESULTSET_METADATA)
-            && reader.bytes(3, "preparation's warnings").is_ok()
-            && !reader.is_empty()
-            && reader.u8("preparation's metadata mark")? == 0
-        {
-            columns = 0;
-            parameters = 0;
-        }
+        let columns = u64::from(reader.u16("preparation's column count")?);
+        let parameters = u64::from(reader.u16("preparation's parameter count")?);
+        let optional = Capabilities::OPTIONAL_RESULTSET_METADATA;
+        let defined = !self.capabilities.has(optional)
+            || reader.bytes(3, "preparation's warnings").is_err()
+            || reader.is_empty()
+            || reader.u8("preparation's metadata mark")? != 0;
         self.summary.ending = Ending::Prepared { statement_id };
-        self.state = if parameters > 0 {
-            State::Definitions {
-                left: parameters,
-                then: AfterDefinitions::Columns(columns),
-            }
-        } else {
-            Self::after_definitions(AfterDefinitions::Columns(columns))
+        let then = AfterDefinitions::Columns {
+            count: columns,
+            defined,
         };
+        if parameters > 0 {
+            self.definitions(if defined { parameters } else { 0 }, then);
+        } else {
+            self.after_definitions(then);
+        }
         Ok(())
     }
 
@@ -378,13 +381,7 @@ impl ResponseWalker {
         match payload.first() {
             Some(&ERR_MARK) => self.on_error(payload),
             Some(&EOF_MARK) if self.is_end_mark(header) => {
-                let mark = if header.length < EOF_BYTES_BELOW
-                    && !self.capabilities.has(Capabilities::DEPRECATE_EOF)
-                {
-                    EndMark::from_eof(payload)?
-                } else {
-                    EndMark::from_ok(payload)?
-                };
+                let mark = self.end_mark(payload)?;
                 self.end_of_result(mark, Ending::ResultSet);
                 Ok(())
             }
@@ -399,6 +396,15 @@ impl ResponseWalker {
             !header.is_continued()
         } else {
             header.length < EOF_BYTES_BELOW
+        }
+    }
+
+    /// Reads what [`Self::is_end_mark`] told to be one.
+    fn end_mark(&self, payload: &[u8]) -> Result<EndMark, WireError> {
+        if self.capabilities.has(Capabilities::DEPRECATE_EOF) {
+            EndMark::from_ok(payload)
+        } else {
+            EndMark::from_eof(payload)
         }
     }
 

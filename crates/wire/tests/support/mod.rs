@@ -1,0 +1,9 @@
+//! What the tests of this crate share: an independent writer of server answers, a walker's driver,
+//! and (in [`server`]) a private MariaDB.
+
+// Every test file compiles its own copy and uses a part of it.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+
+pub mod packets;
+pub mod server;
+pub mod walk;
