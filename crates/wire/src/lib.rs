@@ -9,6 +9,7 @@
 //! | [`packet`] | headers, sequence numbers, payloads over 16 MiB |
 //! | [`capabilities`], [`status`] | the flag words of the handshake and of each answer |
 //! | [`handshake`], [`auth`] | greeting, login, authentication exchange; both roles |
+//! | [`message`] | following messages that are relayed in pieces |
 //! | [`command`] | the first byte of a command and what answers it |
 //! | [`response`] | OK, ERR, EOF |
 //! | [`walker`] | where a response ends, found without decoding its rows |
@@ -19,6 +20,7 @@ pub mod capabilities;
 pub mod command;
 mod error;
 pub mod handshake;
+pub mod message;
 pub mod packet;
 pub mod reader;
 pub mod response;
