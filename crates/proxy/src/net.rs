@@ -1,6 +1,5 @@
 //! Streams and listeners over TCP or Unix sockets, as one type each.
 
-use std::fmt;
 use std::io;
 use std::net::Shutdown;
 use std::path::PathBuf;
@@ -9,29 +8,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// Where something listens.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// Host (a name or an address) and port.
-    Tcp {
-        /// Name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// A Unix socket's path.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Endpoint::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Endpoint::Tcp { host, port } => write!(f, "{host}:{port}"),
-            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
+pub use crate::config::Endpoint;
 
 /// A connected socket. Reads and writes never block; waiting is apart from them, so that a caller
 /// may lend a buffer that it shares with others.
@@ -159,13 +136,10 @@ pub enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
-/// Connections that wait to be accepted before the kernel refuses more.
-const BACKLOG: i32 = 4096;
-
 impl Listener {
     /// Binds. A Unix socket's file left by a process that is gone is replaced; one that somebody
     /// still answers is an error.
-    pub async fn bind(endpoint: &Endpoint) -> io::Result<Listener> {
+    pub async fn bind(endpoint: &Endpoint, backlog: u32) -> io::Result<Listener> {
         match endpoint {
             Endpoint::Tcp { host, port } => {
                 let address = tokio::net::lookup_host((host.as_str(), *port))
@@ -177,7 +151,7 @@ impl Listener {
                 socket.set_reuse_address(true)?;
                 socket.set_nonblocking(true)?;
                 socket.bind(&address.into())?;
-                socket.listen(BACKLOG)?;
+                socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
                 Ok(Listener::Tcp(TcpListener::from_std(socket.into())?))
             }
             Endpoint::Unix(path) => {

@@ -32,8 +32,8 @@ pub struct Fingerprint {
     pub id: u64,
     /// The default schema.
     pub schema: Option<String>,
-    /// How the server reads statement text.
-    pub dialect: Dialect,
+    /// How the server reads statement text; `None` if as a language that Remora can't read.
+    pub dialect: Option<Dialect>,
     /// The isolation level of transactions that begin from now on.
     pub isolation: Isolation,
     /// How bytes of statement text relate to characters.
@@ -100,16 +100,9 @@ impl SettingsQuery {
         row.get(LEADING_FIELDS.len() + at)?.as_deref()
     }
 
-    fn dialect(&self, row: &Row) -> Dialect {
-        let modes = self.value(row, &["sql_mode"]).unwrap_or_default();
-        let has = |mode: &str| modes.split(|&b| b == b',').any(|m| m == mode.as_bytes());
-        Dialect {
-            ansi_quotes: has("ANSI_QUOTES"),
-            no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
-            pipes_as_concat: has("PIPES_AS_CONCAT"),
-            ignore_space: has("IGNORE_SPACE"),
-            high_not_precedence: has("HIGH_NOT_PRECEDENCE"),
-        }
+    fn dialect(&self, row: &Row) -> Option<Dialect> {
+        let modes = self.value(row, &["sql_mode"])?;
+        Dialect::from_sql_mode(&String::from_utf8_lossy(modes))
     }
 
     fn isolation(&self, row: &Row) -> Isolation {

@@ -1,0 +1,251 @@
+//! The whole of a running Remora: everything is built here, in the order in which it depends on the
+//! rest; bound early, served late.
+//!
+//! ```text
+//! threads     acceptor ──► worker 0 … worker n        follower            admin
+//!             listeners,   sessions, each on          binary log,         metrics,
+//!             sweep        one worker for life        watermark,          health
+//!                                                     catalogue
+//! shared      timeline, store, fills in flight, fingerprints, catalogue, counters
+//! ```
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use remora_cache::{BrokenRules, FillsInFlight, Store, StoreLimits, Timeline, TimelineLimits};
+use tokio::sync::{mpsc, watch};
+
+use crate::acceptor::Acceptor;
+use crate::admin::{self, AdminError, AdminHandle};
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::metrics::Metrics;
+use crate::net::{Endpoint, Listener};
+use crate::observe::Observer;
+use crate::session::settings::Fingerprints;
+use crate::shared::{SessionLimits, Shared};
+use crate::upstream::{UpstreamHandle, UpstreamShared};
+use crate::worker::{self, Phase, WorkerHandle};
+
+/// Why Remora could not start. Each says which option to change.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listening address can't be used.
+    #[error("listen.addresses: got {endpoint}, which can't be listened on ({source}); accepts a free address of this host")]
+    Listen {
+        /// The address.
+        endpoint: Endpoint,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The admin listener can't be started.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The system refuses a thread or an event queue.
+    #[error("can't start a thread: {0}; the system's limits on threads or open files may be too low")]
+    System(#[from] io::Error),
+}
+
+/// A running Remora. Several may run in one process; nothing of it is global.
+pub struct App {
+    shared: Arc<Shared>,
+    endpoints: Vec<Endpoint>,
+    phase: watch::Sender<Phase>,
+    threads: Vec<JoinHandle<()>>,
+    admin: Option<AdminHandle>,
+    upstream: Option<UpstreamHandle>,
+}
+
+impl App {
+    /// Starts everything that the settings ask for. When this returns, clients can connect.
+    pub fn start(settings: &Settings) -> Result<App, StartError> {
+        App::start_with(settings, BrokenRules::default())
+    }
+
+    /// The same with rules of consistency broken, for the tests that must notice it.
+    #[doc(hidden)]
+    pub fn start_with(settings: &Settings, broken: BrokenRules) -> Result<App, StartError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listeners = runtime.block_on(bind(settings))?;
+        let endpoints =
+            listeners.iter().map(Listener::endpoint).collect::<io::Result<Vec<_>>>()?;
+        let metrics = Metrics::new(settings.workers.threads);
+        let shared = build_shared(settings, broken, &metrics);
+        let (phase, watched) = watch::channel(Phase::Running);
+        let loads: Vec<Arc<AtomicUsize>> =
+            (0..settings.workers.threads).map(|_| Arc::default()).collect();
+        let mut app = App {
+            shared: Arc::clone(&shared),
+            endpoints,
+            phase,
+            threads: Vec::new(),
+            admin: None,
+            upstream: None,
+        };
+        if let Some(address) = settings.admin_listen {
+            let observer = Observer::new(Arc::clone(&shared), loads.clone(), settings);
+            app.admin =
+                Some(admin::start(address, &settings.admin, Arc::clone(&metrics), Arc::new(observer))?);
+        }
+        app.upstream = UpstreamHandle::start(settings, &shared)?;
+        let workers = app.start_workers(&metrics, &loads, &watched)?;
+        let acceptor = Acceptor {
+            workers,
+            connections_max: settings.workers.connections_max,
+            metrics,
+        };
+        app.start_acceptor(runtime, acceptor, listeners, watched, settings)?;
+        Ok(app)
+    }
+
+    /// Where clients can connect to, with the ports that the system chose.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// Where metrics and health are served, if they are.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(AdminHandle::address)
+    }
+
+    /// What the sessions share; for tests and for embedding.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Stops accepting, lets running statements finish within the grace period, and ends.
+    pub fn stop(mut self) {
+        self.shut_down();
+    }
+
+    fn shut_down(&mut self) {
+        self.phase.send_replace(Phase::Draining);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so; the others are still to be ended.
+            let _ = thread.join();
+        }
+        // Last, so that fences of the last writes and metrics are served to the end.
+        drop(self.upstream.take());
+        drop(self.admin.take());
+    }
+
+    fn start_workers(
+        &mut self,
+        metrics: &Metrics,
+        loads: &[Arc<AtomicUsize>],
+        phase: &watch::Receiver<Phase>,
+    ) -> io::Result<Vec<WorkerHandle>> {
+        let mut workers = Vec::new();
+        for (number, (metrics, load)) in metrics.workers().iter().zip(loads).enumerate() {
+            let (connections, incoming) = mpsc::unbounded_channel();
+            workers.push(WorkerHandle { connections, load: Arc::clone(load) });
+            let (shared, metrics) = (Arc::clone(&self.shared), Arc::clone(metrics));
+            let (load, phase) = (Arc::clone(load), phase.clone());
+            let run = move || {
+                if let Err(error) = worker::run(&shared, metrics, incoming, load, phase) {
+                    tracing::error!(%error, "a worker can't run");
+                }
+            };
+            self.threads.push(spawn_named(format!("remora-worker-{number}"), run)?);
+        }
+        Ok(workers)
+    }
+
+    fn start_acceptor(
+        &mut self,
+        runtime: tokio::runtime::Runtime,
+        acceptor: Acceptor,
+        listeners: Vec<Listener>,
+        phase: watch::Receiver<Phase>,
+        settings: &Settings,
+    ) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let interval = Duration::from_millis(settings.cache.sweep_interval_ms);
+        let entries_max = settings.cache.sweep_entries_max;
+        let run = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = acceptor.run(listeners, phase) => {}
+                    () = sweep(&shared, interval, entries_max) => {}
+                }
+            });
+        };
+        self.threads.push(spawn_named("remora-acceptor".to_owned(), run)?);
+        Ok(())
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+fn spawn_named(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name).spawn(run)
+}
+
+async fn bind(settings: &Settings) -> Result<Vec<Listener>, StartError> {
+    let mut listeners = Vec::new();
+    for endpoint in &settings.listen.addresses {
+        let bound = Listener::bind(endpoint, settings.listen.backlog).await;
+        let failed = |source| StartError::Listen { endpoint: endpoint.clone(), source };
+        listeners.push(bound.map_err(failed)?);
+    }
+    Ok(listeners)
+}
+
+/// Frees, little by little, what changes have outdated and nobody has asked for since.
+async fn sweep(shared: &Shared, interval: Duration, entries_max: usize) {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let timeline = &shared.timeline;
+        shared.store.sweep_step(entries_max, |entry| {
+            timeline.outdated(entry.as_of(), entry.tags())
+        });
+    }
+}
+
+fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>) -> Arc<Shared> {
+    let cache = &settings.cache;
+    let limits = TimelineLimits {
+        tag_slots: cache.tag_slots,
+        fence_slots: cache.fence_slots,
+        lag_ms_max: settings.follow.lag_ms_max,
+    };
+    let timeline = Arc::new(Timeline::new(limits, broken));
+    let clock = Clock::start();
+    let judge = Arc::clone(&timeline);
+    let store = Store::with_judge(
+        StoreLimits {
+            memory_bytes_max: cache.memory_bytes_max.bytes(),
+            result_bytes_max: cache.result_bytes_max.bytes(),
+            shards: cache.shards,
+        },
+        Box::new(move |entry| judge.outdated(entry.as_of(), entry.tags())),
+    );
+    Arc::new(Shared {
+        clock,
+        upstream: UpstreamShared::new(settings, &timeline, clock, metrics),
+        timeline,
+        store: Arc::new(store),
+        fills: FillsInFlight::new(cache.fills_in_flight_max),
+        fingerprints: Fingerprints::new(cache.fingerprints_max),
+        upstream_endpoint: settings.upstream.address.clone(),
+        metrics: Arc::clone(metrics),
+        limits: SessionLimits {
+            statement_bytes_max: cache.statement_bytes_max.bytes(),
+            result_bytes_max: cache.result_bytes_max.bytes(),
+            prepared_statements_max: settings.workers.prepared_statements_max,
+            connect_timeout: Duration::from_millis(settings.upstream.connect_timeout_ms),
+            server_contact_ms_max: settings.workers.server_contact_ms,
+            shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
+        },
+    })
+}

@@ -1,0 +1,327 @@
+//! Sending a message to the server and relaying its answer, byte for byte, as it comes.
+//!
+//! **The fence and the answer.** A fence raised for a write is handed on when the server has
+//! answered (OK or ERR: a failed statement on a table without transactions changes rows too), or when its
+//! connection is gone. If the client leaves while a write runs, the answer is still awaited: the write goes on.
+
+use std::io;
+use std::rc::Rc;
+
+use remora_cache::{Fence, FenceScope};
+use remora_sql::{SessionEffect, Transaction};
+use remora_wire::command::Expect;
+use remora_wire::message::MessageWalker;
+use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
+
+use super::fence::{PlannedWrites, Wrote};
+use super::fill::Fill;
+use super::prepared::{PreparedStatement, StatementId};
+use super::state::Effects;
+use super::{BUFFER_BYTES_KEPT, Ended, Session, Side, either_readable};
+use crate::reason::{Bypass, Limit, Outcome};
+
+/// What a message will do, decided before it is sent.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The shape of the answer.
+    pub expect: Expect,
+    /// What the statement does to session and transaction.
+    pub effects: Effects,
+    /// What it writes.
+    pub writes: PlannedWrites,
+    /// Whether it changes rows without a trace in the log.
+    pub forgets: bool,
+    /// The read whose answer may be kept.
+    pub fill: Option<Fill>,
+    /// What its success means beyond that.
+    pub settling: Settling,
+    /// Where in the message its sent part ends, if the client hasn't sent all of it yet.
+    pub rest: Option<MessageWalker>,
+}
+
+/// What the success of a command means for the session.
+#[derive(Debug)]
+pub(super) enum Settling {
+    /// Nothing more.
+    Plain,
+    /// A statement was prepared.
+    Prepared(Box<PreparedStatement>),
+    /// The session is as after its login.
+    Reset,
+    /// Multi-statements were switched.
+    OptionChanged,
+}
+
+impl Plan {
+    /// A message without effects.
+    pub(super) fn plain(expect: Expect) -> Plan {
+        Plan {
+            expect,
+            effects: Effects::NONE,
+            writes: PlannedWrites::Nothing,
+            forgets: false,
+            fill: None,
+            settling: Settling::Plain,
+            rest: None,
+        }
+    }
+
+    /// A message that may do anything.
+    pub(super) fn unknown(expect: Expect) -> Plan {
+        let effects = Effects {
+            session: SessionEffect::Unknown(remora_sql::UnknownEffect::UnknownStatement),
+            transaction: Transaction::ImplicitCommit,
+        };
+        Plan { effects, writes: PlannedWrites::Everything, ..Plan::plain(expect) }
+    }
+}
+
+/// A message that is on its way to the server.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    plan: Plan,
+    wrote: Option<FenceScope>,
+    fence: Option<Fence>,
+}
+
+impl Exchange {
+    pub(super) fn new(plan: Plan, wrote: Option<Wrote>, fence: Option<Fence>) -> Exchange {
+        Exchange { plan, wrote: wrote.map(|wrote| wrote.scope), fence }
+    }
+}
+
+/// A piece of an answer, after what could be done at once has been done.
+struct Piece {
+    progress: Progress,
+    /// What the client's socket did not take.
+    unsent: Vec<u8>,
+}
+
+impl Session {
+    /// Sees a message through: sends what remains of it, relays the answer, settles its effects.
+    pub(super) async fn exchange(&mut self, exchange: Exchange) -> Result<(), Ended> {
+        let Exchange { mut plan, wrote, fence } = exchange;
+        let must_finish = fence.is_some();
+        let result = self.converse(&mut plan, must_finish).await;
+        if let Some(fence) = fence {
+            if plan.forgets || self.state.writes_are_unlogged() {
+                // The log won't tell of this change. While the fence is up nothing is served, and
+                // when it is down nothing from before this moment is.
+                self.shared.timeline.forget();
+            }
+            fence.answered();
+            self.shared.upstream.wake();
+        }
+        let summary = result?;
+        self.settle(plan, wrote.as_ref(), summary);
+        Ok(())
+    }
+
+    /// Everything up to the end of the answer. No summary: the message gets no answer of its own.
+    async fn converse(
+        &mut self,
+        plan: &mut Plan,
+        must_finish: bool,
+    ) -> Result<Option<Summary>, Ended> {
+        if let Err(ended) = self.send_all(plan).await {
+            return Err(self.relay_last_words(ended).await);
+        }
+        match plan.expect {
+            Expect::Nothing => Ok(None),
+            Expect::Authentication => self.relay_change_user().await.map(|()| None),
+            Expect::Stream => Err(self.tunnel().await),
+            _ => self.relay_answer(plan, must_finish).await.map(Some),
+        }
+    }
+
+    async fn send_all(&mut self, plan: &mut Plan) -> Result<(), Ended> {
+        if !self.outbox.is_empty() {
+            let outbox = std::mem::take(&mut self.outbox);
+            self.server.write_all(&outbox).await?;
+        }
+        if let Some(mut walker) = plan.rest.take() {
+            while self.relay_message_piece(&mut walker).await?.is_none() {}
+        }
+        Ok(())
+    }
+
+    /// Relays some of a message from the client. Gives its payload's length when it has ended.
+    async fn relay_message_piece(
+        &mut self,
+        walker: &mut MessageWalker,
+    ) -> Result<Option<u64>, Ended> {
+        if self.inbox.is_empty() {
+            self.client.readable().await?;
+            let worker = Rc::clone(&self.worker);
+            let mut scratch = worker.scratch.borrow_mut();
+            match self.client.try_read(&mut scratch) {
+                Ok(0) => return Err(Ended::closed()),
+                Ok(count) => self.inbox.extend_from_slice(&scratch[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (used, end) = walker.feed(&self.inbox);
+        self.server.write_all(&self.inbox[..used]).await?;
+        self.inbox.drain(..used);
+        if self.inbox.is_empty() && self.inbox.capacity() > BUFFER_BYTES_KEPT {
+            self.inbox = Vec::new();
+        }
+        Ok(end.map(|end| end.payload_bytes))
+    }
+
+    /// The server stopped listening: what it said before it did is the client's to know.
+    async fn relay_last_words(&mut self, ended: Ended) -> Ended {
+        let mut chunk = [0; 1024];
+        while let Ok(count @ 1..) = self.server.try_read(&mut chunk) {
+            if self.client.write_all(&chunk[..count]).await.is_err() {
+                break;
+            }
+        }
+        ended
+    }
+
+    async fn relay_answer(
+        &mut self,
+        plan: &mut Plan,
+        must_finish: bool,
+    ) -> Result<Summary, Ended> {
+        let mut walker = ResponseWalker::new(plan.expect, self.capabilities());
+        let mut client_left = None;
+        loop {
+            self.server.readable().await?;
+            let Some(piece) = self.read_piece(&mut walker, plan, &mut client_left)? else {
+                continue;
+            };
+            if client_left.is_none()
+                && let Err(error) = self.client.write_all(&piece.unsent).await
+            {
+                client_left = Some(error);
+            }
+            if client_left.is_some() && !must_finish {
+                return Err(client_left.map_or_else(Ended::closed, Ended::Closed));
+            }
+            match piece.progress {
+                Progress::More => {}
+                Progress::LocalFile => self.relay_local_file().await?,
+                Progress::Done(summary) => match client_left {
+                    None => return Ok(summary),
+                    Some(error) => return Err(error.into()),
+                },
+            }
+        }
+    }
+
+    /// Reads what the server sent, sends what the client takes, and keeps it if it may be kept.
+    fn read_piece(
+        &mut self,
+        walker: &mut ResponseWalker,
+        plan: &mut Plan,
+        client_left: &mut Option<io::Error>,
+    ) -> Result<Option<Piece>, Ended> {
+        let worker = Rc::clone(&self.worker);
+        let mut scratch = worker.scratch.borrow_mut();
+        let count = match self.server.try_read(&mut scratch) {
+            Ok(0) => return Err(Ended::closed()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let chunk = &scratch[..count];
+        let (used, progress) = walker.feed(chunk)?;
+        let mut unsent = Vec::new();
+        if client_left.is_none() {
+            match self.client.write_now(chunk) {
+                Ok(written) => unsent.extend_from_slice(&chunk[written..]),
+                Err(error) => *client_left = Some(error),
+            }
+        }
+        self.keep_piece(plan, &chunk[..used], progress);
+        if used < count {
+            // More than the answer: the server says why it will close. It was relayed; nothing can
+            // be told apart after it.
+            return Err(Ended::closed());
+        }
+        Ok(Some(Piece { progress, unsent }))
+    }
+
+    fn keep_piece(&mut self, plan: &mut Plan, piece: &[u8], progress: Progress) {
+        let Some(mut fill) = plan.fill.take() else { return };
+        match progress {
+            Progress::Done(summary) => self.finish_fill(fill, piece, &summary),
+            Progress::More if fill.capture(piece, self.shared.limits.result_bytes_max) => {
+                plan.fill = Some(fill);
+            }
+            Progress::More => self.count_bypass(Bypass::AnswerTooLarge),
+            Progress::LocalFile => self.count_bypass(Bypass::AnswerIsNotOneResultSet),
+        }
+    }
+
+    fn count_bypass(&self, why: Bypass) {
+        if why == Bypass::AnswerTooLarge {
+            self.shared.metrics.rare.count_limit(Limit::ResultBytes);
+        }
+        self.worker.metrics.count(Outcome::Bypass(why));
+    }
+
+    /// The server asked for a file: the client's messages go up until an empty one.
+    async fn relay_local_file(&mut self) -> Result<(), Ended> {
+        let mut walker = MessageWalker::new();
+        while self.relay_message_piece(&mut walker).await? != Some(0) {}
+        Ok(())
+    }
+
+    /// Relays both ways until one side ends. Nothing is looked at.
+    async fn tunnel(&mut self) -> Ended {
+        let mut chunk = vec![0; 16 * 1024];
+        let inbox = std::mem::take(&mut self.inbox);
+        if let Err(error) = self.server.write_all(&inbox).await {
+            return error.into();
+        }
+        loop {
+            let relayed = match either_readable(&self.client, &self.server).await {
+                Ok(Side::Client) => relay_some(&self.client, &self.server, &mut chunk).await,
+                Ok(Side::Server) => relay_some(&self.server, &self.client, &mut chunk).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = relayed {
+                return error.into();
+            }
+        }
+    }
+
+    fn settle(&mut self, plan: Plan, wrote: Option<&FenceScope>, summary: Option<Summary>) {
+        let Some(summary) = summary else { return };
+        let succeeded = !matches!(summary.ending, Ending::Err(_));
+        self.state.after(&plan.effects, wrote, &summary);
+        match plan.settling {
+            Settling::Plain => {}
+            Settling::Prepared(statement) => {
+                if let Ending::Prepared { statement_id } = summary.ending
+                    && !self.prepared.insert(StatementId(statement_id), *statement)
+                {
+                    self.shared.metrics.rare.count_limit(Limit::PreparedStatements);
+                }
+            }
+            Settling::Reset if succeeded => {
+                self.state.reset(summary.mark);
+                self.prepared.clear();
+            }
+            Settling::Reset => {}
+            Settling::OptionChanged => self.state.option_changed(),
+        }
+    }
+}
+
+async fn relay_some(
+    from: &crate::net::Stream,
+    to: &crate::net::Stream,
+    chunk: &mut [u8],
+) -> io::Result<()> {
+    match from.try_read(chunk) {
+        Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+        Ok(count) => to.write_all(&chunk[..count]).await,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        Err(error) => Err(error),
+    }
+}

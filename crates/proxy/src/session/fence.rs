@@ -1,0 +1,146 @@
+//! What a statement writes, and the fence that goes up before it is sent.
+//!
+//! **Why fences.** A client that got its `OK` must not be followed by anyone who reads the old value
+//! through Remora. The follower will hear of the change, but perhaps only after the `OK`. So from
+//! before the change can become visible until the follower has passed it, look-ups of the tables
+//! go to the server. A change becomes visible when an autocommit write runs, or when the
+//! transaction that made it commits; a table without transactions shows it at once, in both cases.
+//!
+//! **Rule.** What can't be resolved to known tables fences everything. A fence too wide costs a few
+//! hits; one too narrow serves an old row.
+
+use remora_cache::{Fence, FenceScope, Tag};
+use remora_sql::{TableName, Writes};
+
+use super::Session;
+use super::settings::TextCharset;
+use super::state::Effects;
+use crate::upstream::catalogue::{Lookup, TableFacts};
+
+/// What a statement writes, with names that no longer depend on the session's default schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PlannedWrites {
+    /// Nothing.
+    Nothing,
+    /// These tables: schema and name.
+    Tables(Vec<(String, String)>),
+    /// Anything.
+    Everything,
+}
+
+/// What a statement writes, resolved against the catalogue at the moment of sending.
+#[derive(Debug, Clone)]
+pub(super) struct Wrote {
+    /// The tables, with those that cascades reach.
+    pub scope: FenceScope,
+    /// Whether the change stays invisible until the commit.
+    pub is_transactional: bool,
+}
+
+impl Wrote {
+    fn everything() -> Wrote {
+        Wrote { scope: FenceScope::Everything, is_transactional: false }
+    }
+}
+
+impl Session {
+    /// Names as the statement wrote them, made independent of the default schema.
+    pub(super) fn plan_writes(&self, writes: &Writes) -> PlannedWrites {
+        match writes {
+            Writes::Nothing => PlannedWrites::Nothing,
+            Writes::Everything(_) => PlannedWrites::Everything,
+            Writes::Tables(names) => names
+                .iter()
+                .map(|name| self.qualify(name))
+                .collect::<Option<Vec<_>>>()
+                .map_or(PlannedWrites::Everything, PlannedWrites::Tables),
+        }
+    }
+
+    /// Schema and name of a table as the session means it; `None` if that isn't certain.
+    pub(super) fn qualify(&self, name: &TableName) -> Option<(String, String)> {
+        let fingerprint = self.state.fingerprint()?;
+        let schema = name.schema.as_ref().or(fingerprint.schema.as_ref())?;
+        let is_readable = match fingerprint.charset {
+            TextCharset::Utf8 => true,
+            TextCharset::AsciiSafe => schema.is_ascii() && name.table.is_ascii(),
+            TextCharset::Unsafe => false,
+        };
+        is_readable.then(|| (schema.clone(), name.table.clone()))
+    }
+
+    /// Asks the catalogue what else changes with the tables that a statement names.
+    pub(super) fn resolve_writes(&self, writes: &PlannedWrites) -> Option<Wrote> {
+        let tables = match writes {
+            PlannedWrites::Nothing => return None,
+            PlannedWrites::Everything => return Some(Wrote::everything()),
+            PlannedWrites::Tables(tables) => tables,
+        };
+        let mut tags = Vec::with_capacity(tables.len());
+        let mut is_transactional = true;
+        for (schema, table) in tables {
+            match self.shared.upstream.catalogue.lookup(schema, table) {
+                Lookup::Known(facts) if Self::writes_are_foreseeable(&facts) => {
+                    tags.push(facts.tag);
+                    tags.extend(facts.cascades_to.iter().map(|(s, t)| Tag::table(s, t)));
+                    is_transactional &= facts.is_transactional;
+                }
+                Lookup::Known(_) | Lookup::Loading | Lookup::Unavailable => {
+                    return Some(Wrote::everything());
+                }
+            }
+        }
+        Some(Wrote { scope: FenceScope::Tables(tags), is_transactional })
+    }
+
+    /// A trigger may write any table; a view or an engine beyond the list stands for others.
+    fn writes_are_foreseeable(facts: &TableFacts) -> bool {
+        facts.cacheable.is_ok() && !facts.has_triggers
+    }
+
+    /// Raises the fence that a statement needs before it is sent, if it needs one.
+    pub(super) fn raise_fence(&self, effects: &Effects, wrote: Option<&Wrote>) -> Option<Fence> {
+        let commits = effects.may_commit() && !self.state.written().is_nothing();
+        let writes_now = wrote.filter(|wrote| {
+            // Inside a transaction the change is nobody else's to see until the commit.
+            !(wrote.is_transactional
+                && self.state.is_certainly_in_transaction()
+                && !effects.may_commit())
+        });
+        if writes_now.is_none() && !commits {
+            return None;
+        }
+        let mut scope = FenceScope::Tables(Vec::new());
+        if commits {
+            widen(&mut scope, &self.state.written().scope());
+        }
+        if let Some(wrote) = writes_now {
+            widen(&mut scope, &wrote.scope);
+        }
+        if self.state.writes_are_unlogged() {
+            scope = FenceScope::Everything;
+        }
+        Some(self.shared.timeline.raise(scope))
+    }
+}
+
+fn widen(scope: &mut FenceScope, more: &FenceScope) {
+    match (&mut *scope, more) {
+        (FenceScope::Tables(tags), FenceScope::Tables(more)) => tags.extend(more),
+        _ => *scope = FenceScope::Everything,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_widened_by_everything_is_everything() {
+        let mut scope = FenceScope::Tables(vec![Tag::table("shop", "orders")]);
+        widen(&mut scope, &FenceScope::Tables(vec![Tag::table("shop", "lines")]));
+        assert!(matches!(&scope, FenceScope::Tables(tags) if tags.len() == 2));
+        widen(&mut scope, &FenceScope::Everything);
+        assert!(matches!(scope, FenceScope::Everything));
+    }
+}

@@ -1,0 +1,142 @@
+//! Keeping an answer: the conditions under which it may be stored, checked before its question is
+//! sent and again when it has passed.
+//!
+//! `as_of` is taken before the question is sent. Whatever commit the read may have missed has a
+//! position above it, however late its event arrives; the entry then isn't served. Nothing is locked.
+
+use remora_cache::{AsOf, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Tag};
+use remora_sql::{Select, TableName};
+use remora_wire::StatusFlags;
+use remora_wire::walker::{Ending, Summary};
+
+use super::Session;
+use crate::reason::{Bypass, Limit, Outcome};
+use crate::upstream::catalogue::Lookup;
+
+/// A read whose answer may be kept.
+#[derive(Debug)]
+pub(super) struct Fill {
+    scope: Scope,
+    as_of: AsOf,
+    tags: Vec<Tag>,
+    /// At most one fill per key at a time.
+    _permit: FillPermit,
+    /// The answer so far, if it came in several pieces.
+    captured: Vec<u8>,
+}
+
+/// Status flags that an answer may carry and still be the same for everybody with its key. The
+/// session's own are compared apart; a slow query's mark is a matter of the moment.
+const STATUS_OF_ANY_RESULT: StatusFlags = StatusFlags::AUTOCOMMIT
+    .with(StatusFlags::IN_TRANSACTION)
+    .with(StatusFlags::IN_READ_ONLY_TRANSACTION)
+    .with(StatusFlags::NO_GOOD_INDEX)
+    .with(StatusFlags::NO_INDEX)
+    .with(StatusFlags::NO_BACKSLASH_ESCAPES)
+    .with(StatusFlags::ANSI_QUOTES);
+
+impl Session {
+    /// Plans to keep the answer to `text`, or says why not. Must run before the text is sent.
+    pub(super) fn plan_fill(
+        &mut self,
+        scope: Scope,
+        digest: u128,
+        select: &Select,
+        text: &[u8],
+    ) -> Result<Fill, Bypass> {
+        let shared = &self.shared;
+        let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
+        let mut tags = Vec::with_capacity(select.tables.len());
+        for name in &select.tables {
+            tags.push(self.tag_to_read(name)?);
+        }
+        if shared.timeline.needs_fresher_watermark(&tags) {
+            // Such an answer would never be served: a change is known that may not be visible yet.
+            shared.upstream.wake();
+            return Err(Bypass::WatermarkBehind);
+        }
+        let permit = shared.fills.begin(digest).map_err(|why| {
+            if why == FillRefused::Full {
+                shared.metrics.rare.count_limit(Limit::FillsInFlight);
+            }
+            Bypass::Fill(why)
+        })?;
+        self.fill_text.clear();
+        self.fill_text.extend_from_slice(text);
+        Ok(Fill { scope, as_of, tags, _permit: permit, captured: Vec::new() })
+    }
+
+    /// The tag of a table that a statement reads, if results from it can be kept.
+    fn tag_to_read(&self, name: &TableName) -> Result<Tag, Bypass> {
+        let (schema, table) = self.qualify(name).ok_or(Bypass::TableUnknown)?;
+        match self.shared.upstream.catalogue.lookup(&schema, &table) {
+            Lookup::Known(facts) => facts.cacheable.map(|()| facts.tag).map_err(Bypass::Table),
+            Lookup::Loading => Err(Bypass::TableLoading),
+            Lookup::Unavailable => Err(Bypass::TableUnknown),
+        }
+    }
+
+    /// The whole answer has passed; `last_piece` is what of it wasn't captured before.
+    pub(super) fn finish_fill(&mut self, fill: Fill, last_piece: &[u8], summary: &Summary) {
+        let kept = self.may_keep(summary).and_then(|()| self.keep(fill, last_piece));
+        let outcome = match kept {
+            Ok(()) => Outcome::Fill,
+            Err(why) => Outcome::Bypass(why),
+        };
+        self.worker.metrics.count(outcome);
+        if self.fill_text.capacity() > super::BUFFER_BYTES_KEPT {
+            self.fill_text = Vec::new();
+        }
+    }
+
+    fn may_keep(&self, summary: &Summary) -> Result<(), Bypass> {
+        let Some(mark) = summary.mark else { return Err(Bypass::AnswerIsError) };
+        let is_one = summary.results == 1 && summary.numbered_from_one;
+        if summary.ending != Ending::ResultSet || !is_one {
+            return Err(Bypass::AnswerIsNotOneResultSet);
+        }
+        if mark.warnings > 0 {
+            return Err(Bypass::AnswerHasWarnings);
+        }
+        let unusual = mark.status.without(STATUS_OF_ANY_RESULT);
+        if unusual != StatusFlags::default() || !self.state.has_status_of(mark) {
+            return Err(Bypass::AnswerHasStatus);
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, mut fill: Fill, last_piece: &[u8]) -> Result<(), Bypass> {
+        let shared = &self.shared;
+        // A fence or a lagging follower may pass; a change doesn't.
+        let now_ms = shared.clock.now_ms();
+        if let Err(why) = shared.timeline.check(fill.as_of, &fill.tags, now_ms)
+            && why.invalidation().is_some()
+        {
+            return Err(Bypass::Outdated(why));
+        }
+        let response = if fill.captured.is_empty() {
+            last_piece
+        } else {
+            fill.captured.extend_from_slice(last_piece);
+            &fill.captured
+        };
+        let entry = NewEntry {
+            key: KeyRef { scope: fill.scope, text: &self.fill_text },
+            tags: &fill.tags,
+            as_of: fill.as_of,
+            response,
+        };
+        shared.store.insert(&entry).map(drop).map_err(Bypass::NotStored)
+    }
+}
+
+impl Fill {
+    /// Takes in a piece that isn't the last. Gives false if the answer is too large to be kept.
+    pub(super) fn capture(&mut self, piece: &[u8], bytes_max: usize) -> bool {
+        if self.captured.len() + piece.len() > bytes_max {
+            return false;
+        }
+        self.captured.extend_from_slice(piece);
+        true
+    }
+}

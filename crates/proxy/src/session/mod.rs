@@ -1,0 +1,303 @@
+//! One client's session: a socket to the client, a socket to the server, and what lies between.
+//!
+//! A session lives on one worker's thread. It handles one message at a time: what the client sends
+//! ahead stays in the socket, so order and back-pressure are the protocol's own.
+//!
+//! | file | part of a session's life |
+//! |---|---|
+//! | `login.rs` | greeting, login and authentication, relayed |
+//! | `dispatch.rs` | from a message to what is done with it: hit, fill, write, bypass |
+//! | `exchange.rs` | sending a message to the server and relaying its answer |
+//! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
+//! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
+//! | `questions.rs` | Remora's own questions on the session's connection |
+//! | `state.rs`, `settings.rs`, `prepared.rs` | what is known of the session, as plain values |
+
+mod dispatch;
+mod exchange;
+mod fence;
+mod fill;
+mod login;
+mod prepared;
+mod questions;
+pub mod settings;
+pub mod state;
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use remora_wire::WireError;
+use remora_wire::packet::{Extent, extent};
+use remora_wire::response::ServerError;
+
+use self::dispatch::Step;
+use self::prepared::PreparedStatements;
+use self::settings::Flavour;
+use self::state::SessionState;
+use crate::net::Stream;
+use crate::shared::Shared;
+use crate::worker::Worker;
+
+/// A session's buffers keep this much when they are empty, bytes.
+const BUFFER_BYTES_KEPT: usize = 4 * 1024;
+
+/// Why a session ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The client left, properly or not, or the server closed the connection.
+    Closed(io::Error),
+    /// The server refused the login or the change of user, and told the client.
+    Refused,
+    /// The client broke the protocol, or the server can't be reached; it gets this error.
+    Misbehaved {
+        /// What the client is told.
+        error: ServerError,
+        /// The number of the packet that tells it.
+        sequence: u8,
+    },
+    /// The server broke the protocol.
+    ServerMisbehaved(WireError),
+}
+
+impl Ended {
+    fn closed() -> Ended {
+        Ended::Closed(io::Error::from(io::ErrorKind::UnexpectedEof))
+    }
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        Ended::Closed(error)
+    }
+}
+
+impl From<WireError> for Ended {
+    fn from(error: WireError) -> Ended {
+        Ended::ServerMisbehaved(error)
+    }
+}
+
+/// The side of a session that something came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+/// Waits until one of the two has something to read, the client first.
+async fn either_readable(client: &Stream, server: &Stream) -> io::Result<Side> {
+    poll_fn(|cx| {
+        if let Poll::Ready(result) = client.poll_read_ready(cx) {
+            return Poll::Ready(result.map(|()| Side::Client));
+        }
+        server.poll_read_ready(cx).map(|result| result.map(|()| Side::Server))
+    })
+    .await
+}
+
+/// A session that is logged in.
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+    worker: Rc<Worker>,
+    client: Rc<Stream>,
+    server: Stream,
+    state: SessionState,
+    prepared: PreparedStatements,
+    /// What the client sent and has not been handled.
+    inbox: Vec<u8>,
+    /// What is to go to the server and its socket did not take at once.
+    outbox: Vec<u8>,
+    /// The text of the statement in flight, if its answer may be kept.
+    fill_text: Vec<u8>,
+    /// The text last answered from memory, if the server has seen no statement since: what its
+    /// diagnostics area should tell of.
+    unseen_hit: Vec<u8>,
+    /// When the server was last sent something, milliseconds of Remora's clock.
+    server_contact_ms: u64,
+}
+
+/// Serves a client from its accepted socket to its end.
+pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<Stream>) {
+    let ended = match Session::log_in(shared, worker, Rc::clone(&client)).await {
+        Ok(mut session) => session.run().await,
+        Err(ended) => ended,
+    };
+    match ended {
+        Ended::Misbehaved { error, sequence } => {
+            tracing::debug!(%error, "closing a connection");
+            // The client may be gone already; there is nobody else to tell.
+            let _ = client.write_all(&error.packet(sequence)).await;
+        }
+        Ended::ServerMisbehaved(error) => {
+            tracing::warn!(%error, "the server sent what the protocol does not allow; closing");
+        }
+        Ended::Closed(error) => tracing::trace!(%error, "connection closed"),
+        Ended::Refused => {}
+    }
+}
+
+impl Session {
+    async fn log_in(
+        shared: Arc<Shared>,
+        worker: Rc<Worker>,
+        client: Rc<Stream>,
+    ) -> Result<Session, Ended> {
+        // Before the server looks at privileges, so that a change of them can't be missed.
+        let privilege_epoch = shared.privilege_epoch();
+        let server = connect_to_server(&shared).await?;
+        let logged_in = login::relay_login(&client, &server).await?;
+        let flavour = Flavour { capabilities: logged_in.capabilities, privilege_epoch };
+        let prepared = PreparedStatements::new(shared.limits.prepared_statements_max);
+        Ok(Session {
+            server_contact_ms: shared.clock.now_ms(),
+            shared,
+            worker,
+            client,
+            server,
+            state: SessionState::new(flavour, logged_in.mark),
+            prepared,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            fill_text: Vec::new(),
+            unseen_hit: Vec::new(),
+        })
+    }
+
+    /// Handles messages until the session ends.
+    async fn run(&mut self) -> Ended {
+        loop {
+            if let Err(ended) = self.handle_next().await {
+                return ended;
+            }
+        }
+    }
+
+    async fn handle_next(&mut self) -> Result<(), Ended> {
+        match self.next_step().await? {
+            Step::Answered => Ok(()),
+            Step::FinishHit { entry, written } => {
+                self.client.write_all(&entry.response()[written..]).await?;
+                Ok(())
+            }
+            Step::LearnSettings => self.learn_settings().await,
+            Step::RepeatHit => self.repeat_hit().await,
+            Step::Exchange(exchange) => self.exchange(exchange).await,
+            Step::Quit => {
+                self.server.write_all(&std::mem::take(&mut self.outbox)).await?;
+                Err(Ended::closed())
+            }
+        }
+    }
+
+    /// The step for the next message, as soon as there is one.
+    async fn next_step(&mut self) -> Result<Step, Ended> {
+        loop {
+            if !self.inbox.is_empty()
+                && let Some(step) = self.step_from_inbox()?
+            {
+                return Ok(step);
+            }
+            match either_readable(&self.client, &self.server).await? {
+                Side::Client => {
+                    if let Some(step) = self.read_client()? {
+                        return Ok(step);
+                    }
+                }
+                Side::Server => self.relay_unasked().await?,
+            }
+        }
+    }
+
+    /// Reads from the client and handles the first message where it lies, in the worker's buffer.
+    fn read_client(&mut self) -> Result<Option<Step>, Ended> {
+        let worker = Rc::clone(&self.worker);
+        let mut scratch = worker.scratch.borrow_mut();
+        let count = match self.client.try_read(&mut scratch) {
+            Ok(0) => return Err(Ended::closed()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let chunk = &scratch[..count];
+        if !self.inbox.is_empty() {
+            self.inbox.extend_from_slice(chunk);
+            drop(scratch);
+            return self.step_from_inbox();
+        }
+        let (used, step) = self.step_from(chunk)?;
+        self.inbox.extend_from_slice(&chunk[used..]);
+        Ok(step)
+    }
+
+    fn step_from_inbox(&mut self) -> Result<Option<Step>, Ended> {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let (used, step) = self.step_from(&inbox)?;
+        if used == inbox.len() && inbox.capacity() > BUFFER_BYTES_KEPT {
+            return Ok(step);
+        }
+        inbox.drain(..used);
+        self.inbox = inbox;
+        Ok(step)
+    }
+
+    /// The step for the message at the start of `bytes`, and how many bytes it takes from them.
+    /// Nothing is taken while the message is incomplete, or when something must be done first.
+    fn step_from(&mut self, bytes: &[u8]) -> Result<(usize, Option<Step>), Ended> {
+        let longest = self.shared.limits.statement_bytes_max + remora_wire::packet::HEADER_BYTES;
+        match extent(bytes, 0) {
+            Ok(Extent::Complete { bytes: end, .. }) if end <= longest => {
+                let step = self.handle(&bytes[..end])?;
+                let used = if step.leaves_the_message() { 0 } else { end };
+                Ok((used, Some(step)))
+            }
+            Ok(Extent::Complete { bytes: end, .. }) => {
+                let step = self.handle_long(&bytes[..end], true)?;
+                Ok((end, Some(step)))
+            }
+            Ok(Extent::Partial { known_bytes }) if known_bytes > longest => {
+                let step = self.handle_long(bytes, false)?;
+                Ok((bytes.len(), Some(step)))
+            }
+            Ok(Extent::Partial { .. }) => Ok((0, None)),
+            Err(error) => {
+                tracing::debug!(%error, "a client's packet is out of order");
+                Err(out_of_order())
+            }
+        }
+    }
+
+    /// The server speaks although nobody asked: it closes, or says why it will.
+    async fn relay_unasked(&mut self) -> Result<(), Ended> {
+        let mut chunk = [0; 1024];
+        match self.server.try_read(&mut chunk) {
+            Ok(0) => Err(Ended::closed()),
+            Ok(count) => Ok(self.client.write_all(&chunk[..count]).await?),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What the server tells a client whose packets are numbered wrongly.
+fn out_of_order() -> Ended {
+    Ended::Misbehaved {
+        error: ServerError::new(1156, "08S01", "Got packets out of order"),
+        sequence: 1,
+    }
+}
+
+async fn connect_to_server(shared: &Shared) -> Result<Stream, Ended> {
+    let limit = shared.limits.connect_timeout;
+    Stream::connect(&shared.upstream_endpoint, limit).await.map_err(|error| {
+        let number = error.raw_os_error().map_or_else(|| error.to_string(), |n| n.to_string());
+        let (code, what) = match &shared.upstream_endpoint {
+            crate::net::Endpoint::Tcp { .. } => (2003, "MySQL server on"),
+            crate::net::Endpoint::Unix(_) => (2002, "local server through socket"),
+        };
+        let message = format!("Can't connect to {what} '{}' ({number})", shared.upstream_endpoint);
+        Ended::Misbehaved { error: ServerError::new(code, "HY000", message), sequence: 0 }
+    })
+}

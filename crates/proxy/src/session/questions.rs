@@ -1,0 +1,96 @@
+//! Remora's own questions on the session's connection to the server, asked between the client's
+//! messages: what the settings are, and the repetition of a statement answered from memory.
+
+use std::io;
+
+use remora_wire::command::Expect;
+use remora_wire::packet::{HEADER_BYTES, Header, put_message};
+use remora_wire::rows::{Row, parse_text_row};
+use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
+use remora_wire::{Capabilities, WireError};
+
+use super::{Ended, Session};
+use crate::reason::{Bypass, Limit};
+
+/// `COM_QUERY`.
+const QUERY: u8 = 0x03;
+
+impl Session {
+    /// Asks the server for the session's settings.
+    pub(super) async fn learn_settings(&mut self) -> Result<(), Ended> {
+        let Some(query) = self.shared.upstream.settings_query() else {
+            self.state.pass_through(Bypass::SettingsUnknown);
+            return Ok(());
+        };
+        let mut answer = Vec::new();
+        let summary = self.ask(query.sql().as_bytes(), Some(&mut answer)).await?;
+        if summary.ending != Ending::ResultSet {
+            self.state.pass_through(Bypass::SettingsUnknown);
+            return Ok(());
+        }
+        let row = only_row(&answer, query.fields(), self.capabilities())?;
+        match self.shared.fingerprints.intern(&query, &row, self.state.flavour()) {
+            Ok(fingerprint) => self.state.learn(fingerprint),
+            Err(_) => {
+                self.shared.metrics.rare.count_limit(Limit::Fingerprints);
+                self.state.pass_through(Bypass::FingerprintsFull);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the server run the statement last answered from memory, and drops the answer: what the
+    /// client asks next is about that statement.
+    pub(super) async fn repeat_hit(&mut self) -> Result<(), Ended> {
+        let text = std::mem::take(&mut self.unseen_hit);
+        self.ask(&text, None).await?;
+        Ok(())
+    }
+
+    /// Sends a statement of Remora's and reads the whole answer, into `answer` if given.
+    async fn ask(
+        &mut self,
+        sql: &[u8],
+        mut answer: Option<&mut Vec<u8>>,
+    ) -> Result<Summary, Ended> {
+        let mut message = Vec::with_capacity(sql.len() + HEADER_BYTES + 1);
+        put_message(&mut message, 0, &[&[QUERY], sql].concat());
+        self.server.write_all(&message).await?;
+        let mut walker = ResponseWalker::new(Expect::Results, self.capabilities());
+        let mut chunk = [0; 4096];
+        loop {
+            self.server.readable().await?;
+            let count = match self.server.try_read(&mut chunk) {
+                Ok(0) => return Err(Ended::closed()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let (_, progress) = walker.feed(&chunk[..count])?;
+            if let Some(answer) = answer.as_deref_mut() {
+                answer.extend_from_slice(&chunk[..count]);
+            }
+            if let Progress::Done(summary) = progress {
+                return Ok(summary);
+            }
+        }
+    }
+}
+
+/// The single row of a text result set of `fields` columns.
+fn only_row(answer: &[u8], fields: usize, capabilities: Capabilities) -> Result<Row, WireError> {
+    let end_mark = usize::from(!capabilities.has(Capabilities::DEPRECATE_EOF));
+    let row_at = 1 + fields + end_mark;
+    let mut rest = answer;
+    let mut number = 0;
+    while let Some(header) = Header::peek(rest) {
+        let end = HEADER_BYTES + header.length;
+        let payload = rest.get(HEADER_BYTES..end).ok_or(WireError::Truncated("settings"))?;
+        if number == row_at {
+            return parse_text_row(payload, fields);
+        }
+        number += 1;
+        rest = &rest[end..];
+    }
+    Err(WireError::Truncated("settings"))
+}

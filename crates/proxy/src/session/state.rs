@@ -1,0 +1,519 @@
+//! What Remora knows of a session: its settings, its transaction, what it has written.
+//!
+//! Plain values without I/O. The rule for every field: in doubt it says the thing that makes the
+//! statement go to the server, and the fence wider.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use remora_cache::{FenceScope, Scope, Tag};
+use remora_sql::{SessionEffect, Transaction, UnknownEffect};
+use remora_wire::response::EndMark;
+use remora_wire::walker::{Ending, Summary};
+use remora_wire::{Capabilities, StatusFlags};
+
+use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
+use crate::reason::Bypass;
+
+/// Tables that a transaction may write before they count as everything.
+const WRITTEN_TABLES_MAX: usize = 64;
+
+/// The session's settings, if they are known.
+#[derive(Debug, Clone)]
+pub enum Settings {
+    /// They must be asked for before the next look-up.
+    Unknown,
+    /// They are these.
+    Known(Arc<Fingerprint>),
+}
+
+/// What the open transaction has written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// Tables with these tags; none if empty.
+    Tables(HashSet<Tag>),
+    /// Nobody knows.
+    Everything,
+}
+
+impl Written {
+    fn nothing() -> Written {
+        Written::Tables(HashSet::new())
+    }
+
+    /// Whether nothing was written.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Written::Tables(tags) if tags.is_empty())
+    }
+
+    /// Adds what a statement writes.
+    pub fn add(&mut self, scope: &FenceScope) {
+        match (&mut *self, scope) {
+            (Written::Tables(tags), FenceScope::Tables(more)) => {
+                tags.extend(more);
+                if tags.len() > WRITTEN_TABLES_MAX {
+                    *self = Written::Everything;
+                }
+            }
+            _ => *self = Written::Everything,
+        }
+    }
+
+    /// What must be fenced when this becomes visible.
+    pub fn scope(&self) -> FenceScope {
+        match self {
+            Written::Tables(tags) => FenceScope::Tables(tags.iter().copied().collect()),
+            Written::Everything => FenceScope::Everything,
+        }
+    }
+}
+
+/// A session between two statements.
+#[derive(Debug)]
+pub struct SessionState {
+    flavour: Flavour,
+    settings: Settings,
+    status: StatusFlags,
+    /// Whether `status` is what the server would say now: an error leaves that open.
+    status_is_certain: bool,
+    written: Written,
+    /// A setting changed inside the open transaction, whose isolation level is thus not the one that
+    /// the server reports.
+    changed_in_transaction: bool,
+    /// `SET TRANSACTION` was seen: the next transaction isn't like the others.
+    next_transaction_differs: bool,
+    /// Why the session passes everything through until it is reset.
+    pass_through: Option<Bypass>,
+    /// Its changes don't reach the binary log, or not as rows.
+    writes_are_unlogged: bool,
+    /// Where its look-ups go, or why it has none. Derived from the fields above.
+    scope: Result<Scope, Bypass>,
+}
+
+/// The status flags that differ between sessions and stand in each result.
+const STATUS_IN_KEY: [StatusFlags; 3] = [
+    StatusFlags::AUTOCOMMIT,
+    StatusFlags::IN_TRANSACTION,
+    StatusFlags::IN_READ_ONLY_TRANSACTION,
+];
+
+/// The flags of [`STATUS_IN_KEY`] as bits.
+fn status_bits(status: StatusFlags) -> u8 {
+    STATUS_IN_KEY.iter().enumerate().fold(0, |bits, (at, flag)| bits | u8::from(status.has(*flag)) << at)
+}
+
+/// The scope of a fingerprint with these flags: the number that no other combination has.
+fn scope_of(fingerprint_id: u64, status: StatusFlags) -> Scope {
+    Scope::new(fingerprint_id << STATUS_IN_KEY.len() | u64::from(status_bits(status)))
+}
+
+impl SessionState {
+    /// A session that has just logged in.
+    pub fn new(flavour: Flavour, mark: Option<EndMark>) -> SessionState {
+        let mut state = SessionState {
+            flavour,
+            settings: Settings::Unknown,
+            status: mark.unwrap_or_default().status,
+            status_is_certain: mark.is_some(),
+            written: Written::nothing(),
+            changed_in_transaction: false,
+            next_transaction_differs: false,
+            pass_through: None,
+            writes_are_unlogged: false,
+            scope: Err(Bypass::SettingsUnknown),
+        };
+        state.derive_scope();
+        state
+    }
+
+    /// The protocol features in use.
+    pub fn capabilities(&self) -> Capabilities {
+        self.flavour.capabilities
+    }
+
+    /// The flavour that goes into the fingerprint.
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// The settings, if they are known.
+    pub fn fingerprint(&self) -> Option<&Arc<Fingerprint>> {
+        match &self.settings {
+            Settings::Known(fingerprint) => Some(fingerprint),
+            Settings::Unknown => None,
+        }
+    }
+
+    /// Where a `SELECT` sent now is looked up, or why it isn't.
+    pub fn scope(&self) -> Result<Scope, Bypass> {
+        self.scope
+    }
+
+    /// Whether asking the server for the settings would make look-ups possible.
+    pub fn wants_settings(&self) -> bool {
+        matches!(self.settings, Settings::Unknown)
+            && self.pass_through.is_none()
+            && !self.changed_in_transaction
+    }
+
+    /// What the open transaction has written.
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Whether the session's changes don't reach the log as rows.
+    pub fn writes_are_unlogged(&self) -> bool {
+        self.writes_are_unlogged
+    }
+
+    /// Whether a statement's changes stay invisible to others until a later commit: a transaction is
+    /// certainly open.
+    pub fn is_certainly_in_transaction(&self) -> bool {
+        self.status_is_certain && self.status.has(StatusFlags::IN_TRANSACTION)
+    }
+
+    /// Whether a response's flags are those that this session's results carry.
+    pub fn has_status_of(&self, mark: EndMark) -> bool {
+        status_bits(self.status) == status_bits(mark.status)
+    }
+
+    /// The server told the settings.
+    pub fn learn(&mut self, fingerprint: Arc<Fingerprint>) {
+        self.settings = Settings::Known(fingerprint);
+        self.derive_scope();
+    }
+
+    /// Passes everything through until the session is reset.
+    pub fn pass_through(&mut self, why: Bypass) {
+        self.pass_through.get_or_insert(why);
+        self.derive_scope();
+    }
+
+    /// A statement with these effects has been answered. `wrote` is what it may have written.
+    pub fn after(
+        &mut self,
+        effects: &Effects,
+        wrote: Option<&FenceScope>,
+        summary: &Summary,
+    ) {
+        match summary.mark {
+            Some(mark) => {
+                self.status = mark.status;
+                self.status_is_certain = true;
+            }
+            None if matches!(summary.ending, Ending::Err(_)) => self.status_is_certain = false,
+            None => {}
+        }
+        if let Some(scope) = wrote {
+            self.written.add(scope);
+        }
+        self.apply(effects.session);
+        if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
+            self.written = Written::nothing();
+            self.changed_in_transaction = false;
+            if matches!(effects.transaction, Transaction::Commit | Transaction::Rollback) {
+                self.next_transaction_differs = false;
+            }
+        }
+        self.derive_scope();
+    }
+
+    fn apply(&mut self, effect: SessionEffect) {
+        match effect {
+            SessionEffect::None | SessionEffect::UserLock => {}
+            SessionEffect::SettingsChanged | SessionEffect::DefaultSchema => {
+                self.settings = Settings::Unknown;
+                self.changed_in_transaction |= !self.is_certainly_outside_transaction();
+            }
+            SessionEffect::NextTransaction => self.next_transaction_differs = true,
+            SessionEffect::TemporaryTable => self.pass_through = Some(Bypass::TemporaryTables),
+            SessionEffect::LockedTables => {
+                self.pass_through.get_or_insert(Bypass::LockedTables);
+            }
+            SessionEffect::UnlockedTables => {
+                if self.pass_through == Some(Bypass::LockedTables) {
+                    self.pass_through = None;
+                }
+            }
+            SessionEffect::BinlogOff => {
+                self.writes_are_unlogged = true;
+                self.pass_through = Some(Bypass::WritesUnlogged);
+            }
+            SessionEffect::Unknown(UnknownEffect::UnknownVariable) => {
+                self.pass_through.get_or_insert(Bypass::UnknownSetting);
+            }
+            SessionEffect::Unknown(_) => {
+                self.pass_through.get_or_insert(Bypass::UnknownSessionState);
+            }
+        }
+    }
+
+    fn is_certainly_outside_transaction(&self) -> bool {
+        self.status_is_certain
+            && !self.status.has(StatusFlags::IN_TRANSACTION)
+            && self.status.has(StatusFlags::AUTOCOMMIT)
+    }
+
+    /// `COM_RESET_CONNECTION` succeeded: the session is as after the login.
+    pub fn reset(&mut self, mark: Option<EndMark>) {
+        *self = SessionState::new(self.flavour, mark);
+    }
+
+    /// `COM_CHANGE_USER` succeeded.
+    pub fn changed_user(&mut self, privilege_epoch: u64, mark: Option<EndMark>) {
+        *self = SessionState::new(Flavour { privilege_epoch, ..self.flavour }, mark);
+    }
+
+    /// `COM_SET_OPTION` succeeded or not: multi-statements may be on or off.
+    pub fn option_changed(&mut self) {
+        self.settings = Settings::Unknown;
+        self.pass_through(Bypass::UnknownSessionState);
+    }
+
+    fn derive_scope(&mut self) {
+        self.scope = self.find_scope();
+    }
+
+    fn find_scope(&self) -> Result<Scope, Bypass> {
+        if let Some(why) = self.pass_through {
+            return Err(why);
+        }
+        let Settings::Known(fingerprint) = &self.settings else {
+            return Err(Bypass::SettingsUnknown);
+        };
+        if fingerprint.dialect.is_none() {
+            return Err(Bypass::DialectUnknown);
+        }
+        if fingerprint.charset == TextCharset::Unsafe {
+            return Err(Bypass::CharsetUnsafe);
+        }
+        if fingerprint.isolation == Isolation::Other {
+            return Err(Bypass::IsolationLevel);
+        }
+        if self.next_transaction_differs {
+            return Err(Bypass::NextTransactionDiffers);
+        }
+        if !self.status_is_certain {
+            return Err(Bypass::StatusUncertain);
+        }
+        self.check_transaction(fingerprint)?;
+        Ok(scope_of(fingerprint.id, self.status))
+    }
+
+    /// Outside a transaction each statement stands alone. Inside one it does so only at
+    /// `READ COMMITTED`, and only until the transaction has written: it must see its own rows.
+    fn check_transaction(&self, fingerprint: &Fingerprint) -> Result<(), Bypass> {
+        if self.status.has(StatusFlags::IN_TRANSACTION) {
+            if fingerprint.isolation != Isolation::ReadCommitted || self.changed_in_transaction {
+                return Err(Bypass::InTransaction);
+            }
+            if !self.written.is_nothing() {
+                return Err(Bypass::TransactionHasWritten);
+            }
+        } else if !self.status.has(StatusFlags::AUTOCOMMIT) {
+            // The statement would open a transaction; from memory it would not.
+            return Err(Bypass::AutocommitOff);
+        }
+        Ok(())
+    }
+}
+
+/// What a statement does besides answering.
+#[derive(Debug, Clone)]
+pub struct Effects {
+    /// To the session's state.
+    pub session: SessionEffect,
+    /// To the transaction.
+    pub transaction: Transaction,
+}
+
+impl Effects {
+    /// None.
+    pub const NONE: Effects =
+        Effects { session: SessionEffect::None, transaction: Transaction::None };
+
+    /// Whether the statement may end the open transaction with a commit.
+    pub fn may_commit(&self) -> bool {
+        !matches!(self.transaction, Transaction::None | Transaction::Savepoint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
+    const IN_TRANSACTION: StatusFlags =
+        StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
+
+    fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
+        Arc::new(Fingerprint {
+            id: 1,
+            schema: Some("shop".to_owned()),
+            dialect: Some(remora_sql::Dialect::default()),
+            isolation,
+            charset: TextCharset::Utf8,
+        })
+    }
+
+    fn flavour() -> Flavour {
+        Flavour { capabilities: Capabilities::PROTOCOL_41, privilege_epoch: 0 }
+    }
+
+    fn session(isolation: Isolation) -> SessionState {
+        let mark = EndMark { status: AUTOCOMMIT, warnings: 0 };
+        let mut state = SessionState::new(flavour(), Some(mark));
+        state.learn(fingerprint(isolation));
+        state
+    }
+
+    fn ok(status: StatusFlags) -> Summary {
+        Summary {
+            ending: Ending::Ok,
+            mark: Some(EndMark { status, warnings: 0 }),
+            results: 1,
+            numbered_from_one: true,
+        }
+    }
+
+    fn error() -> Summary {
+        Summary { ending: Ending::Err(1213), mark: None, results: 1, numbered_from_one: true }
+    }
+
+    fn effects(session: SessionEffect, transaction: Transaction) -> Effects {
+        Effects { session, transaction }
+    }
+
+    fn one_table() -> FenceScope {
+        FenceScope::Tables(vec![Tag::table("shop", "orders")])
+    }
+
+    const BEGIN: Effects =
+        Effects { session: SessionEffect::None, transaction: Transaction::Begin };
+
+    #[test]
+    fn a_fresh_session_must_ask_for_its_settings_first() {
+        let state = SessionState::new(flavour(), Some(EndMark::default()));
+        assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
+        assert!(state.wants_settings());
+    }
+
+    #[test]
+    fn statements_outside_a_transaction_are_looked_up() {
+        assert!(session(Isolation::RepeatableRead).scope().is_ok());
+        assert!(session(Isolation::ReadCommitted).scope().is_ok());
+        assert_eq!(session(Isolation::Other).scope(), Err(Bypass::IsolationLevel));
+    }
+
+    #[test]
+    fn a_snapshot_transaction_passes_through_and_a_read_committed_one_does_not() {
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        assert_eq!(state.scope(), Err(Bypass::InTransaction));
+        let mut state = session(Isolation::ReadCommitted);
+        let outside = state.scope();
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        assert!(state.scope().is_ok());
+        assert_ne!(state.scope(), outside, "the flags in the answers differ");
+    }
+
+    #[test]
+    fn a_transaction_that_has_written_passes_through_until_it_ends() {
+        let mut state = session(Isolation::ReadCommitted);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        state.after(&Effects::NONE, Some(&one_table()), &ok(IN_TRANSACTION));
+        assert_eq!(state.scope(), Err(Bypass::TransactionHasWritten));
+        let commit = effects(SessionEffect::None, Transaction::Commit);
+        state.after(&commit, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+        assert!(state.written().is_nothing());
+    }
+
+    #[test]
+    fn an_isolation_level_set_inside_a_transaction_does_not_count_for_it() {
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        let set = effects(SessionEffect::SettingsChanged, Transaction::None);
+        state.after(&set, None, &ok(IN_TRANSACTION));
+        assert!(!state.wants_settings(), "what the server reports isn't this transaction's");
+        state.learn(fingerprint(Isolation::ReadCommitted));
+        assert_eq!(state.scope(), Err(Bypass::InTransaction));
+    }
+
+    #[test]
+    fn after_an_error_the_transaction_is_uncertain_until_the_next_mark() {
+        let mut state = session(Isolation::ReadCommitted);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        state.after(&Effects::NONE, None, &error());
+        assert_eq!(state.scope(), Err(Bypass::StatusUncertain));
+        assert!(!state.is_certainly_in_transaction(), "a deadlock has rolled it back");
+        state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+    }
+
+    #[test]
+    fn what_a_failed_statement_may_have_written_counts() {
+        let mut state = session(Isolation::ReadCommitted);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        state.after(&Effects::NONE, Some(&FenceScope::Everything), &error());
+        assert_eq!(state.written(), &Written::Everything);
+    }
+
+    #[test]
+    fn with_autocommit_off_a_read_would_open_a_transaction() {
+        let mut state = session(Isolation::ReadCommitted);
+        state.after(&Effects::NONE, None, &ok(StatusFlags::default()));
+        assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
+    }
+
+    #[test]
+    fn a_next_transaction_that_differs_is_over_after_it_has_ended() {
+        let mut state = session(Isolation::RepeatableRead);
+        let set = effects(SessionEffect::NextTransaction, Transaction::None);
+        state.after(&set, None, &ok(AUTOCOMMIT));
+        assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+        let commit = effects(SessionEffect::None, Transaction::Commit);
+        state.after(&commit, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+    }
+
+    #[test]
+    fn temporary_tables_and_unknown_effects_last_until_the_session_is_reset() {
+        for (effect, why) in [
+            (SessionEffect::TemporaryTable, Bypass::TemporaryTables),
+            (SessionEffect::BinlogOff, Bypass::WritesUnlogged),
+            (SessionEffect::Unknown(UnknownEffect::DynamicSql), Bypass::UnknownSessionState),
+        ] {
+            let mut state = session(Isolation::RepeatableRead);
+            state.after(&effects(effect, Transaction::None), None, &ok(AUTOCOMMIT));
+            state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+            assert_eq!(state.scope(), Err(why));
+            state.reset(Some(EndMark { status: AUTOCOMMIT, warnings: 0 }));
+            assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
+        }
+    }
+
+    #[test]
+    fn table_locks_end_where_the_session_says_so() {
+        let mut state = session(Isolation::RepeatableRead);
+        let locked = effects(SessionEffect::LockedTables, Transaction::ImplicitCommit);
+        state.after(&locked, None, &ok(AUTOCOMMIT));
+        assert_eq!(state.scope(), Err(Bypass::LockedTables));
+        let unlocked = effects(SessionEffect::UnlockedTables, Transaction::ImplicitCommit);
+        state.after(&unlocked, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+    }
+
+    #[test]
+    fn a_transaction_that_writes_very_many_tables_has_written_everything() {
+        let mut state = session(Isolation::ReadCommitted);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        for number in 0..=WRITTEN_TABLES_MAX {
+            let scope = FenceScope::Tables(vec![Tag::table("shop", &number.to_string())]);
+            state.after(&Effects::NONE, Some(&scope), &ok(IN_TRANSACTION));
+        }
+        assert_eq!(state.written(), &Written::Everything);
+    }
+}

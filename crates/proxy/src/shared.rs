@@ -1,0 +1,64 @@
+//! What all sessions of one Remora share, and the limits that they keep.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use remora_cache::{FillsInFlight, Store, Timeline};
+
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+use crate::net::Endpoint;
+use crate::session::settings::Fingerprints;
+use crate::upstream::UpstreamShared;
+
+/// Everything that sessions on all workers use. Nothing in it takes a lock on a hit.
+pub struct Shared {
+    /// The time.
+    pub clock: Clock,
+    /// What is known of the order of commits.
+    pub timeline: Arc<Timeline>,
+    /// The entries.
+    pub store: Arc<Store>,
+    /// Fills under way.
+    pub fills: Arc<FillsInFlight>,
+    /// The settings in use.
+    pub fingerprints: Fingerprints,
+    /// The follower's side: catalogue, watermark, state.
+    pub upstream: Arc<UpstreamShared>,
+    /// Where the server is.
+    pub upstream_endpoint: Endpoint,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    /// Limits of a session.
+    pub limits: SessionLimits,
+}
+
+/// The limits of a session, from the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionLimits {
+    /// The longest statement that is analysed, bytes. A longer one passes and fences everything.
+    pub statement_bytes_max: usize,
+    /// The largest answer that is kept, bytes.
+    pub result_bytes_max: usize,
+    /// Prepared statements that a session may have before further ones count as unknown.
+    pub prepared_statements_max: usize,
+    /// How long the server may take to accept a connection.
+    pub connect_timeout: Duration,
+    /// How long a session may be served from memory alone before a statement goes to the server so
+    /// that it keeps the connection, milliseconds.
+    pub server_contact_ms_max: u64,
+    /// How long running statements may take to finish at a shutdown.
+    pub shutdown_grace: Duration,
+}
+
+impl Shared {
+    /// How often privileges are known to have changed.
+    pub fn privilege_epoch(&self) -> u64 {
+        self.upstream.privilege_epoch()
+    }
+
+    /// Whether anything is being cached now.
+    pub fn is_caching(&self) -> bool {
+        self.timeline.is_live()
+    }
+}

@@ -1,0 +1,133 @@
+//! A worker: one thread, one single-threaded runtime, and the sessions that live on it.
+//!
+//! Nothing of a session is shared with another worker except the caches, so a hit takes no lock.
+
+use std::cell::RefCell;
+use std::net::Shutdown;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+
+use crate::metrics::WorkerMetrics;
+use crate::net::{Accepted, Stream};
+use crate::session;
+use crate::shared::Shared;
+
+/// How much is read from a socket at a time, bytes. One buffer serves all sessions of a worker.
+const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// What the sessions of one worker share.
+pub(crate) struct Worker {
+    /// Where bytes are read to and handled. Nobody holds it across a wait.
+    pub scratch: RefCell<Box<[u8]>>,
+    /// This worker's counters.
+    pub metrics: Arc<WorkerMetrics>,
+    clients: RefCell<Vec<Weak<Stream>>>,
+}
+
+/// The acceptor's end of a worker.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerHandle {
+    /// Connections waiting here are bounded by `connections_max`, which counts them.
+    pub connections: mpsc::UnboundedSender<Accepted>,
+    /// How many connections the worker has.
+    pub load: Arc<AtomicUsize>,
+}
+
+/// How far a shutdown has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Serving.
+    Running,
+    /// No new connections or statements; running statements may finish.
+    Draining,
+}
+
+/// Counts a connection while it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs a worker on the calling thread until the shutdown is over.
+pub(crate) fn run(
+    shared: &Arc<Shared>,
+    metrics: Arc<WorkerMetrics>,
+    mut incoming: mpsc::UnboundedReceiver<Accepted>,
+    load: Arc<AtomicUsize>,
+    mut phase: watch::Receiver<Phase>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let worker = Rc::new(Worker {
+        scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+        metrics,
+        clients: RefCell::new(Vec::new()),
+    });
+    let sessions = LocalSet::new();
+    let serving = async {
+        loop {
+            tokio::select! {
+                accepted = incoming.recv() => match accepted {
+                    Some(accepted) => spawn(shared, &worker, accepted, &load),
+                    None => break,
+                },
+                changed = phase.wait_for(|phase| *phase != Phase::Running) => {
+                    drop(changed);
+                    break;
+                }
+            }
+        }
+    };
+    let grace = shared.limits.shutdown_grace;
+    runtime.block_on(sessions.run_until(serving));
+    worker.stop_reading();
+    runtime.block_on(async {
+        // Whatever has not ended by then is dropped with its connections.
+        let _ = tokio::time::timeout(grace, sessions).await;
+    });
+    runtime.shutdown_timeout(Duration::ZERO);
+    Ok(())
+}
+
+fn spawn(shared: &Arc<Shared>, worker: &Rc<Worker>, accepted: Accepted, load: &Arc<AtomicUsize>) {
+    let counted = Counted(Arc::clone(load));
+    let client = match accepted.into_stream() {
+        Ok(stream) => Rc::new(stream),
+        Err(error) => {
+            tracing::debug!(%error, "a connection was gone before it could be served");
+            return;
+        }
+    };
+    worker.remember(&client);
+    let serving = session::serve(Arc::clone(shared), Rc::clone(worker), client);
+    tokio::task::spawn_local(async move {
+        serving.await;
+        drop(counted);
+    });
+}
+
+impl Worker {
+    fn remember(&self, client: &Rc<Stream>) {
+        let mut clients = self.clients.borrow_mut();
+        if clients.len() == clients.capacity() {
+            clients.retain(|client| client.strong_count() > 0);
+        }
+        clients.push(Rc::downgrade(client));
+    }
+
+    /// Ends the clients' side of each connection: an idle session sees its client leave, a running
+    /// statement is answered first.
+    fn stop_reading(&self) {
+        for client in self.clients.borrow().iter().filter_map(Weak::upgrade) {
+            // A socket that is closed already needs nothing.
+            let _ = client.shutdown(Shutdown::Read);
+        }
+    }
+}
