@@ -1,1 +1,34 @@
-//! Experiments with Remora: private servers, workloads, measurements.
+//! Experiments with Remora: private servers, workloads, measurements, the demo.
+//!
+//! Everything here starts processes of its own, on free ports of 127.0.0.1 and in directories of
+//! its own, and ends them when the value that stands for them is dropped.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`servers`] | a private MariaDB: start, stop, crash, freeze, other contents |
+//! | [`proxies`] | what stands in front of a server: Remora, HAProxy |
+//! | [`client`] | a small client that keeps the bytes it was sent |
+//! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
+//! | [`responder`] | the limit for a hit: answers each query with the same bytes |
+//! | [`sysbench`] | runs sysbench, unmodified |
+//! | [`stats`], [`usage`], [`metrics`], [`table`] | numbers and how they are shown |
+//! | [`demo`], [`bench`] | `make demo` and `make bench` |
+//! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
+
+pub mod bench;
+pub mod client;
+pub mod demo;
+pub mod interrupt;
+pub mod load;
+pub mod metrics;
+pub mod ports;
+pub mod process;
+pub mod programs;
+pub mod proxies;
+pub mod responder;
+pub mod scratch;
+pub mod servers;
+pub mod stats;
+pub mod sysbench;
+pub mod table;
+pub mod usage;

@@ -1,2 +1,85 @@
-//! The command `remora-lab`.
-fn main() {}
+//! `remora-lab`: the demo, the benchmark, and the parts that they run as processes of their own.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use remora_lab::{bench, demo, interrupt, responder};
+
+#[derive(Debug, Parser)]
+#[command(name = "remora-lab", about = "Experiments with Remora", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// A private MariaDB with sample data, Remora in front, and a read load: directly, with the server's own query
+    /// cache, and through Remora.
+    Demo(demo::DemoOptions),
+    /// Measures Remora against a direct connection, HAProxy and a bare responder.
+    Bench(bench::BenchOptions),
+    /// Answers each query with the same bytes, until it is killed. The benchmark runs it.
+    #[command(hide = true)]
+    Responder {
+        /// Where clients connect to.
+        #[arg(long)]
+        listen: SocketAddr,
+        /// Threads that serve clients.
+        #[arg(long)]
+        threads: usize,
+        /// The version to greet with.
+        #[arg(long)]
+        server_version: String,
+        /// A file that holds the whole answer to a query.
+        #[arg(long)]
+        answer: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<interrupt::Interrupted>() || interrupt::is_set() => {
+            ExitCode::from(interrupt::EXIT_STATUS)
+        }
+        Err(error) => {
+            eprintln!("\nremora-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Demo(options) => {
+            interrupt::install()?;
+            demo::run(&options)
+        }
+        Command::Bench(options) => {
+            interrupt::install()?;
+            bench::run(&options)
+        }
+        Command::Responder {
+            listen,
+            threads,
+            server_version,
+            answer,
+        } => {
+            let answer = std::fs::read(&answer)
+                .with_context(|| format!("can't read {}", answer.display()))?;
+            responder::serve(
+                listen,
+                threads,
+                responder::Script {
+                    server_version,
+                    answer,
+                },
+            )
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Child processes that end with their owner.
+//!
+//! A child is killed when its [`Process`] is dropped. It is also killed by the kernel if this process
+//! dies without dropping anything: children are started through `setpriv --pdeathsig`. The kernel
+//! sends that signal when the *thread* that started the child ends, so one thread that never ends
+//! starts them all. Children get a process group of their own: Ctrl-C reaches their owner only, which
+//! then ends them in order.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+pub use rustix::process::Signal;
+
+use crate::{interrupt, programs};
+
+/// How often a condition is looked at again.
+const POLL: Duration = Duration::from_millis(2);
+/// How much of a log's end is shown with a failure, bytes.
+const LOG_TAIL_BYTES: u64 = 4_000;
+
+/// A program that is about to be started.
+#[derive(Debug)]
+pub struct Program {
+    name: String,
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    log: PathBuf,
+}
+
+impl Program {
+    /// The program at `path`; its standard output and standard error are appended to `log`.
+    pub fn new(name: &str, path: PathBuf, log: PathBuf) -> Program {
+        Program {
+            name: name.to_owned(),
+            path,
+            arguments: Vec::new(),
+            log,
+        }
+    }
+
+    /// With one more argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Program {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// With more arguments.
+    #[must_use]
+    pub fn args<T: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = T>) -> Program {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Starts it.
+    pub fn spawn(self) -> anyhow::Result<Process> {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .with_context(|| format!("can't write {}", self.log.display()))?;
+        let mut command = tied_to_this_process(&self.path);
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("can't write the log twice")?)
+            .stderr(log)
+            .process_group(0);
+        let child = spawn_from_lasting_thread(command)?
+            .with_context(|| format!("can't start {}", self.path.display()))?;
+        Ok(Process {
+            name: self.name,
+            child,
+            log: self.log,
+        })
+    }
+
+    /// Runs it to its end; gives what it wrote.
+    ///
+    /// # Errors
+    /// It failed (what it wrote is in the message), took longer than `limit`, or the user asked to stop.
+    pub fn run(self, limit: Duration) -> anyhow::Result<String> {
+        let mut process = self.spawn()?;
+        let what = format!("the end of {}", process.name);
+        let mut status = None;
+        wait_for(&what, limit, || {
+            status = process.child.try_wait().context("can't wait for a child")?;
+            Ok(status)
+        })
+        .with_context(|| process.log_tail())?;
+        let output = std::fs::read_to_string(&process.log).unwrap_or_default();
+        match status {
+            Some(status) if status.success() => Ok(output),
+            _ => bail!("{} failed: {}", process.name, process.log_tail()),
+        }
+    }
+}
+
+/// A command that the kernel kills when this process dies. Where there is no `setpriv`, only `Drop` does.
+fn tied_to_this_process(path: &Path) -> Command {
+    let Ok(setpriv) = programs::find("setpriv") else {
+        return Command::new(path);
+    };
+    let mut command = Command::new(setpriv);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(path);
+    command
+}
+
+type SpawnJob = (Command, mpsc::SyncSender<std::io::Result<Child>>);
+
+/// Starts a command from the thread that never ends.
+fn spawn_from_lasting_thread(command: Command) -> anyhow::Result<std::io::Result<Child>> {
+    static JOBS: OnceLock<mpsc::Sender<SpawnJob>> = OnceLock::new();
+    let jobs = JOBS.get_or_init(|| {
+        let (sender, receiver) = mpsc::channel::<SpawnJob>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in receiver {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        sender
+    });
+    let (sender, receiver) = mpsc::sync_channel(1);
+    jobs.send((command, sender))
+        .map_err(|_| anyhow!("the thread that starts processes is gone"))?;
+    receiver
+        .recv()
+        .context("the thread that starts processes is gone")
+}
+
+/// A running child, killed when dropped.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        self.child
+            .try_wait()
+            .with_context(|| format!("can't ask after {}", self.name))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        let id = i32::try_from(self.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
+        let id = id.context("a process without an id")?;
+        rustix::process::kill_process(id, signal)
+            .with_context(|| format!("can't send a signal to {}", self.name))
+    }
+
+    /// Asks it to end (SIGTERM) and waits; kills it when it hasn't ended after `grace`.
+    pub fn stop(&mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
+        if let Some(status) = self.ended()? {
+            return Ok(status);
+        }
+        self.signal(Signal::TERM)?;
+        let end = Instant::now() + grace;
+        while Instant::now() < end {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            std::thread::sleep(POLL);
+        }
+        self.kill()
+    }
+
+    /// Ends it at once (SIGKILL), as a crash would.
+    pub fn kill(&mut self) -> anyhow::Result<ExitStatus> {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        self.child
+            .wait()
+            .with_context(|| format!("can't wait for {}", self.name))
+    }
+
+    /// Waits until `ready` gives a value; looks again and again.
+    ///
+    /// # Errors
+    /// The process ended, `limit` passed, or the user asked to stop. The end of its log is in the message.
+    pub fn wait_until<T>(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> anyhow::Result<T> {
+        let outcome = wait_for(what, limit, || {
+            if let Some(status) = self.ended()? {
+                bail!("{} ended by itself ({status})", self.name);
+            }
+            Ok(ready())
+        });
+        outcome.with_context(|| self.log_tail())
+    }
+
+    /// The end of what it wrote, with the log's path.
+    pub fn log_tail(&self) -> String {
+        let text = tail(&self.log).unwrap_or_default();
+        format!(
+            "the end of {}'s log ({}):\n{text}",
+            self.name,
+            self.log.display()
+        )
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+fn tail(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Looks at `ready` again and again until it gives a value.
+///
+/// # Errors
+/// `ready` failed, `limit` passed, or the user asked to stop.
+pub fn wait_for<T>(
+    what: &str,
+    limit: Duration,
+    mut ready: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
+    let end = Instant::now() + limit;
+    loop {
+        interrupt::check()?;
+        if let Some(value) = ready()? {
+            return Ok(value);
+        }
+        if Instant::now() >= end {
+            bail!("waited {} s in vain for {what}", limit.as_secs_f32());
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    fn sleeper(scratch: &Scratch) -> Process {
+        let path = programs::find("sleep").unwrap();
+        Program::new("sleep", path, scratch.join("log"))
+            .arg("600")
+            .spawn()
+            .unwrap()
+    }
+
+    fn is_alive(id: u32) -> bool {
+        Path::new(&format!("/proc/{id}")).exists()
+    }
+
+    #[test]
+    fn a_dropped_process_is_gone() {
+        let scratch = Scratch::new().unwrap();
+        let process = sleeper(&scratch);
+        let id = process.id();
+        assert!(is_alive(id));
+        drop(process);
+        assert!(!is_alive(id));
+    }
+
+    #[test]
+    fn a_process_outlives_the_thread_that_asked_for_it() {
+        let scratch = Scratch::new().unwrap();
+        let mut process = std::thread::scope(|s| s.spawn(|| sleeper(&scratch)).join().unwrap());
+        assert_eq!(process.ended().unwrap(), None);
+        assert!(!process.stop(Duration::from_secs(5)).unwrap().success());
+    }
+
+    #[test]
+    fn a_failure_shows_what_the_program_wrote() {
+        let scratch = Scratch::new().unwrap();
+        let shell = programs::find("sh").unwrap();
+        let program = Program::new("shell", shell, scratch.join("log"));
+        let failed = program
+            .args(["-c", "echo so it goes >&2; exit 3"])
+            .run(Duration::from_secs(5));
+        assert!(failed.unwrap_err().to_string().contains("so it goes"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Finding the programs that the lab runs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// Directories that hold servers and are not on everybody's PATH.
+const SERVER_DIRECTORIES: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// The path of an installed program.
+///
+/// # Errors
+/// It isn't installed; the message says how to install it.
+pub fn find(name: &str) -> anyhow::Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(SERVER_DIRECTORIES.iter().map(PathBuf::from))
+        .map(|directory| directory.join(name))
+        .find(|candidate| candidate.is_file())
+        .with_context(|| {
+            format!("the program `{name}` is not installed; `scripts/setup test` installs all there is to install")
+        })
+}
+
+/// The path of the built `remora`: what the environment's `REMORA_BINARY` names, or else the program
+/// beside the one that runs (a test's is one directory further down).
+///
+/// # Errors
+/// It isn't built.
+pub fn remora() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("REMORA_BINARY") {
+        let path = PathBuf::from(path);
+        if !path.is_file() {
+            bail!("REMORA_BINARY names {}, which is no file", path.display());
+        }
+        return Ok(path);
+    }
+    let own = std::env::current_exe().context("can't tell where this program lies")?;
+    own.ancestors()
+        .skip(1)
+        .take(2)
+        .map(|directory| directory.join("remora"))
+        .find(|candidate| is_program(candidate))
+        .with_context(|| {
+            format!(
+                "there is no built `remora` beside {}; run `cargo build -p remora` (with --release if this is a release build)",
+                own.display()
+            )
+        })
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}

@@ -1,0 +1,70 @@
+//! HAProxy in TCP mode: what any proxy costs at least.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::process::{Process, Program};
+use crate::scratch::Scratch;
+use crate::{ports, programs};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running HAProxy.
+#[derive(Debug)]
+pub struct HaProxy {
+    process: Process,
+    address: SocketAddr,
+    _scratch: Scratch,
+}
+
+impl HaProxy {
+    /// Starts one that relays to `server` with so many threads.
+    pub fn start(server: SocketAddr, threads: usize) -> anyhow::Result<HaProxy> {
+        let scratch = Scratch::new()?;
+        let address = ports::free()?;
+        let file = scratch.join("haproxy.cfg");
+        std::fs::write(&file, configuration(address, server, threads))
+            .context("can't write HAProxy's configuration")?;
+        let path = programs::find("haproxy")?;
+        let program = Program::new("haproxy", path, scratch.join("log"));
+        let mut process = program.arg("-db").arg("-f").arg(file).spawn()?;
+        process
+            .wait_until("HAProxy's port", PATIENCE, || {
+                TcpStream::connect(address).ok()
+            })
+            .context("HAProxy did not start")?;
+        Ok(HaProxy {
+            process,
+            address,
+            _scratch: scratch,
+        })
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+fn configuration(listen: SocketAddr, server: SocketAddr, threads: usize) -> String {
+    format!(
+        "global\n\
+        \x20   maxconn 8192\n\
+        \x20   nbthread {threads}\n\
+        defaults\n\
+        \x20   mode tcp\n\
+        \x20   timeout connect 10s\n\
+        \x20   timeout client 1h\n\
+        \x20   timeout server 1h\n\
+        listen mysql\n\
+        \x20   bind {listen}\n\
+        \x20   server upstream {server}\n"
+    )
+}

@@ -1,0 +1,139 @@
+//! Remora as a user runs it: the built program, its options on the command line.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::client::ConnectOptions;
+use crate::metrics::{self, Metrics};
+use crate::process::{Process, Program};
+use crate::scratch::Scratch;
+use crate::servers::{FOLLOW_USER, Server};
+use crate::{ports, programs};
+
+/// Longest wait for Remora to start or to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a Remora is set up, beyond its addresses.
+#[derive(Debug, Clone, Default)]
+pub struct RemoraOptions {
+    /// Whether it follows the server's log. If not, it caches nothing.
+    pub follow: bool,
+    /// Threads that serve clients; `None`: as many as Remora itself chooses.
+    pub threads: Option<usize>,
+    /// Memory for cached results, MiB; `None`: Remora's own default.
+    pub memory_mib: Option<u32>,
+    /// Further arguments of `remora serve`.
+    pub further: Vec<String>,
+}
+
+impl RemoraOptions {
+    /// One that follows the log and has its own defaults otherwise.
+    pub fn following() -> RemoraOptions {
+        RemoraOptions {
+            follow: true,
+            ..RemoraOptions::default()
+        }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        if let Some(threads) = self.threads {
+            arguments.push(format!("--workers={threads}"));
+        }
+        if let Some(memory) = self.memory_mib {
+            arguments.push(format!("--memory={memory}MiB"));
+        }
+        arguments.extend(self.further.iter().cloned());
+        arguments
+    }
+}
+
+/// A running Remora.
+#[derive(Debug)]
+pub struct Remora {
+    process: Process,
+    address: SocketAddr,
+    admin: SocketAddr,
+    _scratch: Scratch,
+}
+
+impl Remora {
+    /// Starts one in front of `server` and waits until it relays and, if it follows, is ready to cache.
+    pub fn start(server: &Server, options: &RemoraOptions) -> anyhow::Result<Remora> {
+        let scratch = Scratch::new()?;
+        let (address, admin) = (ports::free()?, ports::free()?);
+        let mut program = Program::new("remora", programs::remora()?, scratch.join("log"))
+            .arg("serve")
+            .arg(format!("--upstream={}", server.address()))
+            .arg(format!("--listen={address}"))
+            .arg(format!("--admin={admin}"))
+            .args(options.arguments());
+        if options.follow {
+            program = program
+                .arg(format!("--follow-user={FOLLOW_USER}"))
+                .arg("--follow-password-file")
+                .arg(server.follow_password_file());
+        }
+        let process = program.spawn()?;
+        let mut remora = Remora {
+            process,
+            address,
+            admin,
+            _scratch: scratch,
+        };
+        remora.wait_until_ready(&server.app(), options.follow)?;
+        Ok(remora)
+    }
+
+    fn wait_until_ready(&mut self, app: &ConnectOptions, follow: bool) -> anyhow::Result<()> {
+        let through = app.clone().at(self.address);
+        self.process
+            .wait_until("a connection through Remora", PATIENCE, || {
+                through.connect().ok()
+            })
+            .context("Remora did not start")?;
+        let admin = self.admin;
+        if follow {
+            self.process
+                .wait_until("Remora to be ready (/readyz)", PATIENCE, || {
+                    metrics::get(admin, "/readyz")
+                        .is_ok_and(|page| page.is_ok())
+                        .then_some(())
+                })
+                .context("Remora relays, but does not cache")?;
+        }
+        Ok(())
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where its metrics and its health are.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Its metrics now.
+    pub fn metrics(&self) -> anyhow::Result<Metrics> {
+        Metrics::fetch(self.admin).with_context(|| self.process.log_tail())
+    }
+
+    /// The end of what it wrote to its log.
+    pub fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+
+    /// Asks it to end and waits; gives whether it ended with success.
+    pub fn stop(&mut self) -> anyhow::Result<bool> {
+        Ok(self.process.stop(PATIENCE)?.success())
+    }
+}

@@ -1,0 +1,309 @@
+//! Private servers: their own data directory, their own port on 127.0.0.1, gone when dropped.
+
+mod template;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use crate::client::{Client, ConnectOptions};
+use crate::ports;
+use crate::process::{Process, Program, Signal};
+use crate::programs;
+use crate::scratch::Scratch;
+
+/// The account that applications use: all rights, with a password.
+pub const APP_USER: &str = "app";
+/// Its password.
+pub const APP_PASSWORD: &str = "app-password";
+/// Remora's own account, with the rights that it needs and no more.
+pub const FOLLOW_USER: &str = "remora";
+/// Its password.
+pub const FOLLOW_PASSWORD: &str = "remora-password";
+/// The schema that every server begins with.
+pub const SCHEMA: &str = "lab";
+
+/// Longest wait for a server to start or to end.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How many ports are tried.
+const PORT_TRIES: u32 = 5;
+
+/// How a server is set up.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Size of InnoDB's buffer pool, MiB.
+    pub buffer_pool_mib: u32,
+    /// Size of the server's own query cache, MiB. 0: there is none (`query_cache_type=OFF`).
+    pub query_cache_mib: u32,
+    /// `max_connections`.
+    pub connections_max: u32,
+    /// Further options, each in the form `--name=value`. They win over those above.
+    pub further: Vec<String>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            buffer_pool_mib: 64,
+            query_cache_mib: 0,
+            connections_max: 1_000,
+            further: Vec::new(),
+        }
+    }
+}
+
+/// A private MariaDB with the binary log on, in row format. Its accounts: `root` without a password
+/// (by TCP from this machine), [`APP_USER`] and [`FOLLOW_USER`].
+///
+/// Writes are not synced to disk one by one: they survive a crash of the server, which tests cause,
+/// and not one of the machine.
+#[derive(Debug)]
+pub struct Server {
+    // Dropped in this order: first the process, then its directory.
+    process: Option<Process>,
+    address: SocketAddr,
+    options: ServerOptions,
+    scratch: Scratch,
+}
+
+impl Server {
+    /// Starts one and waits until it answers.
+    pub fn start(options: ServerOptions) -> anyhow::Result<Server> {
+        let scratch = Scratch::new()?;
+        template::copy_to(&scratch.join("data"))?;
+        let mut server = Server {
+            process: None,
+            address: ports::free()?,
+            options,
+            scratch,
+        };
+        for _ in 1..PORT_TRIES {
+            match server.launch() {
+                Ok(()) => break,
+                // Somebody else took the port between our look and the server's.
+                Err(_) if server.log_says("Address already in use") => {
+                    server.process = None;
+                    server.forget_log()?;
+                    server.address = ports::free()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if server.process.is_none() {
+            server.launch()?;
+        }
+        server.make_accounts()?;
+        Ok(server)
+    }
+
+    fn launch(&mut self) -> anyhow::Result<()> {
+        let program = Program::new("mariadbd", programs::find("mariadbd")?, self.log_path())
+            .args(self.arguments());
+        let process = self.process.insert(program.spawn()?);
+        let options = ConnectOptions::new(self.address, "root", "");
+        process
+            .wait_until("the server's first answer", PATIENCE, || {
+                options.connect().ok()
+            })
+            .context("MariaDB did not start")?;
+        Ok(())
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let options = &self.options;
+        let path = |name: &str| self.scratch.join(name).display().to_string();
+        let query_cache = if options.query_cache_mib > 0 {
+            "ON"
+        } else {
+            "OFF"
+        };
+        let mut arguments = vec!["--no-defaults".to_owned()];
+        if template::is_root() {
+            arguments.push("--user=root".to_owned());
+        }
+        arguments.extend([
+            format!("--datadir={}", path("data")),
+            format!("--socket={}", path("socket")),
+            format!("--pid-file={}", path("pid")),
+            format!("--tmpdir={}", self.scratch.path().display()),
+            format!("--port={}", self.address.port()),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--skip-name-resolve".to_owned(),
+            "--server-id=1".to_owned(),
+            "--log-bin=binlog".to_owned(),
+            "--binlog-format=ROW".to_owned(),
+            "--sync-binlog=0".to_owned(),
+            "--innodb-flush-log-at-trx-commit=2".to_owned(),
+            format!("--innodb-log-file-size={}", template::REDO_LOG_SIZE),
+            format!("--innodb-buffer-pool-size={}M", options.buffer_pool_mib),
+            format!("--max-connections={}", options.connections_max),
+            format!("--query-cache-type={query_cache}"),
+            format!("--query-cache-size={}M", options.query_cache_mib),
+        ]);
+        arguments.extend(options.further.iter().cloned());
+        arguments
+    }
+
+    fn make_accounts(&self) -> anyhow::Result<()> {
+        let mut root = self.root()?;
+        for statement in [
+            "SET sql_log_bin=0".to_owned(),
+            format!("CREATE USER IF NOT EXISTS {APP_USER}@'%' IDENTIFIED BY '{APP_PASSWORD}'"),
+            format!("GRANT ALL ON *.* TO {APP_USER}@'%' WITH GRANT OPTION"),
+            format!(
+                "CREATE USER IF NOT EXISTS {FOLLOW_USER}@'%' IDENTIFIED BY '{FOLLOW_PASSWORD}'"
+            ),
+            format!(
+                "GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT, TRIGGER, SHOW VIEW ON *.* TO {FOLLOW_USER}@'%'"
+            ),
+            format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
+        ] {
+            root.query(&statement).with_context(|| statement.clone())?;
+        }
+        let file = self.follow_password_file();
+        std::fs::write(&file, FOLLOW_PASSWORD).context("can't write the follower's password")?;
+        restrict_to_owner(&file)
+    }
+
+    /// Its address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The path of its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.scratch.join("socket")
+    }
+
+    /// A file that holds [`FOLLOW_PASSWORD`].
+    pub fn follow_password_file(&self) -> PathBuf {
+        self.scratch.join("follow-password")
+    }
+
+    /// The server's log of errors.
+    pub fn log_path(&self) -> PathBuf {
+        self.scratch.join("error.log")
+    }
+
+    /// Its process id; `None` while it isn't running.
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// A connection of the administrator, without a default schema.
+    pub fn root(&self) -> anyhow::Result<Client> {
+        ConnectOptions::new(self.address, "root", "")
+            .connect()
+            .context("can't connect to the private server as root")
+    }
+
+    /// How an application connects directly: [`APP_USER`], with [`SCHEMA`] as the default schema. For a
+    /// proxy in front, change the address by [`ConnectOptions::at`].
+    pub fn app(&self) -> ConnectOptions {
+        ConnectOptions::new(self.address, APP_USER, APP_PASSWORD).schema(SCHEMA)
+    }
+
+    /// Runs statements as root, one after the other, each in a string of its own.
+    pub fn execute<T: AsRef<str>>(
+        &self,
+        statements: impl IntoIterator<Item = T>,
+    ) -> anyhow::Result<()> {
+        let mut root = self.root()?;
+        root.query(&format!("USE {SCHEMA}"))?;
+        for statement in statements {
+            let statement = statement.as_ref();
+            root.query(statement)
+                .with_context(|| statement.to_owned())?;
+        }
+        Ok(())
+    }
+
+    /// The end of the last event in its binary log, as `file:offset`.
+    pub fn position(&self) -> anyhow::Result<String> {
+        let rows = self.root()?.query("SHOW MASTER STATUS")?.rows()?;
+        let row = rows.first().context("the binary log is off")?;
+        let field = |index: usize| {
+            let bytes = row.get(index).cloned().flatten().unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        Ok(format!("{}:{}", field(0), field(1)))
+    }
+
+    /// Shuts it down in order.
+    pub fn stop(&mut self) -> anyhow::Result<()> {
+        if let Some(mut process) = self.process.take() {
+            process.stop(PATIENCE)?;
+        }
+        Ok(())
+    }
+
+    /// Kills it, as a crash would.
+    pub fn crash(&mut self) -> anyhow::Result<()> {
+        if let Some(mut process) = self.process.take() {
+            process.kill()?;
+        }
+        Ok(())
+    }
+
+    /// Starts it again on the same port with the data it has.
+    pub fn start_again(&mut self) -> anyhow::Result<()> {
+        if self.process.is_some() {
+            bail!("the server is running");
+        }
+        self.launch()
+    }
+
+    /// Shuts it down and starts it again.
+    pub fn restart(&mut self) -> anyhow::Result<()> {
+        self.stop()?;
+        self.start_again()
+    }
+
+    /// Puts a fresh server with an empty [`SCHEMA`] in its place, on the same port, with a binary log that
+    /// begins anew.
+    pub fn restart_with_other_contents(&mut self) -> anyhow::Result<()> {
+        self.crash()?;
+        let data = self.scratch.join("data");
+        std::fs::remove_dir_all(&data).context("can't remove the old data")?;
+        template::copy_to(&data)?;
+        self.launch()?;
+        self.make_accounts()
+    }
+
+    /// Stops it in its tracks (SIGSTOP): its connections stay open and nothing answers.
+    pub fn freeze(&self) -> anyhow::Result<()> {
+        self.running()?.signal(Signal::STOP)
+    }
+
+    /// Lets it go on after [`Server::freeze`].
+    pub fn thaw(&self) -> anyhow::Result<()> {
+        self.running()?.signal(Signal::CONT)
+    }
+
+    /// Shuts it down, changes its options and starts it again.
+    pub fn restart_with(&mut self, change: impl FnOnce(&mut ServerOptions)) -> anyhow::Result<()> {
+        self.stop()?;
+        change(&mut self.options);
+        self.start_again()
+    }
+
+    fn running(&self) -> anyhow::Result<&Process> {
+        self.process.as_ref().context("the server isn't running")
+    }
+
+    fn log_says(&self, words: &str) -> bool {
+        std::fs::read_to_string(self.log_path()).is_ok_and(|text| text.contains(words))
+    }
+
+    fn forget_log(&self) -> anyhow::Result<()> {
+        std::fs::write(self.log_path(), "").context("can't empty the server's log")
+    }
+}
+
+fn restrict_to_owner(file: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600))
+        .context("can't protect the password file")
+}

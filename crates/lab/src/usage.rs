@@ -1,0 +1,86 @@
+//! What a process has used: processor time and memory. Source: `proc(5)`.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+/// The processor time that a process has used since its start, of all its threads, in user and system mode. The
+/// kernel counts it in ticks of a hundredth of a second.
+pub fn cpu_time(process_id: u32) -> anyhow::Result<Duration> {
+    let path = format!("/proc/{process_id}/stat");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("can't read {path}"))?;
+    let ticks = ticks(&text).with_context(|| format!("can't understand {path}"))?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    Ok(Duration::from_millis(ticks * 1_000 / per_second.max(1)))
+}
+
+/// User and system time, which are fields 14 and 15. Field 2 is a name in parentheses that can hold anything.
+fn ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// The memory of a process that lies in RAM, bytes.
+pub fn resident_bytes(process_id: u32) -> anyhow::Result<u64> {
+    let path = format!("/proc/{process_id}/status");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("can't read {path}"))?;
+    let kib: u64 = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .with_context(|| format!("no VmRSS in {path}"))?;
+    Ok(kib * 1_024)
+}
+
+/// Microseconds of processor time per query.
+#[allow(clippy::cast_precision_loss)]
+pub fn microseconds_per_query(used: Duration, queries: u64) -> f64 {
+    if queries == 0 {
+        0.0
+    } else {
+        used.as_secs_f64() * 1e6 / queries as f64
+    }
+}
+
+/// A description of the machine, for the head of a report.
+pub fn machine() -> String {
+    let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu_info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("unknown processor", |(_, name)| name.trim());
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let memory_info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory_kib: u64 = memory_info
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .unwrap_or_default();
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!(
+        "{cores} cores of {model}, {} GiB, Linux {}",
+        memory_kib >> 20,
+        kernel.trim()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_parentheses_does_not_confuse() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 1 2 3 4 30 12 0 0 20 0 1 0 100 1 1";
+        assert_eq!(ticks(stat), Some(42));
+    }
+
+    #[test]
+    fn this_process_uses_memory() {
+        assert!(resident_bytes(std::process::id()).unwrap() > 100_000);
+        cpu_time(std::process::id()).unwrap();
+    }
+}
