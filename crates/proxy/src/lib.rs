@@ -2,8 +2,11 @@
 //!
 //! ARCHITECTURE.md at the repository's root walks one query through these modules.
 
+pub mod admin;
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod logging;
 pub mod metrics;
 pub mod net;
 pub mod reason;

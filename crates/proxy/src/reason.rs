@@ -108,7 +108,6 @@ reasons! {
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
-        AdminRequests: "admin.requests_max", "An HTTP request was refused with status 503.";
         GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running.";
     }
 }
@@ -241,7 +240,6 @@ bypasses! {
         NotAQuery(Command): "not_a_query", "A command that is not a query, such as a ping or a change of user.";
         PreparedStatement(Command): "prepared_statement", "A prepared statement of the binary protocol.";
         StatementTooLong(Command): "text_too_long", "The text is longer than `cache.statement_bytes_max`.";
-        ServerContact(Command): "server_contact", "The session was served from memory for long; a statement goes to the server so that it doesn't close the connection.";
 
         InTransaction(Session): "in_transaction", "In a transaction whose reads must all fit one snapshot (REPEATABLE READ or SERIALIZABLE).";
         TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written: it must see its own changes.";
@@ -250,6 +248,8 @@ bypasses! {
         NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like.";
         SettingsUnknown(Session): "settings_unknown", "The session's settings have to be asked for first.";
         StatusUncertain(Session): "status_uncertain", "After an error, whether a transaction is open is known only with the next answer.";
+        DialectUnknown(Session): "dialect_unknown", "The session's `sql_mode` or character set makes the server read text in a way that is not known, so the text can't be read safely.";
+        UnknownSetting(Session): "setting_unknown", "The session set a variable whose effect on results is not known; it passes through until it is reset or ends.";
         UnknownSessionState(Session): "session_unknown", "The session ran something whose effect on later results is not known; it passes through until it is reset or ends.";
         TemporaryTables(Session): "temporary_tables", "The session has created temporary tables, which may hide tables of the same name.";
         LockedTables(Session): "locked_tables", "The session holds `LOCK TABLES`.";

@@ -184,11 +184,14 @@ fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, candidate)| candidate)
 }
 
-/// 0 for the option whose last part was written in full, else the edit distance.
+/// 0 for the option of this name elsewhere, 1 for one whose name was only begun, else the edit distance.
 fn likeness(name: &str, candidate: &str) -> usize {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     if last(name) == last(candidate) {
         return 0;
+    }
+    if candidate.starts_with(name) {
+        return 1;
     }
     edit_distance(name.as_bytes(), candidate.as_bytes())
 }

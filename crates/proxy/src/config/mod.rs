@@ -12,9 +12,10 @@ mod settings;
 mod spec;
 mod value;
 
+pub(crate) use error::one_line;
 pub use error::{ConfigError, Origin};
 pub use merge::Override;
 pub use options::Options;
 pub use print::{example_toml, reference_markdown};
 pub use settings::{Account, Settings};
-pub use value::{AdminListen, ByteSize, LogLevel, NotAValue};
+pub use value::{AdminListen, ByteSize, Endpoint, LogLevel, NotAValue};

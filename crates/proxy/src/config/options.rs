@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{AdminListen, ByteSize, LogLevel};
-use crate::net::Endpoint;
+use super::value::{AdminListen, ByteSize, Endpoint, LogLevel};
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -242,16 +241,20 @@ impl Default for WorkerOptions {
 pub struct AdminOptions {
     /// Address of the HTTP listener: an IP address and port, or `off`. Whoever reaches it can read the metrics.
     pub listen: AdminListen,
-    /// HTTP requests that may be answered at once. Further ones get status 503.
+    /// HTTP connections that may be open at once. Further ones wait.
     #[schemars(range(min = 1, max = 65_536))]
-    pub requests_max: usize,
+    pub connections_max: usize,
+    /// Time for one HTTP connection, from its begin to the end of its answer.
+    #[schemars(range(min = 10, max = 600_000))]
+    pub request_timeout_ms: u64,
 }
 
 impl Default for AdminOptions {
     fn default() -> Self {
         Self {
             listen: AdminListen::At(std::net::SocketAddr::from(([127, 0, 0, 1], 9307))),
-            requests_max: 64,
+            connections_max: 64,
+            request_timeout_ms: 5_000,
         }
     }
 }

@@ -13,8 +13,7 @@ use super::options::{
     AdminOptions, CacheOptions, FollowOptions, ListenOptions, ShutdownOptions, UpstreamOptions,
     WorkerOptions,
 };
-use super::value::{AdminListen, LogLevel};
-use crate::net::Endpoint;
+use super::value::{AdminListen, Endpoint, LogLevel};
 
 /// A configuration that can be used: each value is in its range and they fit one another.
 #[derive(Clone, Debug)]

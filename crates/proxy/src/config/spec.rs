@@ -7,8 +7,7 @@ use schemars::schema_for;
 use serde_json::Value as Json;
 
 use super::options::Options;
-use super::value::{AdminListen, ByteSize};
-use crate::net::Endpoint;
+use super::value::{AdminListen, ByteSize, Endpoint};
 
 /// One section of the configuration.
 #[derive(Debug)]

@@ -9,8 +9,6 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::net::Endpoint;
-
 /// A number of bytes, written as a whole number or with a binary unit: `4096`, `"64KiB"`, `"256MiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(usize);
@@ -111,6 +109,20 @@ impl JsonSchema for ByteSize {
     }
 }
 
+/// Where a server or Remora itself listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A TCP address.
+    Tcp {
+        /// A name or an IP address, without the brackets of IPv6.
+        host: String,
+        /// The port. 0 lets the system choose when listening.
+        port: u16,
+    },
+    /// A Unix socket, written `unix:/path`.
+    Unix(PathBuf),
+}
+
 impl FromStr for Endpoint {
     type Err = NotAValue;
 
@@ -142,6 +154,16 @@ impl FromStr for Endpoint {
             host: host.to_owned(),
             port,
         })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
     }
 }
 

@@ -1,0 +1,218 @@
+//! The HTTP listener for metrics and health, on a thread and runtime of its own: it answers while every worker
+//! is busy.
+//!
+//! | path | answers |
+//! |---|---|
+//! | `/` | the list of paths |
+//! | `/metrics` | all metrics, for Prometheus |
+//! | `/healthz` | 200 while the process runs: restart it if this fails |
+//! | `/readyz` | 200 while clients can be served, else 503: send clients elsewhere if this fails |
+//!
+//! Caching being off doesn't make Remora unready: it then passes everything through, and clients are served. The
+//! body says so in a line of its own, `caching: on` or `caching: off (reason)`, and `remora_caching` is the metric to
+//! alert on.
+
+mod listener;
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::sync::oneshot;
+
+use self::listener::BoundedListener;
+use crate::config::options::AdminOptions;
+use crate::metrics::{self, Caching, Metrics, Observation, Observed, UpstreamState};
+use crate::reason::CachingOff;
+
+/// Why the admin listener could not be started. Its text names the option and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "admin.listen: got {address}, which can't be listened on ({source}); accepts a free address, or off"
+)]
+pub struct AdminError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// A running admin listener. It stops when this is dropped.
+#[derive(Debug)]
+pub struct AdminHandle {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AdminHandle {
+    /// Where it listens: the port that the system chose, if it was to choose.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops listening. Returns when the port is free again.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for AdminHandle {
+    fn drop(&mut self) {
+        // The thread may have ended by itself; either way there is nothing left to tell it.
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the handlers ask.
+struct Sources {
+    metrics: Arc<Metrics>,
+    observed: Arc<dyn Observed>,
+    started: Instant,
+}
+
+/// Listens at the address and starts to answer.
+pub fn start(
+    address: SocketAddr,
+    options: &AdminOptions,
+    metrics: Arc<Metrics>,
+    observed: Arc<dyn Observed>,
+) -> Result<AdminHandle, AdminError> {
+    let failed = |source| AdminError { address, source };
+    let socket = std::net::TcpListener::bind(address).map_err(failed)?;
+    socket.set_nonblocking(true).map_err(failed)?;
+    let bound = socket.local_addr().map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let sources = Arc::new(Sources {
+        metrics,
+        observed,
+        started: Instant::now(),
+    });
+    let options = options.clone();
+    let (stop, stopped) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("remora-admin".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(socket, &options, sources) => {}
+                    _ = stopped => {}
+                }
+            });
+        })
+        .map_err(failed)?;
+    Ok(AdminHandle {
+        address: bound,
+        stop: Some(stop),
+        thread: Some(thread),
+    })
+}
+
+async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: Arc<Sources>) {
+    let listener = match BoundedListener::new(socket, options) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "the admin listener could not be started");
+            return;
+        }
+    };
+    let router = Router::new()
+        .route("/", get(list_paths))
+        .route("/metrics", get(show_metrics))
+        .route("/healthz", get(show_health))
+        .route("/readyz", get(show_readiness))
+        .fallback(refuse_path)
+        .layer(axum::middleware::map_response(close_after))
+        .with_state(sources);
+    if let Err(error) = axum::serve(listener, router).await {
+        tracing::error!(%error, "the admin listener ended");
+    }
+}
+
+const PATHS: &str = "Remora\n\n\
+    /metrics  metrics for Prometheus\n\
+    /healthz  200 while the process runs\n\
+    /readyz   200 while clients can be served; says whether caching is on\n";
+
+/// Closes the connection after its answer, so that an idle one holds no place.
+async fn close_after(mut response: Response) -> Response {
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn answer(status: StatusCode, content_type: &'static str, body: String) -> Response {
+    (status, [(CONTENT_TYPE, content_type)], body).into_response()
+}
+
+fn answer_text(status: StatusCode, body: String) -> Response {
+    answer(status, "text/plain; charset=utf-8", body)
+}
+
+async fn list_paths() -> Response {
+    answer_text(StatusCode::OK, PATHS.to_owned())
+}
+
+async fn refuse_path() -> Response {
+    answer_text(StatusCode::NOT_FOUND, format!("no such path\n\n{PATHS}"))
+}
+
+async fn show_health() -> Response {
+    answer_text(StatusCode::OK, "ok\n".to_owned())
+}
+
+async fn show_metrics(State(sources): State<Arc<Sources>>) -> Response {
+    let observation = sources.observed.observe();
+    match metrics::encode(&sources.metrics, observation, sources.started.elapsed()) {
+        Ok(text) => answer(StatusCode::OK, metrics::CONTENT_TYPE, text),
+        Err(error) => answer_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+async fn show_readiness(State(sources): State<Arc<Sources>>) -> Response {
+    let (is_ready, body) = readiness(&sources.observed.observe());
+    let status = if is_ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    answer_text(status, body)
+}
+
+/// Whether clients can be served, and the page that says it.
+fn readiness(state: &Observation) -> (bool, String) {
+    let is_stopping = state.caching == Caching::Off(CachingOff::Stopping);
+    let is_ready = !is_stopping && !matches!(state.upstream, UpstreamState::Unreachable(_));
+    let mut body = String::from(if is_ready { "ready\n" } else { "not ready\n" });
+    let _ = match &state.upstream {
+        UpstreamState::Untried => writeln!(body, "upstream: not tried yet"),
+        UpstreamState::Reachable => writeln!(body, "upstream: reachable"),
+        UpstreamState::Unreachable(why) => writeln!(body, "upstream: unreachable ({why})"),
+    };
+    let _ = match state.caching {
+        Caching::On => writeln!(body, "caching: on"),
+        Caching::Off(reason) => {
+            writeln!(
+                body,
+                "caching: off ({})\n{}",
+                reason.as_str(),
+                reason.describe()
+            )
+        }
+    };
+    (is_ready, body)
+}

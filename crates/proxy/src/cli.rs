@@ -1,0 +1,214 @@
+//! The command line.
+//!
+//! An option here that sets an option of the file takes precedence over it, and is checked by the same rules:
+//! it becomes an [`Override`], a name and a text.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::config::{ConfigError, Override, Settings, one_line};
+
+/// A query cache for MySQL and MariaDB that follows the binary log.
+#[derive(Debug, Parser)]
+#[command(name = "remora", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Stand in front of a server and serve its clients
+    Serve(SettingsArgs),
+    /// Look at the server, and say what keeps caching from being on and how to mend it
+    Check(SettingsArgs),
+    /// Print a configuration file with every option, its meaning and its default
+    Config(PrintArgs),
+    /// Print every metric and its meaning
+    Metrics(PrintArgs),
+    /// Print every reason that statements are counted with, and its meaning
+    Reasons(PrintArgs),
+}
+
+/// How a reference is printed.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct PrintArgs {
+    /// Print it as the Markdown page of the documentation
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+/// A configuration file, and options that take precedence over it.
+#[derive(Debug, Default, Args)]
+pub struct SettingsArgs {
+    /// Configuration file; `remora config` prints one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The server's address: `host:port` or `unix:/path` [default: 127.0.0.1:3306]
+    #[arg(long, value_name = "ADDRESS")]
+    pub upstream: Option<String>,
+    /// Where clients connect to: `host:port` or `unix:/path`; may be repeated [default: 127.0.0.1:3307]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+    /// Remora's own account on the server, which follows the binary log
+    #[arg(long, value_name = "NAME")]
+    pub follow_user: Option<String>,
+    /// File with that account's password
+    #[arg(long, value_name = "FILE")]
+    pub follow_password_file: Option<String>,
+    /// Remora's number among the server's replicas [default: derived]
+    #[arg(long, value_name = "NUMBER")]
+    pub server_id: Option<String>,
+    /// Where metrics and health are served: IP address and port, or off [default: 127.0.0.1:9307]
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
+    /// Memory for cached results, such as 256MiB
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Threads that serve clients [default: one for each processor core]
+    #[arg(long, value_name = "NUMBER")]
+    pub workers: Option<String>,
+    /// How much is logged: error, warn, info, debug or trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+    /// Any option of the configuration file; may be repeated
+    #[arg(long, value_name = "SECTION.OPTION=VALUE", value_parser = parse_assignment)]
+    pub set: Vec<(String, String)>,
+}
+
+fn parse_assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((option, value)) => Ok((option.trim().to_owned(), value.trim().to_owned())),
+        None => Err("section.option=value".to_owned()),
+    }
+}
+
+impl SettingsArgs {
+    /// The settings: the file's, with these options in place of its own.
+    pub fn load(&self) -> Result<Settings, ConfigError> {
+        Settings::load(self.config.as_deref(), &self.overrides())
+    }
+
+    fn overrides(&self) -> Vec<Override> {
+        let listen = (!self.listen.is_empty()).then(|| self.listen.join(","));
+        let named = [
+            ("--upstream", "upstream.address", &self.upstream),
+            ("--listen", "listen.addresses", &listen),
+            ("--follow-user", "follow.user", &self.follow_user),
+            (
+                "--follow-password-file",
+                "follow.password_file",
+                &self.follow_password_file,
+            ),
+            ("--server-id", "follow.server_id", &self.server_id),
+            ("--admin", "admin.listen", &self.admin),
+            ("--memory", "cache.memory_bytes_max", &self.memory),
+            ("--workers", "workers.threads", &self.workers),
+            ("--log-level", "log.level", &self.log_level),
+        ];
+        let named = named.into_iter().filter_map(|(flag, option, value)| {
+            let value = value.as_ref()?.clone();
+            Some(Override {
+                flag: flag.to_owned(),
+                option: option.to_owned(),
+                value,
+            })
+        });
+        let set = self.set.iter().map(|(option, value)| Override {
+            flag: "--set".to_owned(),
+            option: option.clone(),
+            value: value.clone(),
+        });
+        named.chain(set).collect()
+    }
+}
+
+/// Why there is no command to run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NoCommand {
+    /// Help or the version was asked for: text for standard output; exit status 0.
+    Asked(String),
+    /// Something on the command line is wrong: a line for standard error; exit status 2.
+    Wrong(String),
+}
+
+/// Reads the command line. The first argument is the program's name.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, NoCommand> {
+    Cli::try_parse_from(arguments).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            NoCommand::Asked(error.render().to_string())
+        }
+        _ => NoCommand::Wrong(explain(&error)),
+    })
+}
+
+/// What is wrong, in one line that names the option, what it got and what it accepts.
+fn explain(error: &clap::Error) -> String {
+    let text = |kind| {
+        error
+            .get(kind)
+            .map(context_text)
+            .filter(|text| !text.is_empty())
+    };
+    // `--memory <SIZE>`: only the name.
+    let argument = text(ContextKind::InvalidArg).map(|argument| {
+        argument
+            .split([' ', '='])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    });
+    let argument = argument.unwrap_or_else(|| "the command line".to_owned());
+    match error.kind() {
+        ErrorKind::UnknownArgument => match text(ContextKind::SuggestedArg) {
+            Some(nearest) => format!("{argument} does not exist; did you mean {nearest}?"),
+            None => format!("{argument} does not exist; `remora serve --help` lists what does"),
+        },
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let got = text(ContextKind::InvalidValue).map_or("nothing".to_owned(), |value| {
+                format!("\"{}\"", one_line(&value))
+            });
+            let accepts =
+                std::error::Error::source(error).map_or("a value".to_owned(), ToString::to_string);
+            format!("{argument}: got {got}, accepts {accepts}")
+        }
+        ErrorKind::ArgumentConflict => format!("{argument}: got it twice, accepts it once"),
+        ErrorKind::InvalidSubcommand => {
+            let got = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            format!(
+                "command: got \"{}\", accepts {}",
+                one_line(&got),
+                commands()
+            )
+        }
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            format!("command: got nothing, accepts {}", commands())
+        }
+        _ => {
+            let rendered = error.render().to_string();
+            let first = rendered.lines().next().unwrap_or_default();
+            one_line(first.trim_start_matches("error: "))
+        }
+    }
+}
+
+fn context_text(value: &ContextValue) -> String {
+    match value {
+        ContextValue::Strings(texts) => texts.join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn commands() -> String {
+    let command = Cli::command();
+    let names: Vec<_> = command
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .collect();
+    format!("one of {}", names.join(", "))
+}
