@@ -60,6 +60,8 @@ pub enum Progress {
 enum State {
     /// Before the first packet of a response or of its next result.
     Start(Expect),
+    /// A local file was asked for.
+    LocalFile,
     /// `left` definitions to come, then an end mark unless it is deprecated, then `then`.
     Definitions {
         left: u64,
@@ -103,7 +105,9 @@ pub struct ResponseWalker {
     next_sequence: u8,
     untouched: bool,
     summary: Summary,
-    local_file: bool,
+    /// Whether the definitions' end mark said that more results follow these output parameters.
+    /// MySQL says so there; its rows' EOF doesn't repeat it, though an OK always follows.
+    more_after_out_parameters: bool,
 }
 
 impl ResponseWalker {
@@ -129,7 +133,7 @@ impl ResponseWalker {
                 results: 0,
                 numbered_from_one: true,
             },
-            local_file: false,
+            more_after_out_parameters: false,
         };
         if expect == Expect::Nothing {
             walker.state = State::Done;
@@ -155,8 +159,8 @@ impl ResponseWalker {
             if self.skip > 0 {
                 return Ok((at, Progress::More));
             }
-            if self.local_file {
-                self.local_file = false;
+            if self.state == State::LocalFile && !self.continued {
+                self.state = State::Start(Expect::Results);
                 // The client's packets take part in the numbering from here on.
                 self.summary.numbered_from_one = false;
                 return Ok((at, Progress::LocalFile));
@@ -250,7 +254,7 @@ impl ResponseWalker {
             }
             State::DefinitionsEnd { then } => self.on_definitions_end(then, payload),
             State::Rows | State::OpenDefinitions => self.on_row(header, payload),
-            State::Done => Ok(()),
+            State::LocalFile | State::Done => Ok(()),
         }
     }
 
@@ -271,7 +275,7 @@ impl ResponseWalker {
             Expect::Results => match first {
                 OK_MARK => self.on_ok(payload),
                 LOCAL_FILE_MARK => {
-                    self.local_file = true;
+                    self.state = State::LocalFile;
                     Ok(())
                 }
                 _ => self.on_column_count(payload),
@@ -341,6 +345,8 @@ impl ResponseWalker {
             return self.on_error(payload);
         }
         let mark = EndMark::from_eof(payload)?;
+        let out_parameters = StatusFlags::OUT_PARAMETERS.with(StatusFlags::MORE_RESULTS);
+        self.more_after_out_parameters = mark.status.has(out_parameters);
         // A cursor was opened: its rows are fetched by commands of their own.
         if then == AfterDefinitions::Rows && mark.status.has(StatusFlags::CURSOR_EXISTS) {
             self.end_of_result(mark, Ending::ResultSet);
@@ -421,7 +427,9 @@ impl ResponseWalker {
 
     fn end_of_result(&mut self, mark: EndMark, ending: Ending) {
         self.summary.mark = Some(mark);
-        if mark.status.has(StatusFlags::MORE_RESULTS) {
+        let more = mark.status.has(StatusFlags::MORE_RESULTS) || self.more_after_out_parameters;
+        self.more_after_out_parameters = false;
+        if more {
             self.summary.results += 1;
             self.state = State::Start(Expect::Results);
         } else {

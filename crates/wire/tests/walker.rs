@@ -94,7 +94,7 @@ fn a_text_result_set_ends_at_its_end_mark() {
         text_row(&[None, None]),
         text_row(&[Some(b""), None]),
         text_row(&[Some(&[0xfe; 3]), Some(&[0xff; 300])]),
-        text_row(&[Some(&[b'x'; 251]), Some(&[b'y'; 70_000])]),
+        text_row(&[Some(&[b'x'; 251]), Some(&vec![b'y'; 70_000])]),
     ];
     for capabilities in BOTH {
         assert_walked_however_cut(&result_set(capabilities, 2, &rows));
@@ -172,6 +172,22 @@ fn results_follow_one_another_while_their_marks_say_so() {
         let expect = Expect::Results;
         let answer = Answer::new(expect, capabilities, failing, Ending::Err(1146), None);
         assert_walked_however_cut(&answer.with_results(4));
+    }
+}
+
+#[test]
+fn output_parameters_are_followed_by_an_ok_whatever_their_last_mark_says() {
+    let out = mark(StatusFlags::OUT_PARAMETERS.with(StatusFlags::MORE_RESULTS));
+    // MySQL's last EOF says nothing of the OK that follows; MariaDB's does.
+    for last in [mark(NONE), out] {
+        let mut packets = Packets::answer();
+        packets.put(&lenenc(1)).put(&definition("out1"));
+        packets.put(&end(OLD, out));
+        packets.put(&binary_row(&[Some(b"7")]));
+        packets.put(&end(OLD, last)).put(&ok(mark(NONE)));
+        let last = Some(mark(NONE));
+        let answer = Answer::new(Expect::Results, OLD, packets, Ending::Ok, last);
+        assert_walked_however_cut(&answer.with_results(2));
     }
 }
 

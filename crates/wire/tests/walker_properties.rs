@@ -154,8 +154,8 @@ fn answer() -> impl Strategy<Value = Answer> {
             local_files,
             ..
         } = builder;
-        let mut answer = Answer::new(Expect::Results, capabilities, packets, ending, mark)
-            .with_results(results);
+        let mut answer =
+            Answer::new(Expect::Results, capabilities, packets, ending, mark).with_results(results);
         answer.summary.numbered_from_one = local_files.is_empty();
         answer.local_files = local_files;
         answer
