@@ -1,1 +1,40 @@
 //! From statement text to what it reads, writes and changes, or why it can't be cached. No I/O.
+//!
+//! [`analyse`] is the entrance. It never fails: what it can't read with certainty isn't cacheable and counts
+//! as a write to everything. Errors in that direction cost performance only; the other direction would
+//! serve old rows, so every list here is a list of what is allowed.
+//!
+//! What the text alone can't tell is the caller's: what a view reads, what a trigger or a foreign key
+//! writes, whether a name means a temporary table, and whether a column's type is `TIME` (its values may be
+//! completed with today's date when they are compared with dates). The text must be in a
+//! character set in which bytes below 0x80 are ASCII.
+
+mod classify;
+mod cursor;
+mod dialect;
+mod fold;
+mod functions;
+mod keyword;
+mod lexer;
+mod logged;
+mod refusal;
+mod scan;
+mod select;
+mod settings;
+mod statement;
+mod token;
+
+pub use classify::{analyse, analyse_prefix};
+pub use dialect::Dialect;
+pub use functions::{Class, FUNCTIONS, Function, find_function};
+pub use keyword::Keyword;
+pub use lexer::Lexer;
+pub use logged::{LoggedStatement, analyse_logged};
+pub use refusal::Refusal;
+pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
+pub use settings::{RESULT_SETTINGS, ResultSetting};
+pub use statement::{
+    EverythingReason, SessionEffect, Statement, StatementKind, TableName, Transaction,
+    UnknownEffect, Writes,
+};
+pub use token::{Token, TokenKind};

@@ -1,0 +1,322 @@
+//! From a statement's first words to what it does.
+
+mod administration;
+mod definition;
+mod manipulation;
+mod set;
+
+use crate::cursor::{Cursor, NameRead};
+use crate::dialect::Dialect;
+use crate::keyword::Keyword as K;
+use crate::refusal::Refusal;
+use crate::scan::{Findings, Scanned, scan};
+use crate::select::SelectParser;
+use crate::statement::{
+    EverythingReason, SessionEffect, Statement, StatementKind as Kind, TableName, Transaction,
+    UnknownEffect, Writes,
+};
+use crate::token::TokenKind as T;
+
+/// Analyses one statement's text. It never fails: what it can't read counts as a write to everything
+/// and as an unknown change of the session.
+pub fn analyse(text: &[u8], dialect: Dialect) -> Statement {
+    let cursor = Cursor::new(text, dialect);
+    match cursor.kind() {
+        T::Word(K::Select | K::With) | T::LeftParen => select(cursor),
+        T::End => empty(cursor),
+        _ => other(cursor),
+    }
+}
+
+/// Analyses text that is only the beginning of a statement, which is too long to be held.
+///
+/// Since anything may follow (a call of a stored function, another statement), only the kind can be told.
+pub fn analyse_prefix(prefix: &[u8], dialect: Dialect) -> Statement {
+    let cursor = Cursor::new(prefix, dialect);
+    Statement::anything(
+        kind_of(&cursor),
+        Refusal::Truncated,
+        EverythingReason::Truncated,
+        UnknownEffect::Truncated,
+    )
+}
+
+/// What a statement does beside what its scan has found.
+struct Head {
+    kind: Kind,
+    writes: Writes,
+    session: SessionEffect,
+    transaction: Transaction,
+    /// The offset of a table's name after which `(` opens a list of columns.
+    target: Option<usize>,
+    diagnostics: bool,
+    /// Whether a name before `(` in its text can be a call.
+    can_call: bool,
+}
+
+impl Head {
+    fn new(kind: Kind) -> Head {
+        Head {
+            kind,
+            writes: Writes::Nothing,
+            session: SessionEffect::None,
+            transaction: Transaction::None,
+            target: None,
+            diagnostics: false,
+            can_call: true,
+        }
+    }
+
+    /// In the rest of its text a name before `(` opens columns, lengths or keys, not arguments.
+    fn without_calls(mut self) -> Head {
+        self.can_call = false;
+        self
+    }
+
+    /// A statement that may have done anything.
+    fn anything(kind: Kind, reason: EverythingReason, effect: UnknownEffect) -> Head {
+        Head {
+            writes: Writes::Everything(reason),
+            session: SessionEffect::Unknown(effect),
+            transaction: Transaction::ImplicitCommit,
+            ..Head::new(kind)
+        }
+    }
+
+    fn unreadable(kind: Kind) -> Head {
+        Head::anything(
+            kind,
+            EverythingReason::Unreadable,
+            UnknownEffect::Unreadable,
+        )
+    }
+
+    fn everything(mut self, reason: EverythingReason) -> Head {
+        self.writes = Writes::Everything(reason);
+        self
+    }
+
+    fn session(mut self, effect: SessionEffect) -> Head {
+        self.session = effect;
+        self
+    }
+
+    fn transaction(mut self, transaction: Transaction) -> Head {
+        self.transaction = transaction;
+        self
+    }
+}
+
+fn empty(cursor: Cursor<'_>) -> Statement {
+    let mut statement = Statement::harmless(Kind::Empty, Refusal::NotSelect);
+    if cursor.lexer().saw_executable_comment() {
+        // Nothing stood in it that a supported server would execute.
+        statement.cacheable = Err(Refusal::ExecutableComment);
+    }
+    statement
+}
+
+/// A statement that begins like a `SELECT`.
+fn select(cursor: Cursor<'_>) -> Statement {
+    let mut parser = SelectParser::at(cursor);
+    let refusal = match parser.statement() {
+        Ok(()) => {
+            let findings = parser.findings;
+            let mut statement = Statement::harmless(Kind::Select, Refusal::NotSelect);
+            apply(&mut statement, findings);
+            statement.cacheable = parser.into_result();
+            return statement;
+        }
+        Err(refusal) => refusal,
+    };
+    if let Some(statement) = with_statement(cursor) {
+        return statement;
+    }
+    finish(Head::new(Kind::Select), refusal, scan(cursor, None))
+}
+
+/// `WITH … UPDATE` and `WITH … DELETE`.
+fn with_statement(cursor: Cursor<'_>) -> Option<Statement> {
+    if !cursor.at_word(K::With) {
+        return None;
+    }
+    let mut parser = SelectParser::at(cursor);
+    parser.with_clause().ok()?;
+    let head = match parser.cursor.word() {
+        K::Update => manipulation::update(&mut parser),
+        K::Delete => manipulation::delete(&mut parser),
+        _ => return None,
+    };
+    Some(finish(head, Refusal::NotSelect, scan(cursor, None)))
+}
+
+/// A statement that is no `SELECT`.
+fn other(cursor: Cursor<'_>) -> Statement {
+    let head = match cursor.word() {
+        K::Explain | K::Describe | K::Desc | K::Analyze => {
+            match administration::explain_or_analyse(cursor) {
+                Ok(statement) => return *statement,
+                Err(head) => head,
+            }
+        }
+        K::Set => match set::set(cursor) {
+            Ok(statement) => return *statement,
+            Err(head) => head,
+        },
+        _ => head_of(cursor),
+    };
+    let target = head.target;
+    finish(head, Refusal::NotSelect, scan(cursor, target))
+}
+
+fn head_of(cursor: Cursor<'_>) -> Head {
+    match cursor.word() {
+        K::Insert | K::Replace => manipulation::insert(cursor),
+        K::Update => manipulation::update(&mut SelectParser::at(cursor)),
+        K::Delete => manipulation::delete(&mut SelectParser::at(cursor)),
+        K::Load => manipulation::load(cursor),
+        K::Values | K::Table => Head::new(Kind::Other),
+        K::Do => Head::new(Kind::Do),
+        K::Call => Head::anything(
+            Kind::Call,
+            EverythingReason::Procedure,
+            UnknownEffect::StoredProcedure,
+        ),
+        K::Create => definition::create(cursor),
+        K::Alter => definition::alter(cursor),
+        K::Drop => definition::drop_object(cursor),
+        K::Rename => definition::rename(cursor),
+        K::Truncate => definition::truncate(cursor),
+        K::Grant | K::Revoke => definition::account(),
+        _ => administration::head_of(cursor),
+    }
+}
+
+/// The statement at the cursor, which other words stand before, if it is one that can be explained
+/// or run under variables of its own.
+fn inner(cursor: Cursor<'_>) -> Option<Statement> {
+    match cursor.kind() {
+        T::Word(K::Select | K::With) | T::LeftParen => Some(select(cursor)),
+        T::Word(K::Insert | K::Replace | K::Update | K::Delete) => {
+            let head = head_of(cursor);
+            let target = head.target;
+            Some(finish(head, Refusal::NotSelect, scan(cursor, target)))
+        }
+        _ => None,
+    }
+}
+
+/// The kind that the first words tell.
+fn kind_of(cursor: &Cursor<'_>) -> Kind {
+    match cursor.word() {
+        K::Select | K::With => Kind::Select,
+        K::Set => Kind::Set,
+        K::Explain | K::Describe | K::Desc => Kind::Explain,
+        _ if cursor.at(T::LeftParen) => Kind::Select,
+        _ => head_of(*cursor).kind,
+    }
+}
+
+/// Puts together what the first words and the scan of the whole text say.
+fn finish(head: Head, refusal: Refusal, scanned: Scanned) -> Statement {
+    let findings = match scanned {
+        Scanned::One(findings) => findings,
+        Scanned::Several => {
+            return Statement::anything(
+                Kind::Multi,
+                Refusal::MultipleStatements,
+                EverythingReason::MultipleStatements,
+                UnknownEffect::MultipleStatements,
+            );
+        }
+        Scanned::Unreadable => {
+            return Statement::anything(
+                head.kind,
+                Refusal::Syntax,
+                EverythingReason::Unreadable,
+                UnknownEffect::Unreadable,
+            );
+        }
+    };
+    let findings = if head.can_call {
+        findings
+    } else {
+        Findings::default()
+    };
+    let mut statement = Statement {
+        kind: head.kind,
+        cacheable: Err(refusal),
+        writes: head.writes,
+        session: head.session,
+        transaction: head.transaction,
+        diagnostics: head.diagnostics,
+    };
+    apply(&mut statement, findings);
+    statement
+}
+
+/// Adds findings to what is known of a statement; the worse always wins.
+fn apply(statement: &mut Statement, findings: Findings) {
+    statement.diagnostics |= findings.diagnostics;
+    if findings.user_lock && statement.session == SessionEffect::None {
+        statement.session = SessionEffect::UserLock;
+    }
+    let Some(reason) = findings.everything else {
+        return;
+    };
+    if !matches!(statement.writes, Writes::Everything(_)) {
+        statement.writes = Writes::Everything(reason);
+    }
+    let may_change_session = reason == EverythingReason::UnknownFunction;
+    if may_change_session && !matches!(statement.session, SessionEffect::Unknown(_)) {
+        statement.session = SessionEffect::Unknown(UnknownEffect::StoredFunction);
+    }
+}
+
+/// Tables being collected as the targets of a statement.
+#[derive(Default)]
+struct Targets {
+    tables: Vec<TableName>,
+    uncertain: bool,
+}
+
+impl Targets {
+    /// Reads a name; false if none stands at the cursor.
+    fn read(&mut self, cursor: &mut Cursor<'_>) -> bool {
+        match cursor.table_name() {
+            Some(NameRead::Plain(name)) => {
+                if !self.tables.contains(&name) {
+                    self.tables.push(name);
+                }
+                true
+            }
+            Some(NameRead::Uncertain) => {
+                self.uncertain = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Reads names separated by commas; false if one is missing.
+    fn read_list(&mut self, cursor: &mut Cursor<'_>) -> bool {
+        loop {
+            if !self.read(cursor) {
+                return false;
+            }
+            if !cursor.take(T::Comma) {
+                return true;
+            }
+        }
+    }
+
+    fn into_writes(self) -> Writes {
+        if self.uncertain {
+            return Writes::Everything(EverythingReason::TableName);
+        }
+        if self.tables.is_empty() {
+            return Writes::Everything(EverythingReason::Unreadable);
+        }
+        Writes::Tables(self.tables)
+    }
+}

@@ -1,0 +1,274 @@
+//! `SET`: every assignment in the list, the worst decides.
+
+use super::{Head, definition, inner};
+use crate::cursor::Cursor;
+use crate::keyword::Keyword as K;
+use crate::refusal::Refusal;
+use crate::settings::{SettingKind, global_setting_matters, session_setting};
+use crate::statement::{
+    EverythingReason, SessionEffect, Statement, StatementKind as Kind, Transaction, UnknownEffect,
+    Writes,
+};
+use crate::token::TokenKind as T;
+
+/// Where a variable is set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Session,
+    Global,
+    /// No scope is written, but `GLOBAL` was before in the list: servers differ.
+    Both,
+}
+
+/// What the assignments seen so far do together.
+struct Effects {
+    session: SessionEffect,
+    everything: Option<EverythingReason>,
+    transaction: Transaction,
+}
+
+impl Effects {
+    fn none() -> Effects {
+        Effects {
+            session: SessionEffect::None,
+            everything: None,
+            transaction: Transaction::None,
+        }
+    }
+
+    /// The worse effect wins.
+    fn raise(&mut self, effect: SessionEffect) {
+        if severity(effect) > severity(self.session) {
+            self.session = effect;
+        }
+    }
+
+    fn into_head(self) -> Head {
+        let writes = self.everything.map_or(Writes::Nothing, Writes::Everything);
+        Head {
+            writes,
+            ..Head::new(Kind::Set)
+        }
+        .session(self.session)
+        .transaction(self.transaction)
+    }
+}
+
+fn severity(effect: SessionEffect) -> u8 {
+    match effect {
+        SessionEffect::None => 0,
+        SessionEffect::SettingsChanged => 1,
+        SessionEffect::BinlogOff => 2,
+        _ => 3,
+    }
+}
+
+fn unknown() -> Head {
+    Head::anything(
+        Kind::Set,
+        EverythingReason::Unreadable,
+        UnknownEffect::UnknownVariable,
+    )
+}
+
+/// `SET …`; `Ok` for `SET STATEMENT … FOR …`, which is mostly its inner statement.
+pub(super) fn set(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
+    cursor.advance();
+    match cursor.word() {
+        K::Password => return Err(definition::account()),
+        K::Role => return Err(Head::new(Kind::Set).session(SessionEffect::SettingsChanged)),
+        K::Default if cursor.next_is_word(K::Role) => return Err(definition::account()),
+        K::Statement => return set_statement(cursor),
+        K::Transaction => {
+            return Err(Head::new(Kind::Set).session(SessionEffect::NextTransaction));
+        }
+        _ => {}
+    }
+    let mut effects = Effects::none();
+    let mut global_before = false;
+    loop {
+        if !assignment(&mut cursor, &mut effects, &mut global_before) {
+            return Err(unknown());
+        }
+        if !cursor.take(T::Comma) {
+            break;
+        }
+    }
+    Err(if cursor.at_end() {
+        effects.into_head()
+    } else {
+        unknown()
+    })
+}
+
+/// One assignment of the list; false if it isn't understood.
+fn assignment(cursor: &mut Cursor<'_>, effects: &mut Effects, global_before: &mut bool) -> bool {
+    if cursor.take(T::UserVariable) {
+        return take_assign(cursor) && skip_value(cursor);
+    }
+    let scope = if cursor.take(T::DoubleAt) {
+        scope_after_at(cursor)
+    } else {
+        let scope = match cursor.word() {
+            K::Global | K::Persist | K::PersistOnly => Some(Scope::Global),
+            K::Session | K::Local => Some(Scope::Session),
+            _ => None,
+        };
+        if scope.is_some() {
+            cursor.advance();
+        } else if let Some(done) = special(cursor, effects) {
+            return done;
+        }
+        *global_before |= scope == Some(Scope::Global);
+        scope.or((*global_before).then_some(Scope::Both))
+    };
+    if cursor.at_word(K::Transaction) {
+        // `SET SESSION | GLOBAL TRANSACTION …` stands alone; its characteristics have commas.
+        if scope != Some(Scope::Global) {
+            effects.raise(SessionEffect::SettingsChanged);
+        }
+        while !matches!(cursor.kind(), T::End | T::Invalid | T::Semicolon) {
+            cursor.advance();
+        }
+        return true;
+    }
+    variable(cursor, scope.unwrap_or(Scope::Session), effects)
+}
+
+/// `@@global.` and the like.
+fn scope_after_at(cursor: &mut Cursor<'_>) -> Option<Scope> {
+    let scope = match cursor.word() {
+        K::Global | K::Persist | K::PersistOnly => Scope::Global,
+        K::Session | K::Local => Scope::Session,
+        _ => return None,
+    };
+    if cursor.next_kind() == T::Dot {
+        cursor.advance();
+        cursor.advance();
+        return Some(scope);
+    }
+    None
+}
+
+/// `NAMES`, `CHARACTER SET`, `CHARSET`; `None` if it is none of them.
+fn special(cursor: &mut Cursor<'_>, effects: &mut Effects) -> Option<bool> {
+    let assigned = matches!(cursor.next_kind(), T::Equal | T::Assign | T::Dot);
+    match cursor.word() {
+        K::Names | K::Charset if !assigned => {}
+        K::Character if cursor.next_is_word(K::Set) => {
+            cursor.advance();
+        }
+        _ => return None,
+    }
+    cursor.advance();
+    effects.raise(SessionEffect::SettingsChanged);
+    Some(skip_value(cursor))
+}
+
+/// `name = value`
+fn variable(cursor: &mut Cursor<'_>, scope: Scope, effects: &mut Effects) -> bool {
+    if !matches!(cursor.kind(), T::Word(_) | T::QuotedName) {
+        return false;
+    }
+    let token = cursor.advance();
+    let name = cursor.name_bytes(token);
+    if cursor.at(T::Dot) {
+        // A structured variable, or one of a component.
+        return false;
+    }
+    if !take_assign(cursor) {
+        return false;
+    }
+    let value = cursor.current();
+    let single = matches!(cursor.next_kind(), T::Comma | T::End | T::Semicolon);
+    if scope != Scope::Session && global_setting_matters(&name) {
+        effects.everything = Some(EverythingReason::Setting);
+    }
+    if scope != Scope::Global {
+        effects.raise(match session_setting(&name) {
+            SettingKind::Result => SessionEffect::SettingsChanged,
+            SettingKind::Log => SessionEffect::BinlogOff,
+            SettingKind::Harmless => SessionEffect::None,
+            SettingKind::Unknown => SessionEffect::Unknown(UnknownEffect::UnknownVariable),
+        });
+        if name.eq_ignore_ascii_case(b"autocommit") {
+            let text = cursor.bytes(value);
+            let off = single && (text == b"0" || text.eq_ignore_ascii_case(b"off"));
+            if !off {
+                effects.transaction = Transaction::ImplicitCommit;
+            }
+        }
+    }
+    skip_value(cursor)
+}
+
+fn take_assign(cursor: &mut Cursor<'_>) -> bool {
+    cursor.take(T::Equal) || cursor.take(T::Assign)
+}
+
+/// Skips an expression up to the next comma outside parentheses; false if there is none. What it calls is
+/// judged by the scan of the whole text.
+fn skip_value(cursor: &mut Cursor<'_>) -> bool {
+    let mut depth = 0_usize;
+    let mut some = false;
+    loop {
+        match cursor.kind() {
+            T::End | T::Invalid | T::Semicolon => return some && depth == 0,
+            T::Comma if depth == 0 => return some,
+            T::LeftParen => depth += 1,
+            T::RightParen => match depth.checked_sub(1) {
+                Some(outer) => depth = outer,
+                None => return false,
+            },
+            _ => {}
+        }
+        some = true;
+        cursor.advance();
+    }
+}
+
+/// `SET STATEMENT name = value, … FOR statement` (MariaDB): the variables hold for the statement alone.
+fn set_statement(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
+    cursor.advance();
+    let mut variables = Effects::none();
+    loop {
+        if !matches!(cursor.kind(), T::Word(_)) || cursor.next_kind() != T::Equal {
+            return Err(unknown());
+        }
+        let name = cursor.advance();
+        variables.raise(match session_setting(cursor.bytes(name)) {
+            SettingKind::Result | SettingKind::Harmless => SessionEffect::None,
+            SettingKind::Log => SessionEffect::BinlogOff,
+            SettingKind::Unknown => SessionEffect::Unknown(UnknownEffect::UnknownVariable),
+        });
+        // `sql_mode` may change how the rest of the text is read.
+        if cursor.bytes(name).eq_ignore_ascii_case(b"sql_mode") {
+            return Err(unknown());
+        }
+        cursor.advance();
+        while !matches!(cursor.kind(), T::Comma | T::Word(K::For)) {
+            // Only plain values: no calls, no queries.
+            if !matches!(cursor.kind(), T::Word(_) | T::String | T::Number | T::Minus) {
+                return Err(unknown());
+            }
+            cursor.advance();
+        }
+        if cursor.advance().kind == T::Word(K::For) {
+            break;
+        }
+    }
+    if variables.session != SessionEffect::None {
+        return Err(Head::anything(
+            Kind::Set,
+            EverythingReason::UnloggedSetting,
+            UnknownEffect::UnknownVariable,
+        ));
+    }
+    let Some(mut statement) = inner(cursor) else {
+        return Err(unknown());
+    };
+    if statement.cacheable.is_ok() {
+        statement.cacheable = Err(Refusal::SetStatement);
+    }
+    Ok(Box::new(statement))
+}

@@ -1,0 +1,71 @@
+//! The session settings that decide how a statement's text falls into tokens and clauses.
+
+/// How the session's settings make the server read text: the parts of `sql_mode` that matter here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is one flag of the server's sql_mode"
+)]
+pub struct Dialect {
+    /// `ANSI_QUOTES`: `"` quotes names, not strings.
+    pub ansi_quotes: bool,
+    /// `NO_BACKSLASH_ESCAPES`: `\` in a string is an ordinary character.
+    pub no_backslash_escapes: bool,
+    /// `PIPES_AS_CONCAT`: `||` concatenates.
+    pub pipes_as_concat: bool,
+    /// `IGNORE_SPACE`: white space is allowed between any built-in function's name and its `(`.
+    pub ignore_space: bool,
+    /// `HIGH_NOT_PRECEDENCE`: `NOT` binds as tightly as `!`.
+    pub high_not_precedence: bool,
+}
+
+/// Modes under which the server reads another language, which this crate can't.
+const FOREIGN_MODES: &[&str] = &["ORACLE", "MSSQL"];
+
+impl Dialect {
+    /// The dialect of a session whose `@@sql_mode` reads `sql_mode` (names separated by commas).
+    ///
+    /// `None` if a mode is set that this crate can't read (`ORACLE` has another grammar, in which
+    /// even `s.nextval` writes; `MSSQL` quotes names by brackets): such a session must pass through.
+    pub fn from_sql_mode(sql_mode: &str) -> Option<Dialect> {
+        let mut dialect = Dialect::default();
+        for mode in sql_mode.split(',') {
+            let mode = mode.trim().to_ascii_uppercase();
+            match mode.as_str() {
+                "ANSI_QUOTES" => dialect.ansi_quotes = true,
+                "NO_BACKSLASH_ESCAPES" => dialect.no_backslash_escapes = true,
+                "PIPES_AS_CONCAT" => dialect.pipes_as_concat = true,
+                "IGNORE_SPACE" => dialect.ignore_space = true,
+                "HIGH_NOT_PRECEDENCE" => dialect.high_not_precedence = true,
+                other if FOREIGN_MODES.contains(&other) => return None,
+                _ => {}
+            }
+        }
+        Some(dialect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_modes_that_change_the_reading_are_taken_from_the_list() {
+        let read = Dialect::from_sql_mode("STRICT_TRANS_TABLES,ansi_quotes, IGNORE_SPACE");
+        assert_eq!(
+            read,
+            Some(Dialect {
+                ansi_quotes: true,
+                ignore_space: true,
+                ..Dialect::default()
+            })
+        );
+        assert_eq!(Dialect::from_sql_mode(""), Some(Dialect::default()));
+    }
+
+    #[test]
+    fn another_servers_language_is_not_read() {
+        assert_eq!(Dialect::from_sql_mode("PIPES_AS_CONCAT,ORACLE"), None);
+        assert_eq!(Dialect::from_sql_mode("MSSQL"), None);
+    }
+}

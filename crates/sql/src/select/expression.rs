@@ -1,0 +1,416 @@
+//! Expressions, by precedence.
+
+use super::{Parsed, SelectParser};
+use crate::keyword::Keyword as K;
+use crate::refusal::Refusal;
+use crate::token::TokenKind as T;
+
+/// How tightly an operator binds; a larger number binds more tightly.
+type Power = u8;
+
+const ANY: Power = 0;
+const OR: Power = 1;
+const XOR: Power = 2;
+const AND: Power = 3;
+const NOT: Power = 4;
+const COMPARISON: Power = 6;
+const BIT_OR: Power = 7;
+const BIT_AND: Power = 8;
+const SHIFT: Power = 9;
+const SUM: Power = 10;
+const PRODUCT: Power = 11;
+const BIT_XOR: Power = 12;
+const CONCATENATION: Power = 13;
+const UNARY: Power = 14;
+const COLLATION: Power = 15;
+
+/// What follows an infix operator.
+enum Infix {
+    /// One operand that binds more tightly than the operator.
+    Operand(Power),
+    /// An operand, or `ANY | ALL (query)`.
+    Comparison,
+    /// `[NOT] IN | LIKE | BETWEEN | REGEXP …`, `IS …` and the like.
+    Predicate,
+    Collate,
+    JsonPath,
+}
+
+impl SelectParser<'_> {
+    /// Any expression.
+    pub(crate) fn expression(&mut self) -> Parsed {
+        self.nested(|parser| parser.operation(ANY))
+    }
+
+    /// An expression without comparisons and logical operators outside parentheses (`bit_expr`).
+    pub(super) fn bit_expression(&mut self) -> Parsed {
+        self.nested(|parser| parser.operation(BIT_OR))
+    }
+
+    fn operand(&mut self, power: Power) -> Parsed {
+        self.nested(|parser| parser.operation(power))
+    }
+
+    fn operation(&mut self, power_min: Power) -> Parsed {
+        self.prefix()?;
+        while let Some((power, infix)) = self.infix() {
+            if power < power_min {
+                return Ok(());
+            }
+            self.infix_operation(&infix)?;
+        }
+        Ok(())
+    }
+
+    fn prefix(&mut self) -> Parsed {
+        let power = match self.cursor.kind() {
+            T::Word(K::Not) if self.cursor.lexer().dialect().high_not_precedence => COLLATION,
+            T::Word(K::Not) => NOT,
+            // `BINARY expression` is a cast.
+            T::Minus | T::Plus | T::Tilde | T::Word(K::Binary) => UNARY,
+            T::Bang => COLLATION,
+            _ => return self.primary(),
+        };
+        self.cursor.advance();
+        self.operand(power)
+    }
+
+    /// The infix operator at the cursor, if one stands there.
+    fn infix(&self) -> Option<(Power, Infix)> {
+        let concatenates = self.cursor.lexer().dialect().pipes_as_concat;
+        let (power, infix) = match self.cursor.kind() {
+            T::DoublePipe if concatenates => (CONCATENATION, Infix::Operand(UNARY)),
+            T::Word(K::Or) | T::DoublePipe => (OR, Infix::Operand(XOR)),
+            T::Word(K::Xor) => (XOR, Infix::Operand(AND)),
+            T::Word(K::And) | T::DoubleAmpersand => (AND, Infix::Operand(NOT)),
+            T::Equal
+            | T::NullSafeEqual
+            | T::NotEqual
+            | T::Less
+            | T::LessEqual
+            | T::Greater
+            | T::GreaterEqual => (COMPARISON, Infix::Comparison),
+            T::Word(
+                K::Is
+                | K::Not
+                | K::In
+                | K::Like
+                | K::Between
+                | K::Regexp
+                | K::Rlike
+                | K::Sounds
+                | K::Member,
+            ) => (COMPARISON, Infix::Predicate),
+            T::Pipe => (BIT_OR, Infix::Operand(BIT_AND)),
+            T::Ampersand => (BIT_AND, Infix::Operand(SHIFT)),
+            T::ShiftLeft | T::ShiftRight => (SHIFT, Infix::Operand(SUM)),
+            T::Plus | T::Minus => (SUM, Infix::Operand(PRODUCT)),
+            T::Star | T::Slash | T::Percent | T::Word(K::Div | K::Mod) => {
+                (PRODUCT, Infix::Operand(BIT_XOR))
+            }
+            T::Caret => (BIT_XOR, Infix::Operand(CONCATENATION)),
+            T::Word(K::Collate) => (COLLATION, Infix::Collate),
+            T::Arrow | T::DoubleArrow => (COLLATION, Infix::JsonPath),
+            _ => return None,
+        };
+        Some((power, infix))
+    }
+
+    fn infix_operation(&mut self, infix: &Infix) -> Parsed {
+        match infix {
+            Infix::Predicate => return self.predicate(),
+            _ => self.cursor.advance(),
+        };
+        match infix {
+            Infix::Operand(power) => self.operand(*power),
+            Infix::Comparison => self.compared_operand(),
+            Infix::Collate => match self.cursor.advance().kind {
+                T::String | T::QuotedName | T::Word(K::Binary | K::Other) => Ok(()),
+                _ => Err(Refusal::Syntax),
+            },
+            Infix::JsonPath => self.expect(T::String),
+            Infix::Predicate => Ok(()),
+        }
+    }
+
+    fn compared_operand(&mut self) -> Parsed {
+        let quantified = matches!(self.cursor.word(), K::Any | K::Some | K::All)
+            && self.cursor.next_kind() == T::LeftParen;
+        if quantified {
+            self.cursor.advance();
+            return self.parenthesised(Self::query_expression);
+        }
+        self.operand(BIT_OR)
+    }
+
+    /// `IS [NOT] …`, `[NOT] IN (…)`, `[NOT] LIKE …`, `[NOT] BETWEEN … AND …`, `[NOT] REGEXP …`,
+    /// `SOUNDS LIKE …`, `MEMBER OF (…)`.
+    fn predicate(&mut self) -> Parsed {
+        let negated = self.cursor.take_word(K::Not);
+        match self.cursor.advance().kind {
+            T::Word(K::Is) if !negated => {
+                self.cursor.take_word(K::Not);
+                match self.cursor.advance().kind {
+                    T::Word(K::Null | K::True | K::False | K::Unknown) => Ok(()),
+                    _ => Err(Refusal::Syntax),
+                }
+            }
+            T::Word(K::In) => self.parenthesised(Self::query_or_expressions),
+            T::Word(K::Like) => {
+                self.operand(BIT_OR)?;
+                if self.cursor.take_word(K::Escape) {
+                    self.operand(UNARY)?;
+                }
+                Ok(())
+            }
+            T::Word(K::Between) => {
+                self.operand(BIT_OR)?;
+                self.expect_word(K::And)?;
+                self.operand(COMPARISON)
+            }
+            T::Word(K::Regexp | K::Rlike) => self.operand(BIT_OR),
+            T::Word(K::Sounds) if !negated => {
+                self.expect_word(K::Like)?;
+                self.operand(BIT_OR)
+            }
+            T::Word(K::Member) if !negated => {
+                self.cursor.take_word(K::Of);
+                self.parenthesised(Self::expression)
+            }
+            _ => Err(Refusal::Syntax),
+        }
+    }
+
+    fn primary(&mut self) -> Parsed {
+        match self.cursor.kind() {
+            T::String => {
+                while self.cursor.take(T::String) {}
+                Ok(())
+            }
+            T::Number | T::HexOrBit => {
+                self.cursor.advance();
+                Ok(())
+            }
+            T::Introducer => {
+                self.cursor.advance();
+                match self.cursor.advance().kind {
+                    T::String | T::HexOrBit => Ok(()),
+                    _ => Err(Refusal::Syntax),
+                }
+            }
+            T::Placeholder => {
+                self.refuse(Refusal::Placeholder);
+                self.cursor.advance();
+                Ok(())
+            }
+            T::UserVariable => self.user_variable(),
+            T::DoubleAt => self.system_variable(),
+            T::LeftParen => self.parenthesised(|parser| {
+                parser.query_or_expressions()?;
+                // `((SELECT …) UNION (SELECT …))`
+                parser.query_tail()
+            }),
+            T::QuotedName if self.cursor.next_kind() == T::LeftParen => self.unknown_call(),
+            T::QuotedName => self.column(),
+            T::Word(word) => self.word_expression(word),
+            _ => Err(Refusal::Syntax),
+        }
+    }
+
+    /// What can stand in the parentheses of `IN (…)` or of an expression.
+    fn query_or_expressions(&mut self) -> Parsed {
+        if matches!(self.cursor.word(), K::Select | K::With) {
+            return self.query_expression();
+        }
+        self.list(Self::expression)
+    }
+
+    fn word_expression(&mut self, word: K) -> Parsed {
+        match word {
+            K::Null | K::True | K::False => {
+                self.cursor.advance();
+                Ok(())
+            }
+            K::Case => self.case(),
+            K::Exists => {
+                self.cursor.advance();
+                self.parenthesised(Self::query_expression)
+            }
+            K::Row if self.cursor.next_kind() == T::LeftParen => {
+                self.cursor.advance();
+                self.parenthesised(|parser| parser.list(Self::expression))
+            }
+            K::Interval => self.interval(),
+            K::Match => self.match_against(),
+            K::Date | K::Timestamp | K::Time if self.cursor.next_kind() == T::String => {
+                if word == K::Time {
+                    self.refuse(Refusal::TimeOfDay);
+                }
+                self.cursor.advance();
+                self.expect(T::String)
+            }
+            K::Next | K::Previous if self.cursor.next_is_word(K::Value) => Err(Refusal::Sequence),
+            _ if self.cursor.next_kind() == T::LeftParen => self.call(),
+            K::CurrentDate
+            | K::CurrentTime
+            | K::CurrentTimestamp
+            | K::Localtime
+            | K::Localtimestamp
+            | K::UtcDate
+            | K::UtcTime
+            | K::UtcTimestamp => {
+                self.refuse(Refusal::ClockFunction);
+                self.cursor.advance();
+                Ok(())
+            }
+            K::CurrentUser => {
+                self.refuse(Refusal::SessionFunction);
+                self.cursor.advance();
+                Ok(())
+            }
+            _ if self.cursor.at_name() => self.column(),
+            _ => Err(Refusal::Syntax),
+        }
+    }
+
+    /// `column`, `table.column`, `schema.table.column`; or the call of a stored function by its
+    /// schema.
+    fn column(&mut self) -> Parsed {
+        self.cursor.advance();
+        for _ in 0..2 {
+            if !self.cursor.at(T::Dot) {
+                return Ok(());
+            }
+            self.cursor.advance();
+            if !crate::cursor::is_name_after_dot(self.cursor.current()) {
+                return Err(Refusal::Syntax);
+            }
+            if self.cursor.next_kind() == T::LeftParen {
+                return self.unknown_call();
+            }
+            self.cursor.advance();
+        }
+        if self.cursor.at(T::Dot) {
+            Err(Refusal::Syntax)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn user_variable(&mut self) -> Parsed {
+        self.refuse(Refusal::UserVariable);
+        self.cursor.advance();
+        if self.cursor.take(T::Assign) {
+            self.expression()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// `@@name`, `@@scope.name`
+    fn system_variable(&mut self) -> Parsed {
+        self.refuse(Refusal::SystemVariable);
+        self.cursor.advance();
+        loop {
+            let token = self.cursor.advance();
+            if !crate::cursor::is_name_after_dot(token) {
+                return Err(Refusal::Syntax);
+            }
+            self.findings
+                .note_system_variable(&self.cursor.name_bytes(token));
+            if !self.cursor.take(T::Dot) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn case(&mut self) -> Parsed {
+        self.expect_word(K::Case)?;
+        if !self.cursor.at_word(K::When) {
+            self.expression()?;
+        }
+        while self.cursor.take_word(K::When) {
+            self.expression()?;
+            self.expect_word(K::Then)?;
+            self.expression()?;
+        }
+        if self.cursor.take_word(K::Else) {
+            self.expression()?;
+        }
+        self.expect_word(K::End)
+    }
+
+    /// `INTERVAL expression unit`, or the function `INTERVAL(…)`, which has no unit.
+    pub(super) fn interval(&mut self) -> Parsed {
+        self.expect_word(K::Interval)?;
+        self.expression()?;
+        if is_interval_unit(self.cursor.word()) {
+            self.cursor.advance();
+        }
+        Ok(())
+    }
+
+    /// `MATCH (columns) AGAINST (expression [modifier])`
+    fn match_against(&mut self) -> Parsed {
+        self.expect_word(K::Match)?;
+        self.parenthesised(|parser| parser.list(Self::column_name))?;
+        self.expect_word(K::Against)?;
+        self.parenthesised(|parser| {
+            parser.bit_expression()?;
+            if parser.cursor.take_word(K::In) {
+                if !parser.cursor.take_word(K::Boolean) {
+                    parser.expect_word(K::Natural)?;
+                    parser.expect_word(K::Language)?;
+                }
+                parser.expect_word(K::Mode)?;
+            }
+            if parser.cursor.take_word(K::With) {
+                parser.expect_word(K::Query)?;
+                parser.expect_word(K::Expansion)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn column_name(&mut self) -> Parsed {
+        if !self.cursor.at_name() {
+            return Err(Refusal::Syntax);
+        }
+        self.column()
+    }
+}
+
+/// The units of `INTERVAL`, `EXTRACT` and `TIMESTAMPDIFF`.
+pub(super) fn is_interval_unit(word: K) -> bool {
+    matches!(
+        word,
+        K::Microsecond
+            | K::Second
+            | K::Minute
+            | K::Hour
+            | K::Day
+            | K::Week
+            | K::Month
+            | K::Quarter
+            | K::Year
+            | K::SecondMicrosecond
+            | K::MinuteMicrosecond
+            | K::MinuteSecond
+            | K::HourMicrosecond
+            | K::HourSecond
+            | K::HourMinute
+            | K::DayMicrosecond
+            | K::DaySecond
+            | K::DayMinute
+            | K::DayHour
+            | K::YearMonth
+            | K::SqlTsiSecond
+            | K::SqlTsiMinute
+            | K::SqlTsiHour
+            | K::SqlTsiDay
+            | K::SqlTsiWeek
+            | K::SqlTsiMonth
+            | K::SqlTsiQuarter
+            | K::SqlTsiYear
+    )
+}

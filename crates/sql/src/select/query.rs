@@ -1,0 +1,241 @@
+//! Query expressions: `WITH`, set operations, blocks and their clauses.
+
+use super::{Parsed, SelectParser};
+use crate::cursor::is_name;
+use crate::keyword::Keyword as K;
+use crate::refusal::Refusal;
+use crate::token::{Token, TokenKind as T};
+
+impl SelectParser<'_> {
+    /// `[WITH …] body [ORDER BY …] [LIMIT …] [locking]`
+    pub(crate) fn query_expression(&mut self) -> Parsed {
+        self.nested(|parser| {
+            let scope = parser.expressions_in_scope.len();
+            if parser.cursor.at_word(K::With) {
+                parser.with_clause()?;
+            }
+            parser.query_operand()?;
+            parser.query_tail()?;
+            parser.expressions_in_scope.truncate(scope);
+            Ok(())
+        })
+    }
+
+    /// What may follow the first operand: set operations, then order, limit and locks.
+    pub(super) fn query_tail(&mut self) -> Parsed {
+        loop {
+            match self.cursor.word() {
+                K::Union | K::Except | K::Intersect => {
+                    self.cursor.advance();
+                    self.cursor.skip_words(&[K::All, K::Distinct]);
+                    self.query_operand()?;
+                }
+                K::Order => {
+                    self.cursor.advance();
+                    self.expect_word(K::By)?;
+                    self.list(Self::order_element)?;
+                }
+                K::Limit => self.limit()?,
+                K::For | K::Lock => self.locking_clause()?,
+                K::Into => return Err(Refusal::Into),
+                K::Procedure => return Err(Refusal::Procedure),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn query_operand(&mut self) -> Parsed {
+        if self.cursor.at(T::LeftParen) {
+            return self.parenthesised(Self::query_expression);
+        }
+        self.select_block()
+    }
+
+    /// `WITH [RECURSIVE] name [(columns)] AS (query), …`. The names stay in scope for the caller.
+    pub(crate) fn with_clause(&mut self) -> Parsed {
+        self.expect_word(K::With)?;
+        let recursive = self.cursor.take_word(K::Recursive);
+        self.list(|parser| {
+            let token = parser.expect_name()?;
+            let name = parser.cursor.name_bytes(token).into_owned();
+            if parser.cursor.at(T::LeftParen) {
+                parser.names_in_parentheses()?;
+            }
+            parser.expect_word(K::As)?;
+            if recursive {
+                // Only a recursive one sees itself; otherwise the name means a table in there.
+                parser.expressions_in_scope.push(name);
+                return parser.parenthesised(Self::query_expression);
+            }
+            parser.parenthesised(Self::query_expression)?;
+            parser.expressions_in_scope.push(name);
+            Ok(())
+        })
+    }
+
+    fn select_block(&mut self) -> Parsed {
+        self.expect_word(K::Select)?;
+        self.select_options();
+        self.list(Self::select_item)?;
+        if self.cursor.at_word(K::Into) {
+            return Err(Refusal::Into);
+        }
+        if self.cursor.take_word(K::From) {
+            self.sources()?;
+        }
+        if self.cursor.take_word(K::Where) {
+            self.expression()?;
+        }
+        if self.cursor.take_word(K::Group) {
+            self.expect_word(K::By)?;
+            self.list(Self::order_element)?;
+            if self.cursor.take_word(K::With) {
+                self.expect_word(K::Rollup)?;
+            }
+        }
+        if self.cursor.take_word(K::Having) {
+            self.expression()?;
+        }
+        if self.cursor.take_word(K::Window) {
+            self.list(|parser| {
+                parser.expect_name()?;
+                parser.expect_word(K::As)?;
+                parser.window_specification()
+            })?;
+        }
+        Ok(())
+    }
+
+    fn sources(&mut self) -> Parsed {
+        if self.cursor.take_word(K::Dual) {
+            self.refuse(Refusal::NoTables);
+            return Ok(());
+        }
+        self.table_references()
+    }
+
+    fn select_options(&mut self) {
+        loop {
+            match self.cursor.word() {
+                K::All
+                | K::Distinct
+                | K::Distinctrow
+                | K::HighPriority
+                | K::StraightJoin
+                | K::SqlSmallResult
+                | K::SqlBigResult
+                | K::SqlBufferResult
+                | K::SqlCache => {}
+                K::SqlNoCache => self.refuse(Refusal::NoCache),
+                K::SqlCalcFoundRows => self.refuse(Refusal::CalcFoundRows),
+                _ => return,
+            }
+            self.cursor.advance();
+        }
+    }
+
+    /// `*`, `t.*`, or an expression with an alias.
+    fn select_item(&mut self) -> Parsed {
+        if self.cursor.take(T::Star) || self.qualified_star()? {
+            return Ok(());
+        }
+        self.expression()?;
+        if self.cursor.take_word(K::As) {
+            return match self.cursor.kind() {
+                T::String => {
+                    self.cursor.advance();
+                    Ok(())
+                }
+                _ => self.expect_name().map(drop),
+            };
+        }
+        if self.cursor.at(T::String) || self.at_implicit_alias() {
+            self.cursor.advance();
+        }
+        Ok(())
+    }
+
+    /// `t.*` or `schema.t.*`
+    fn qualified_star(&mut self) -> Result<bool, Refusal> {
+        if !self.cursor.at_name() || self.cursor.next_kind() != T::Dot {
+            return Ok(false);
+        }
+        let mut probe = self.cursor;
+        loop {
+            probe.advance();
+            if !probe.take(T::Dot) {
+                return Ok(false);
+            }
+            if probe.take(T::Star) {
+                self.cursor = probe;
+                return Ok(true);
+            }
+            if !crate::cursor::is_name_after_dot(probe.current()) {
+                return Err(Refusal::Syntax);
+            }
+        }
+    }
+
+    /// Whether an alias without `AS` stands here.
+    pub(super) fn at_implicit_alias(&self) -> bool {
+        let token: Token = self.cursor.current();
+        is_name(token) && !matches!(token.kind, T::Word(K::Offset))
+    }
+
+    /// An expression with `ASC` or `DESC`, as in `ORDER BY` and `GROUP BY`.
+    pub(super) fn order_element(&mut self) -> Parsed {
+        self.expression()?;
+        self.cursor.skip_words(&[K::Asc, K::Desc]);
+        Ok(())
+    }
+
+    fn limit(&mut self) -> Parsed {
+        self.expect_word(K::Limit)?;
+        self.limit_value()?;
+        if self.cursor.take(T::Comma) || self.cursor.take_word(K::Offset) {
+            self.limit_value()?;
+        }
+        Ok(())
+    }
+
+    fn limit_value(&mut self) -> Parsed {
+        if self.cursor.take(T::Placeholder) {
+            self.refuse(Refusal::Placeholder);
+            return Ok(());
+        }
+        self.expect(T::Number)
+    }
+
+    /// `FOR UPDATE`, `FOR SHARE`, `LOCK IN SHARE MODE` with their options.
+    fn locking_clause(&mut self) -> Parsed {
+        self.refuse(Refusal::LockingRead);
+        if self.cursor.take_word(K::Lock) {
+            self.expect_word(K::In)?;
+            self.expect_word(K::Share)?;
+            self.expect_word(K::Mode)?;
+        } else {
+            self.expect_word(K::For)?;
+            if !self.cursor.take_word(K::Update) {
+                self.expect_word(K::Share)?;
+            }
+            if self.cursor.take_word(K::Of) {
+                self.list(|parser| parser.expect_name().map(drop))?;
+            }
+        }
+        match self.cursor.word() {
+            K::Nowait => {
+                self.cursor.advance();
+                Ok(())
+            }
+            K::Skip => {
+                self.cursor.advance();
+                self.expect_word(K::Locked)
+            }
+            K::Wait => {
+                self.cursor.advance();
+                self.expect(T::Number)
+            }
+            _ => Ok(()),
+        }
+    }
+}

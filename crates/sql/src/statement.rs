@@ -1,0 +1,260 @@
+//! What the analysis of a statement says.
+
+use crate::refusal::Refusal;
+use crate::select::Select;
+
+/// A table (or view) as it is written in a statement: without quotes, case kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableName {
+    /// The schema, if one is written; else the session's default schema is meant.
+    pub schema: Option<String>,
+    /// The table.
+    pub table: String,
+}
+
+impl TableName {
+    /// The schema that is meant when the session's default schema is `default_schema`; `None` if
+    /// the name has none and the session neither.
+    pub fn schema_or<'a>(&'a self, default_schema: Option<&'a str>) -> Option<&'a str> {
+        self.schema.as_deref().or(default_schema)
+    }
+}
+
+/// The kinds of statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StatementKind {
+    /// `SELECT`, also in parentheses, with `WITH` before it, or as set operations.
+    Select,
+    /// `INSERT`
+    Insert,
+    /// `REPLACE`
+    Replace,
+    /// `UPDATE`
+    Update,
+    /// `DELETE`
+    Delete,
+    /// `LOAD DATA`, `LOAD XML`
+    Load,
+    /// `CALL`
+    Call,
+    /// `DO`
+    Do,
+    /// Statements that create, change or drop objects, and those that maintain tables.
+    Ddl,
+    /// Accounts, roles and privileges.
+    AccountManagement,
+    /// `SET`
+    Set,
+    /// `USE`
+    Use,
+    /// `SHOW`
+    Show,
+    /// `EXPLAIN`, `DESCRIBE`, `HELP`
+    Explain,
+    /// `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT`…
+    Transaction,
+    /// `XA …`
+    Xa,
+    /// `PREPARE`, `DEALLOCATE PREPARE`
+    Prepare,
+    /// `EXECUTE`, `EXECUTE IMMEDIATE`
+    Execute,
+    /// `LOCK TABLES`, `UNLOCK TABLES`
+    Lock,
+    /// `FLUSH`, `RESET`
+    Flush,
+    /// `HANDLER`
+    Handler,
+    /// `GET DIAGNOSTICS`, `SIGNAL`…
+    Diagnostics,
+    /// Several statements in one text, or a compound statement.
+    Multi,
+    /// Nothing but white space and comments.
+    Empty,
+    /// Anything else.
+    Other,
+}
+
+/// What a statement may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// No table.
+    Nothing,
+    /// At most these tables, and what their triggers, foreign keys and view definitions lead to
+    /// (the catalogue knows those). For [`StatementKind::Ddl`] also their definitions.
+    Tables(Vec<TableName>),
+    /// Possibly anything.
+    Everything(EverythingReason),
+}
+
+/// Declares an enum of reasons with labels, sentences, and the list of all.
+macro_rules! reasons {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $label:literal, $sentence:literal;)* }) => {
+        $(#[$meta])*
+        #[allow(clippy::doc_markdown, reason = "the sentences are printed as plain text")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $(#[doc = $sentence] $(#[$variant_meta])* $variant,)*
+        }
+
+        impl $name {
+            /// Every value, in the order of declaration.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The label for logs and metrics, in `snake_case`.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $label,)* }
+            }
+
+            /// A sentence for people.
+            pub fn describe(self) -> &'static str {
+                match self { $($name::$variant => $sentence,)* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use reasons;
+
+reasons! {
+    /// Why a statement counts as a write to everything.
+    EverythingReason {
+        UnknownFunction = "unknown_function",
+            "It calls a function that is not a known built-in of every supported server: a stored or loadable function can write.";
+        Sequence = "sequence", "It takes a value from a sequence, or sets it.";
+        Procedure = "procedure", "It calls a stored procedure.";
+        DynamicSql = "dynamic_sql", "It executes a prepared text that is not seen here.";
+        MultipleStatements = "multiple_statements",
+            "The text holds more than one statement, or a compound statement.";
+        Definitions = "definitions",
+            "It creates, changes or drops something other than tables that it names.";
+        AccountManagement = "account_management", "It changes accounts, roles or privileges.";
+        Replication = "replication", "It applies, redirects or resets the log of changes.";
+        Setting = "setting", "It changes a global setting that decides what is logged or found.";
+        UnloggedSetting = "unlogged_setting",
+            "It runs a statement under settings that keep its changes out of the log.";
+        Flush = "flush", "It closes tables or reloads what the server holds in memory.";
+        Delayed = "delayed", "It inserts rows at some later time.";
+        TableName = "table_name", "It writes a table whose name can't be read with certainty.";
+        Unreadable = "unreadable", "The text can't be read with certainty.";
+        UnknownStatement = "unknown_statement", "It is not a known statement.";
+        Truncated = "truncated", "The statement is too long to be read to its end.";
+    }
+}
+
+reasons! {
+    /// What may have changed the session in a way that can't be seen.
+    UnknownEffect {
+        StoredFunction = "stored_function",
+            "A stored function may have set variables or created temporary tables.";
+        StoredProcedure = "stored_procedure",
+            "A stored procedure may have set variables or created temporary tables.";
+        DynamicSql = "dynamic_sql", "A prepared text was executed that is not seen here.";
+        MultipleStatements = "multiple_statements", "Several statements were sent in one text.";
+        UnknownVariable = "unknown_variable", "A variable was set whose effect is not known.";
+        DroppedSchema = "dropped_schema", "The default schema may have been dropped.";
+        DistributedTransaction = "distributed_transaction", "An XA transaction is under way.";
+        UnknownStatement = "unknown_statement", "The statement is not known.";
+        Unreadable = "unreadable", "The text can't be read with certainty.";
+        Truncated = "truncated", "The statement is too long to be read to its end.";
+    }
+}
+
+/// What a statement does to the session's state, as far as a cache cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SessionEffect {
+    /// Nothing.
+    None,
+    /// Variables may have changed that are listed in [`crate::RESULT_SETTINGS`], or the role.
+    SettingsChanged,
+    /// The default schema changed (`USE`), and with it the database's character set variables.
+    DefaultSchema,
+    /// `SET TRANSACTION` without `SESSION` or `GLOBAL`: for the next transaction only.
+    NextTransaction,
+    /// A temporary table was created or dropped: names may mean something else from now on.
+    TemporaryTable,
+    /// Tables or the whole server were locked by this session.
+    LockedTables,
+    /// The session's table locks ended.
+    UnlockedTables,
+    /// Settings were changed that decide whether and how this session's changes are logged.
+    BinlogOff,
+    /// A user lock was taken or released (`GET_LOCK`): harmless, but never to be answered from memory.
+    UserLock,
+    /// The state can't be known any more: the session must pass through from now on.
+    Unknown(UnknownEffect),
+}
+
+/// What a statement does to the session's transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transaction {
+    /// Nothing: it runs inside the transaction that there is, or in one of its own.
+    None,
+    /// It begins one (and commits the one before).
+    Begin,
+    /// It commits, also with `CHAIN` or `RELEASE`.
+    Commit,
+    /// It rolls back, also with `CHAIN` or `RELEASE`.
+    Rollback,
+    /// `SAVEPOINT`, `RELEASE SAVEPOINT`, `ROLLBACK TO`.
+    Savepoint,
+    /// It commits by itself, or may do so.
+    ImplicitCommit,
+}
+
+/// The analysis of one statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// What it is.
+    pub kind: StatementKind,
+    /// What a cacheable statement reads, or why it can't be cached. If it can be cached, it
+    /// writes nothing, leaves the session and the transaction as they are, and depends on no
+    /// other statement.
+    pub cacheable: Result<Select, Refusal>,
+    /// What it may change.
+    pub writes: Writes,
+    /// What it does to the session.
+    pub session: SessionEffect,
+    /// What it does to the transaction.
+    pub transaction: Transaction,
+    /// Its result depends on the statement before it (`FOUND_ROWS()`, `ROW_COUNT()`,
+    /// `SHOW WARNINGS`, `GET DIAGNOSTICS`, `@@warning_count`…): it must reach a server that has
+    /// executed that statement.
+    pub diagnostics: bool,
+}
+
+impl Statement {
+    /// A statement that can't be cached and does nothing else of note.
+    pub(crate) fn harmless(kind: StatementKind, refusal: Refusal) -> Statement {
+        Statement {
+            kind,
+            cacheable: Err(refusal),
+            writes: Writes::Nothing,
+            session: SessionEffect::None,
+            transaction: Transaction::None,
+            diagnostics: false,
+        }
+    }
+
+    /// A statement that may have done anything.
+    pub(crate) fn anything(
+        kind: StatementKind,
+        refusal: Refusal,
+        reason: EverythingReason,
+        effect: UnknownEffect,
+    ) -> Statement {
+        Statement {
+            kind,
+            cacheable: Err(refusal),
+            writes: Writes::Everything(reason),
+            session: SessionEffect::Unknown(effect),
+            transaction: Transaction::ImplicitCommit,
+            diagnostics: false,
+        }
+    }
+}
