@@ -4,7 +4,8 @@
 //! after the other. Both live in the same allocation as the reference counts, so that a look-up
 //! touches one run of memory. Without `unsafe` that takes a payload whose length is known to the
 //! compiler: there is one array length per size class of the allocator, and the finished entry is
-//! turned into one with a slice. A payload above [`INLINE_ALLOCATION_MAX`] has an allocation of its own.
+//! turned into one with a payload of any form. A payload that would not fit into an allocation of
+//! [`INLINE_ALLOCATION_MAX`] has its own.
 
 use std::mem::{offset_of, size_of};
 use std::sync::Arc;
@@ -30,15 +31,31 @@ pub struct NewEntry<'a> {
     pub response: &'a [u8],
 }
 
-/// A stored result. The type parameter is the form of its payload; it is always `[u8]` outside this
-/// crate.
-pub struct Entry<P: ?Sized = [u8]> {
+/// The form of an entry's payload.
+pub trait Payload: Send + Sync {
+    /// Tags, text and response, and perhaps some zeros.
+    fn bytes(&self) -> &[u8];
+}
+
+impl<const N: usize> Payload for [u8; N] {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Payload for Box<[u8]> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+/// A stored result. The type parameter is of no concern outside this crate.
+pub struct Entry<P: ?Sized = dyn Payload> {
     scope: Scope,
     position: Position,
     /// Where the entry's bytes are accounted until they are freed.
     ledger: Arc<Ledger>,
-    /// The payload, if it is too long for the entry's own allocation.
-    spill: Option<Box<Spill>>,
+
     generation: u32,
     text_len: u32,
     response_len: u32,
@@ -50,16 +67,17 @@ pub struct Entry<P: ?Sized = [u8]> {
     payload: P,
 }
 
-struct Spill {
-    bytes: Box<[u8]>,
-}
-
 /// Two reference counts before the value that an `Arc` points to.
 const ARC_COUNTS: usize = 2 * size_of::<usize>();
 /// From the beginning of an entry's allocation to its payload.
 const HEADER: usize = ARC_COUNTS + offset_of!(Entry<[u8; 0]>, payload);
 /// The whole allocation of an entry whose payload is elsewhere.
-const SPILLED_ALLOCATION: usize = ARC_COUNTS + size_of::<Entry<[u8; 0]>>();
+const SPILLED_ALLOCATION: usize = ARC_COUNTS + size_of::<Entry<Box<[u8]>>>();
+/// What remains free in an allocation with alignment 8: mimalloc, asked for an alignment, takes the
+/// class that holds the size plus the alignment less one.
+const ALIGNMENT_LOSS: usize = 8;
+/// The smallest allocation of an entry.
+const INLINE_ALLOCATION_MIN: usize = 80;
 /// The largest allocation that holds an entry with its payload.
 const INLINE_ALLOCATION_MAX: usize = 4096;
 /// An entry in the map: digest and pointer, in an allocation of its own.
@@ -74,7 +92,7 @@ const _: () = assert!(size_of::<(u128, Arc<Entry>)>() == MAP_ENTRY);
 macro_rules! in_size_class {
     ($bytes:expr, $build:ident $arguments:tt, else $spilled:expr, $($class:literal)+) => {
         match $bytes {
-            $(bytes if bytes <= $class => $build::<{ $class - HEADER }> $arguments,)+
+            $(bytes if bytes <= $class - ALIGNMENT_LOSS => $build::<{ $class - ALIGNMENT_LOSS - HEADER }> $arguments,)+
             _ => $spilled,
         }
     };
@@ -165,10 +183,7 @@ impl Entry {
     }
 
     fn bytes(&self) -> &[u8] {
-        match &self.spill {
-            None => &self.payload,
-            Some(spill) => &spill.bytes,
-        }
+        self.payload.bytes()
     }
 }
 
@@ -246,13 +261,13 @@ impl Lengths {
 
     /// What the entry takes of the allocator, with its entry in the map.
     pub(crate) fn cost(self) -> usize {
-        let inline = HEADER + self.payload();
+        let inline = HEADER + self.payload() + ALIGNMENT_LOSS;
         if inline <= INLINE_ALLOCATION_MAX {
-            // An entry without payload still has the allocation of the smallest class.
-            return allocation_of(inline.max(80)) + MAP_ENTRY;
+            return allocation_of(inline.max(INLINE_ALLOCATION_MIN)) + MAP_ENTRY;
         }
-        let entry = allocation_of(SPILLED_ALLOCATION) + allocation_of(size_of::<Spill>());
-        entry + allocation_of(self.payload()) + MAP_ENTRY
+        allocation_of(SPILLED_ALLOCATION + ALIGNMENT_LOSS)
+            + allocation_of(self.payload())
+            + MAP_ENTRY
     }
 }
 
@@ -274,27 +289,25 @@ fn allocation_of(bytes: usize) -> usize {
 fn inline<const N: usize>(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Entry> {
     let mut payload = [0; N];
     write_payload(new, &mut payload);
-    assemble(new, lengths, ledger, None, payload)
+    assemble(new, lengths, ledger, payload)
 }
 
 fn spilled(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Entry> {
     let mut bytes = vec![0; lengths.payload()].into_boxed_slice();
     write_payload(new, &mut bytes);
-    assemble(new, lengths, ledger, Some(Box::new(Spill { bytes })), [])
+    assemble(new, lengths, ledger, bytes)
 }
 
-fn assemble<const N: usize>(
+fn assemble<P: Payload + 'static>(
     new: &NewEntry<'_>,
     lengths: Lengths,
     ledger: Arc<Ledger>,
-    spill: Option<Box<Spill>>,
-    payload: [u8; N],
+    payload: P,
 ) -> Arc<Entry> {
     Arc::new(Entry {
         scope: new.key.scope,
         position: new.as_of.position(),
         ledger,
-        spill,
         generation: new.as_of.generation(),
         text_len: lengths.text,
         response_len: lengths.response,
@@ -372,7 +385,7 @@ mod tests {
     fn a_small_result_is_one_small_allocation() {
         let entry = entry(&[b'x'; 50], &[Tag::definitions()], &[0; 195]);
         assert_eq!(entry.cost(), 320 + MAP_ENTRY);
-        assert_eq!(ARC_COUNTS + size_of_val(&*entry), 320);
+        assert_eq!(ARC_COUNTS + size_of_val(&*entry) + ALIGNMENT_LOSS, 320);
     }
 
     #[test]

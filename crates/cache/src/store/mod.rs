@@ -197,7 +197,7 @@ impl Store {
         self.shard(digest).remove_if_same(digest, entry, reason)
     }
 
-    /// Looks at about `budget` places and drops what `outdated` names. Steps walk through the store
+    /// Looks at `budget` places (at most one more) and drops what `outdated` names. Steps walk through the store
     /// and begin anew at its end.
     pub fn sweep_step(
         &self,

@@ -19,8 +19,8 @@ use crate::reason::EvictionReason;
 
 /// How many entries the hand may spare in one eviction. It bounds the time under the lock.
 const SPARED_MAX: usize = 128;
-/// Nodes per chunk of the slab.
-pub(crate) const CHUNK: usize = 64;
+/// Nodes per chunk of the slab: as many as fill 2048 bytes.
+pub(crate) const CHUNK: usize = 85;
 /// What a node costs: the node itself and its part of the chunk directory.
 pub(crate) const NODE_BYTES: usize = size_of::<Node>() + 1;
 /// Nodes are numbered with 31 bits; one more bit tells the queue.
@@ -60,7 +60,8 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    pub(crate) fn new(ghost: Ghost) -> Policy {
+    pub(crate) fn new() -> Policy {
+        let ghost = Ghost::default();
         Policy {
             chunks: Vec::new(),
             free: NONE,
@@ -194,8 +195,8 @@ impl Policy {
         self.oldest(SMALL).or_else(|| self.oldest(MAIN))
     }
 
-    pub(crate) fn forget_evicted(&mut self) {
-        self.ghost.clear();
+    pub(crate) fn ghost(&mut self) -> &mut Ghost {
+        &mut self.ghost
     }
 
     /// The queue whose oldest entry is next to go.

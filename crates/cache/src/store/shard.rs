@@ -25,8 +25,6 @@ const RESERVATION_ROUNDS: usize = 4;
 const UNDER_ONE_LOCK: usize = 128;
 /// The map's slots have nine bytes each, and it has at most four slots per entry.
 const MAP_SLOT_BYTES: usize = 4 * 9;
-/// The bytes of a shard for each bucket of four bytes in its memory of evicted entries.
-const BYTES_PER_GHOST: usize = 512;
 
 pub(super) struct Shard {
     pub(super) map: Map,
@@ -55,10 +53,6 @@ pub(super) fn collector() -> seize::Collector {
 
 impl Shard {
     pub(super) fn new(bytes_max: usize, collector: Arc<seize::Collector>) -> Shard {
-        let ghost = Ghost::new(bytes_max / BYTES_PER_GHOST * size_of::<u32>());
-        let ledger = Ledger::new(bytes_max);
-        // In a shard too small even for this, nothing can be stored.
-        ledger.try_take(ghost.bytes());
         Shard {
             // Blocking: in the other mode, entries removed during a resize are kept until its end.
             // Only writers of this shard could block, and they hold its lock anyway.
@@ -67,9 +61,9 @@ impl Shard {
                 .shared_collector(collector)
                 .resize_mode(ResizeMode::Blocking)
                 .build(),
-            ledger: Arc::new(ledger),
+            ledger: Arc::new(Ledger::new(bytes_max)),
             writers: Mutex::new(Writers {
-                policy: Policy::new(ghost),
+                policy: Policy::new(),
                 stored: 0,
                 evicted: Evictions::default(),
                 invalidated: Invalidations::default(),
@@ -92,8 +86,7 @@ impl Shard {
             if self.ledger.try_take(cost) {
                 return Ok(());
             }
-            let removed = self.evict(cost, is_outdated, evicted);
-            self.drop_removed(removed, true);
+            self.evict(cost, is_outdated, evicted);
         }
         if self.ledger.try_take(cost) {
             Ok(())
@@ -112,9 +105,11 @@ impl Shard {
         evicted: &mut Evictions,
     ) -> Result<(), NotStored> {
         let mut removed = Vec::new();
+        let grew;
         let published = {
             let guard = self.map.guard();
             let mut writers = lock(&self.writers);
+            let nodes = writers.policy.nodes();
             let old = self.map.get(&digest, &guard);
             let published = match old {
                 Some(old) if old.answers(&entry.key()) && old.as_of() > entry.as_of() => {
@@ -139,9 +134,11 @@ impl Shard {
                     removed.push(victim);
                 }
             }
+            // Now and then also frees the tables that the growing map has left behind.
+            grew = writers.policy.nodes() > nodes;
             published
         };
-        self.drop_removed(removed, false);
+        self.drop_removed(removed, grew);
         published
     }
 
@@ -208,7 +205,7 @@ impl Shard {
     }
 
     pub(super) fn clear(&self) {
-        lock(&self.writers).policy.forget_evicted();
+        lock(&self.writers).policy.ghost().clear();
         loop {
             let mut removed = Vec::new();
             {
@@ -244,11 +241,23 @@ impl Shard {
     }
 
     /// How many bytes of live entries the shard aims at: a sixteenth is left for those that have
-    /// left but aren't freed.
+    /// left but aren't freed, and what the indexes take or may take is not for entries.
     fn live_target(&self, nodes: usize) -> usize {
         let max = self.ledger.bytes_max();
-        let index = nodes * (NODE_BYTES + MAP_SLOT_BYTES);
-        (max - max / 16).saturating_sub(index + max / BYTES_PER_GHOST * size_of::<u32>())
+        let index = nodes * (NODE_BYTES + MAP_SLOT_BYTES) + Ghost::bytes_for(nodes);
+        (max - max / 16).saturating_sub(index)
+    }
+
+    /// Lets the memory of evicted entries grow with the number of entries. It forgets then, so it
+    /// grows in large steps.
+    fn fit_ghost(&self, policy: &mut Policy) {
+        let nodes = policy.nodes();
+        let ghost = policy.ghost();
+        let (old, new) = (ghost.bytes(), Ghost::bytes_for(nodes));
+        if new > old + old / 4 && self.ledger.try_take(new) {
+            ghost.resize_for(nodes);
+            self.ledger.give_back(old);
+        }
     }
 
     /// Gives the entry a node, growing the slab or evicting another entry.
@@ -279,24 +288,27 @@ impl Shard {
         }
     }
 
-    /// Evicts at least `bytes` bytes if there are as many.
-    fn evict(
-        &self,
-        bytes: usize,
-        is_outdated: &impl Fn(&Entry) -> bool,
-        evicted: &mut Evictions,
-    ) -> Vec<Arc<Entry>> {
-        let mut removed = Vec::new();
-        let guard = self.map.guard();
-        let mut writers = lock(&self.writers);
-        let goal = writers.policy.bytes().saturating_sub(bytes);
-        while writers.policy.bytes() > goal {
-            let Some(victim) = self.evict_one(&mut writers, &guard, is_outdated, evicted) else {
-                break;
-            };
-            removed.push(victim);
+    /// Evicts at least `bytes` bytes if there are as many, and frees what can be freed.
+    fn evict(&self, bytes: usize, is_outdated: &impl Fn(&Entry) -> bool, evicted: &mut Evictions) {
+        let mut left = bytes;
+        while left > 0 {
+            let mut removed = Vec::new();
+            {
+                let guard = self.map.guard();
+                let mut writers = lock(&self.writers);
+                while left > 0 && removed.len() < UNDER_ONE_LOCK {
+                    let victim = self.evict_one(&mut writers, &guard, is_outdated, evicted);
+                    let Some(victim) = victim else { break };
+                    left = left.saturating_sub(victim.cost());
+                    removed.push(victim);
+                }
+            }
+            let is_empty = removed.is_empty();
+            self.drop_removed(removed, true);
+            if is_empty {
+                return;
+            }
         }
-        removed
     }
 
     fn evict_one(
@@ -306,6 +318,7 @@ impl Shard {
         is_outdated: &impl Fn(&Entry) -> bool,
         evicted: &mut Evictions,
     ) -> Option<Arc<Entry>> {
+        self.fit_ghost(&mut writers.policy);
         let (victim, reason) = writers.policy.evict(is_outdated)?;
         self.map.remove(&victim.key().digest(), guard);
         writers.count_eviction(reason, evicted);
