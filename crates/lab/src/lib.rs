@@ -11,7 +11,7 @@
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
 //! | [`sysbench`] | runs sysbench, unmodified |
-//! | [`stats`], [`usage`], [`metrics`], [`table`] | numbers and how they are shown |
+//! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
 //! | [`demo`], [`bench`] | `make demo` and `make bench` |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
 
@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod ports;
 pub mod process;
 pub mod programs;
+pub mod progress;
 pub mod proxies;
 pub mod responder;
 pub mod scratch;
