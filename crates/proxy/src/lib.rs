@@ -9,4 +9,5 @@ pub mod config;
 pub mod logging;
 pub mod metrics;
 pub mod net;
+pub mod open_files;
 pub mod reason;

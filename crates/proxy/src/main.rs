@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use remora::cli::{self, Command, NoCommand, PrintArgs, SettingsArgs};
 use remora::config::{self, Settings};
-use remora::{logging, metrics, reason};
+use remora::{logging, metrics, open_files, reason};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -37,7 +37,8 @@ fn with_settings(args: &SettingsArgs, command: &str) -> ExitCode {
         Err(error) => return complain(&error.to_string(), STATUS_USAGE),
     };
     logging::start(settings.log_level);
-    for warning in &settings.warnings {
+    let warnings = settings.warnings.iter().cloned();
+    for warning in warnings.chain(open_files::make_room_for(settings.workers.connections_max)) {
         tracing::warn!("{warning}");
     }
     complain(

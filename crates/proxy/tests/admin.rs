@@ -4,6 +4,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -268,4 +270,32 @@ fn its_port_is_free_again_when_it_has_stopped() {
     );
     remora.admin.stop();
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn it_answers_while_every_core_is_busy() {
+    let remora = start(&AdminOptions::default());
+    let is_done = AtomicBool::new(false);
+    let cores = std::thread::available_parallelism().map_or(2, NonZero::get);
+    std::thread::scope(|scope| {
+        for worker in (0..2 * cores).map(|number| remora.metrics.worker(number % 2).unwrap()) {
+            let is_done = &is_done;
+            scope.spawn(move || {
+                while !is_done.load(Ordering::Relaxed) {
+                    worker.count(Outcome::Fill);
+                }
+            });
+        }
+        let fills = || {
+            let page = remora.metrics_page();
+            sample(
+                &page,
+                "remora_statements_total{outcome=\"fill\",reason=\"\"}",
+            )
+            .unwrap()
+        };
+        let first = fills();
+        while fills() <= first {}
+        is_done.store(true, Ordering::Relaxed);
+    });
 }

@@ -227,7 +227,7 @@ impl Default for WorkerOptions {
     fn default() -> Self {
         Self {
             threads: 0,
-            connections_max: 10_000,
+            connections_max: 8_000,
             read_bytes_max: ByteSize::new(64 << 10),
             prepared_statements_max: 16_382,
             server_contact_ms: 10_000,

@@ -109,14 +109,6 @@ impl Settings {
                     .to_owned(),
             );
         }
-        let descriptors_needed = 2 * self.workers.connections_max as u64 + 64;
-        if let Some(limit) = open_files_max().filter(|limit| *limit < descriptors_needed) {
-            self.warnings.push(format!(
-                "workers.connections_max is {}, which needs {descriptors_needed} file descriptors, \
-                 but the process may open {limit}: raise `ulimit -n` (systemd: LimitNOFILE=)",
-                self.workers.connections_max
-            ));
-        }
     }
 }
 
@@ -135,15 +127,6 @@ fn derived_server_id(host: &str, addresses: &[Endpoint]) -> u32 {
         add(&address.to_string());
     }
     hash | 0x8000_0000
-}
-
-/// The soft limit on open files, where the system tells.
-fn open_files_max() -> Option<u64> {
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"))?;
-    line.split_whitespace().nth(3)?.parse().ok()
 }
 
 /// A rule between two options that a configuration breaks: the option to change, what it got, what it accepts.

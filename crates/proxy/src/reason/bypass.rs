@@ -1,0 +1,189 @@
+//! Why a statement was answered by the server and its answer not kept.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use remora_cache::{FillRefused, NotStored, Unservable};
+use remora_sql::Refusal;
+
+use super::{Reason, TableReason};
+
+/// What a reason for passing through is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum About {
+    /// What kind of command it is.
+    Command,
+    /// What it says.
+    Statement,
+    /// The session's state.
+    Session,
+    /// The tables that it reads.
+    Tables,
+    /// What is known of the server's log.
+    Log,
+    /// The server's answer.
+    Answer,
+}
+
+impl About {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Command,
+        Self::Statement,
+        Self::Session,
+        Self::Tables,
+        Self::Log,
+        Self::Answer,
+    ];
+
+    /// The heading of its reasons in the documentation.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Command => "About the command",
+            Self::Statement => "About what the statement says",
+            Self::Session => "About the session",
+            Self::Tables => "About the tables",
+            Self::Log => "About the state of the log",
+            Self::Answer => "About the server's answer",
+        }
+    }
+}
+
+/// Declares [`Bypass`]: reasons of its own, and the reasons of others behind a prefix for their labels.
+macro_rules! bypasses {
+    (
+        plain { $($plain:ident($about:ident): $label:literal, $sentence:literal;)+ }
+        nested { $($nested:ident($reason:ty)($nested_about:ident): $prefix:literal, $meaning:literal;)+ }
+    ) => {
+        /// Why a statement was answered by the server and its answer not kept.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Bypass {
+            $(#[doc = $sentence] $plain,)+
+            $(#[doc = $meaning] $nested($reason),)+
+        }
+
+        /// The variants without a payload, for their numbers.
+        #[derive(Clone, Copy)]
+        enum Plain { $($plain,)+ }
+
+        const PLAIN_COUNT: usize = [$(Plain::$plain as usize),+].len();
+
+        impl Bypass {
+            /// How many different reasons there are.
+            pub const COUNT: usize = PLAIN_COUNT $(+ <$reason as Reason>::ALL.len())+;
+
+            /// Its place among all reasons. Not stable between versions.
+            pub(super) fn index(self) -> usize {
+                let mut start = PLAIN_COUNT;
+                match self {
+                    $(Self::$plain => return Plain::$plain as usize,)+
+                    _ => {}
+                }
+                $(
+                    if let Self::$nested(reason) = self {
+                        return start + reason.ordinal();
+                    }
+                    start += <$reason as Reason>::ALL.len();
+                )+
+                // Every variant has returned: the lists above are the enum's own.
+                start - 1
+            }
+
+            /// Every reason, in the order of its index.
+            pub fn all() -> impl Iterator<Item = Self> {
+                let plain = [$(Self::$plain),+].into_iter();
+                plain $(.chain(<$reason as Reason>::ALL.iter().copied().map(Self::$nested)))+
+            }
+
+            /// What it is about.
+            pub const fn about(self) -> About {
+                match self {
+                    $(Self::$plain => About::$about,)+
+                    $(Self::$nested(_) => About::$nested_about,)+
+                }
+            }
+
+            /// What it means, in a sentence for operators.
+            pub fn describe(self) -> &'static str {
+                match self {
+                    $(Self::$plain => $sentence,)+
+                    $(Self::$nested(reason) => Reason::describe(reason),)+
+                }
+            }
+
+            fn compose_label(self) -> String {
+                match self {
+                    $(Self::$plain => $label.to_owned(),)+
+                    $(Self::$nested(reason) => format!("{}_{}", $prefix, Reason::as_str(reason)),)+
+                }
+            }
+        }
+    };
+}
+
+bypasses! {
+    plain {
+        NotAQuery(Command): "not_a_query", "A command that is not a query, such as a ping or a change of user.";
+        PreparedStatement(Command): "prepared_statement", "A prepared statement of the binary protocol.";
+        StatementTooLong(Command): "text_too_long", "The text is longer than `cache.statement_bytes_max`.";
+
+        InTransaction(Session): "in_transaction", "In a transaction whose reads must all fit one snapshot (REPEATABLE READ or SERIALIZABLE).";
+        TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written: it must see its own changes.";
+        AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";
+        IsolationLevel(Session): "isolation_level", "The session's isolation level does not allow it.";
+        NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like.";
+        SettingsUnknown(Session): "settings_unknown", "The session's settings have to be asked for first.";
+        StatusUncertain(Session): "status_uncertain", "After an error, whether a transaction is open is known only with the next answer.";
+        DialectUnknown(Session): "dialect_unknown", "The session's `sql_mode` or character set makes the server read text in a way that is not known, so the text can't be read safely.";
+        UnknownSetting(Session): "setting_unknown", "The session set a variable whose effect on results is not known; it passes through until it is reset or ends.";
+        UnknownSessionState(Session): "session_unknown", "The session ran something whose effect on later results is not known; it passes through until it is reset or ends.";
+        TemporaryTables(Session): "temporary_tables", "The session has created temporary tables, which may hide tables of the same name.";
+        LockedTables(Session): "locked_tables", "The session holds `LOCK TABLES`.";
+        WritesUnlogged(Session): "writes_unlogged", "The session has touched `sql_log_bin` or `binlog_format`, so its changes may not show in the log.";
+        CharsetUnsafe(Session): "charset_unsafe", "The session's character set may hide quotes inside other characters (such as sjis, gbk or ucs2), so its text can't be read safely.";
+        FingerprintsFull(Session): "fingerprints_full", "More combinations of account, schema and settings are in use than `cache.fingerprints_max`.";
+
+        TableUnknown(Tables): "table_unknown", "What one of its tables is can't be told: its schema is not certain or the catalogue can't be asked.";
+        TableLoading(Tables): "table_loading", "The definition of one of its tables is being asked for.";
+
+        FollowerNotLive(Log): "follower_not_live", "The follower is not following the server's log, or may be too far behind; `/readyz` says why.";
+        WatermarkBehind(Log): "watermark_behind", "One of its tables has changed after the last position that is known to be visible to reads.";
+
+        AnswerIsError(Answer): "answer_is_error", "The server answered with an error.";
+        AnswerIsNotOneResultSet(Answer): "answer_is_not_one_result_set", "The server answered with something other than one result set.";
+        AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";
+        AnswerHasStatus(Answer): "answer_has_status", "The answer's status flags say something that holds for this session or this moment only.";
+        AnswerTooLarge(Answer): "answer_too_large", "The answer is larger than `cache.result_bytes_max`.";
+    }
+    nested {
+        Statement(Refusal)(Statement): "statement", "What it says keeps it from being cached.";
+        Table(TableReason)(Tables): "table", "One of its tables can't be cached.";
+        Unservable(Unservable)(Log): "unservable", "A result is in memory and may not be served now.";
+        Fill(FillRefused)(Answer): "fill", "The answer may not be kept because of others on their way into memory.";
+        Outdated(Unservable)(Answer): "outdated", "The answer was outdated when it had arrived.";
+        NotStored(NotStored)(Answer): "not_stored", "The store did not take the answer.";
+    }
+}
+
+/// The labels, composed once.
+static LABELS: LazyLock<Vec<String>> =
+    LazyLock::new(|| Bypass::all().map(Bypass::compose_label).collect());
+
+impl Bypass {
+    /// The stable `snake_case` label.
+    pub fn as_str(self) -> &'static str {
+        LABELS.get(self.index()).map_or("", String::as_str)
+    }
+
+    /// Whether the statement was one that memory might have answered: it counts as a miss.
+    pub const fn is_miss(self) -> bool {
+        let was_looked_up = matches!(self.about(), About::Answer | About::Log);
+        matches!(self, Self::TableLoading)
+            || (was_looked_up && !matches!(self, Self::FollowerNotLive))
+    }
+}
+
+impl fmt::Display for Bypass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
+    }
+}

@@ -1,0 +1,151 @@
+//! What became of a statement, and why. One set of enums for metrics, logs and documents.
+//!
+//! A statement has exactly one [`Outcome`]. One that went to the server without need of a fence carries the
+//! reason, [`Bypass`]: a variant with a stable `snake_case` label and a sentence. No two share a label. The label is
+//! what `remora_statements_total{reason="…"}` shows and what `docs/reasons.md` explains.
+
+mod bypass;
+mod macros;
+mod page;
+mod sets;
+
+use std::fmt;
+use std::sync::LazyLock;
+
+pub use bypass::{About, Bypass};
+pub use page::reference_markdown;
+pub use sets::{CachingOff, Limit, TableReason};
+
+/// A set of reasons: an enum whose every variant has a label and a sentence.
+pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {
+    /// Every variant, in the order of declaration.
+    const ALL: &'static [Self];
+    /// The stable `snake_case` label.
+    fn as_str(self) -> &'static str;
+    /// What it means, in a sentence for operators.
+    fn describe(self) -> &'static str;
+    /// Its place in [`Reason::ALL`].
+    fn ordinal(self) -> usize;
+}
+
+/// What became of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered from memory.
+    Hit,
+    /// Not in memory, or outdated there; answered by the server and kept.
+    Fill,
+    /// May change data; sent to the server behind a fence.
+    Write,
+    /// Answered by the server and not kept, for this reason.
+    Bypass(Bypass),
+}
+
+impl Outcome {
+    /// The outcomes without a reason: they take the first places.
+    const PLAIN: [Self; 3] = [Self::Hit, Self::Fill, Self::Write];
+
+    /// How many different outcomes there are, reasons included.
+    pub const COUNT: usize = Self::PLAIN.len() + Bypass::COUNT;
+
+    /// Its place among all outcomes, below [`Outcome::COUNT`]. Not stable between versions.
+    pub fn index(self) -> usize {
+        match self {
+            Self::Hit => 0,
+            Self::Fill => 1,
+            Self::Write => 2,
+            Self::Bypass(bypass) => Self::PLAIN.len() + bypass.index(),
+        }
+    }
+
+    /// Every outcome, reasons included, in the order of [`Outcome::index`].
+    pub fn all() -> &'static [Self] {
+        static ALL: LazyLock<Vec<Outcome>> = LazyLock::new(|| {
+            let bypasses = Bypass::all().map(Outcome::Bypass);
+            Outcome::PLAIN.into_iter().chain(bypasses).collect()
+        });
+        &ALL
+    }
+
+    /// The label of the kind of outcome: `hit`, `fill`, `write` or `bypass`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Fill => "fill",
+            Self::Write => "write",
+            Self::Bypass(_) => "bypass",
+        }
+    }
+
+    /// The label of the reason; empty for outcomes that need none.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Hit | Self::Fill | Self::Write => "",
+            Self::Bypass(bypass) => bypass.as_str(),
+        }
+    }
+
+    /// What it means, in a sentence for operators.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Hit => "Answered from memory.",
+            Self::Fill => "Not in memory, or outdated there; answered by the server and kept.",
+            Self::Write => "May change data; sent to the server behind a fence.",
+            Self::Bypass(bypass) => bypass.describe(),
+        }
+    }
+
+    /// Whether the statement was one that memory might have answered and the server did.
+    pub const fn is_miss(self) -> bool {
+        match self {
+            Self::Hit | Self::Write => false,
+            Self::Fill => true,
+            Self::Bypass(bypass) => bypass.is_miss(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use remora_cache::{FillRefused, Unservable};
+
+    use super::*;
+
+    #[test]
+    fn an_outcomes_index_is_its_place_among_all() {
+        assert_eq!(Outcome::all().len(), Outcome::COUNT);
+        for (index, outcome) in Outcome::all().iter().enumerate() {
+            assert_eq!(outcome.index(), index, "{outcome:?}");
+        }
+        let changed = |tag| Outcome::Bypass(Bypass::Outdated(Unservable::Changed(tag))).index();
+        assert_eq!(changed(0), changed(7));
+    }
+
+    #[test]
+    fn no_two_reasons_share_a_label_and_each_is_described() {
+        let mut seen = HashSet::new();
+        for bypass in Bypass::all() {
+            let label = bypass.as_str();
+            assert!(seen.insert(label), "{label} twice");
+            let is_snake_case = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            assert!(label.chars().all(is_snake_case), "{label}");
+            assert!(
+                bypass.describe().ends_with('.'),
+                "{label} is not described by a sentence"
+            );
+        }
+    }
+
+    #[test]
+    fn a_miss_is_a_read_that_memory_might_have_answered() {
+        assert!(Outcome::Fill.is_miss());
+        assert!(Bypass::WatermarkBehind.is_miss());
+        assert!(Bypass::Fill(FillRefused::InFlight).is_miss());
+        assert!(!Outcome::Hit.is_miss());
+        assert!(!Outcome::Write.is_miss());
+        assert!(!Bypass::AutocommitOff.is_miss());
+        assert!(!Bypass::FollowerNotLive.is_miss());
+    }
+}

@@ -1,0 +1,80 @@
+//! Reasons that stand alone, and those of other crates.
+
+use std::mem::discriminant;
+
+use remora_cache::{EvictionReason, FillRefused, InvalidationReason, NotStored, Unservable};
+use remora_sql::Refusal;
+
+use super::Reason;
+use super::macros::{adopt, reasons};
+
+adopt!(FillRefused, |reason| reason as usize);
+adopt!(NotStored, |reason| reason as usize);
+// `Changed` says which tag: all of them count as one.
+adopt!(Unservable, |reason| {
+    let is_same = |other: &Unservable| discriminant(other) == discriminant(&reason);
+    Unservable::ALL.iter().position(is_same).unwrap_or_default()
+});
+adopt!(EvictionReason, |reason| reason as usize);
+adopt!(InvalidationReason, |reason| reason as usize);
+
+/// The analysis' reasons. Its list is a slice already.
+impl Reason for Refusal {
+    const ALL: &'static [Self] = Refusal::ALL;
+
+    fn as_str(self) -> &'static str {
+        Refusal::as_str(self)
+    }
+
+    fn describe(self) -> &'static str {
+        Refusal::describe(self)
+    }
+
+    fn ordinal(self) -> usize {
+        self as usize
+    }
+}
+
+reasons! {
+    /// Why nothing at all can be cached at the moment. Shown by `/readyz` and `remora_caching`.
+    CachingOff {
+        Disabled: "disabled", "Caching is turned off in the configuration (`cache.enabled`).";
+        NoAccount: "no_follower_account", "No account to follow the binary log with is configured (`follow.user`).";
+        Starting: "starting", "The follower has not caught up with the server's log for the first time yet.";
+        ServerUnsuitable: "server_unsuitable", "The server's log can't be followed as it is set up; `remora check` says what mends it.";
+        FollowerRefused: "follower_refused", "The server refused the follower's account or its request; `remora check` says what mends it.";
+        FollowerLost: "follower_lost", "The follower has lost its connection to the server and is trying again.";
+        Lagging: "lagging", "The follower may be further behind the server than `follow.lag_ms_max`.";
+        Stopping: "stopping", "Remora is shutting down.";
+    }
+}
+
+reasons! {
+    /// A limit of the configuration, labelled with the option that sets it.
+    Limit {
+        Connections: "workers.connections_max", "A client was refused with error 1040.";
+        PreparedStatements: "workers.prepared_statements_max", "A prepared statement was not remembered and counts as one that may change anything.";
+        ConnectTime: "upstream.connect_timeout_ms", "A connection to the server was not established in time.";
+        QueryTime: "upstream.query_timeout_ms", "The server did not answer a query of Remora's own in time.";
+        EventBytes: "follow.event_bytes_max", "An event of the log was too large to read, and everything was forgotten.";
+        TransactionTables: "follow.transaction_tables_max", "A transaction changed too many tables and counted as a change of all.";
+        CatalogueTables: "follow.catalogue_tables_max", "A table's definition made room for another.";
+        CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";
+        ResultBytes: "cache.result_bytes_max", "A result was not kept because of its size.";
+        StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
+        Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
+        FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
+        GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running.";
+    }
+}
+
+reasons! {
+    /// Why a table can't be cached.
+    TableReason {
+        Missing: "missing", "One of its tables does not exist, or the follower's account can't see it.";
+        View: "view", "It reads a view.";
+        Engine: "engine", "One of its tables has an engine whose changes may not all reach the log.";
+        SystemSchema: "system_schema", "It reads a schema of the server's own, such as `information_schema`.";
+        NotLogged: "not_logged", "One of its schemas is left out of the log by the server's filters.";
+    }
+}
