@@ -33,7 +33,9 @@ impl MessageWalker {
         let mut at = 0;
         loop {
             while self.head_length < HEADER_BYTES {
-                let Some(&byte) = bytes.get(at) else { return (at, None) };
+                let Some(&byte) = bytes.get(at) else {
+                    return (at, None);
+                };
                 self.head[self.head_length] = byte;
                 self.head_length += 1;
                 at += 1;
@@ -67,7 +69,14 @@ mod tests {
 
     #[test]
     fn ends_are_found_however_the_stream_is_cut() {
-        for length in [0, 1, 5, PAYLOAD_BYTES_MAX - 1, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX + 3] {
+        for length in [
+            0,
+            1,
+            5,
+            PAYLOAD_BYTES_MAX - 1,
+            PAYLOAD_BYTES_MAX,
+            PAYLOAD_BYTES_MAX + 3,
+        ] {
             let mut stream = Vec::new();
             put_message(&mut stream, 0, &vec![7; length]);
             let first_end = stream.len();
@@ -76,12 +85,11 @@ mod tests {
                 let mut walker = MessageWalker::new();
                 let cut = cut.min(stream.len());
                 let (used, end) = walker.feed(&stream[..cut]);
-                let (total, end) = match end {
-                    Some(end) => (used, end),
-                    None => {
-                        let (more, end) = walker.feed(&stream[used..]);
-                        (used + more, end.expect("the message is complete"))
-                    }
+                let (total, end) = if let Some(end) = end {
+                    (used, end)
+                } else {
+                    let (more, end) = walker.feed(&stream[used..]);
+                    (used + more, end.expect("the message is complete"))
                 };
                 assert_eq!(total, first_end, "length {length}, cut {cut}");
                 assert_eq!(end.payload_bytes, length as u64);

@@ -91,7 +91,7 @@ fn every_kind_of_answer_of_another_server_is_walked_to_its_end() {
 }
 
 fn walk_everything(port: u16, wanted: Capabilities) {
-    let mut connection = Connection::login(port, "native", PASSWORD, wanted).unwrap();
+    let mut connection = Connection::login(port, "native", PASSWORD, wanted).expect("a login");
     // In any order and at once: every test and flavour has tables of its own.
     let schema = format!("flavour_{:x}", wanted.0);
     connection.must(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
@@ -276,7 +276,7 @@ fn walk_small_commands(connection: &mut Connection) {
         connection.assert_in_step();
     }
     let unknown = connection.command_expecting(&[0x63], Expect::Single);
-    let error = ServerError::parse(&unknown.payloads()[0]).unwrap();
+    let error = ServerError::parse(&unknown.payloads()[0]).expect("an error");
     assert_eq!((error.code, &error.sql_state[..]), (1047, "08S01"));
     connection.assert_in_step();
 }
