@@ -106,7 +106,11 @@ metrics! {
         "Results on their way into memory";
 
     LAG = Gauge "remora_follower_lag_seconds" []
-        "Time since the follower is known to have applied all that the server had; absent before the first time";
+        "How far behind the server the follower may be at most: time since it is known to have applied all that the server had (limit: follow.lag_ms_max); absent before the first time";
+    CATCH_UP = Gauge "remora_follower_catch_up_seconds" []
+        "Time that the follower last took to apply a position after the server had told it";
+    CATCH_UP_MAX = Gauge "remora_follower_catch_up_max_seconds" []
+        "The longest of those times since Remora started";
     APPLIED_FILE = Gauge "remora_follower_log_file" []
         "Number of the binary log file that the follower has applied last";
     APPLIED_OFFSET = Gauge "remora_follower_log_offset_bytes" []
@@ -117,12 +121,18 @@ metrics! {
         "Bytes read from the binary log";
     FOLLOWER_COMMITS = Counter "remora_follower_commits_total" []
         "Commits applied from the binary log";
+    COMMITS_OF_EVERYTHING = Counter "remora_follower_commits_of_everything_total" []
+        "Those of them that counted as a change of everything, because what they changed was not certain";
     FOLLOWER_CONNECTIONS = Counter "remora_follower_connections_total" []
         "Connections established to follow the binary log";
     FORGOTTEN = Counter "remora_forgotten_total" ["reason"]
         "Times that everything in memory was forgotten";
     WATERMARK_QUERIES = Counter "remora_watermark_queries_total" []
         "Questions to the server for its position";
+    FENCE_BATCHES = Gauge "remora_fence_batches" []
+        "Batches of fences that stand until the log has shown what was written through Remora";
+    CATALOGUE_LOADS = Counter "remora_catalogue_loads_total" []
+        "Definitions of tables that were asked for";
     CATALOGUE_TABLES = Gauge "remora_catalogue_tables" []
         "Tables whose definitions are remembered";
 }

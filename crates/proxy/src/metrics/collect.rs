@@ -143,14 +143,22 @@ impl Scrape {
         if let Some(lag) = follower.lag {
             page.gauge_seconds(metric::LAG, lag)?;
         }
+        page.gauge_seconds(metric::CATCH_UP, follower.catch_up)?;
+        page.gauge_seconds(metric::CATCH_UP_MAX, follower.catch_up_max)?;
         page.gauge(metric::APPLIED_FILE, follower.applied_file)?;
         page.gauge(metric::APPLIED_OFFSET, follower.applied_offset)?;
         page.counter(metric::FOLLOWER_EVENTS, follower.events)?;
         page.counter(metric::FOLLOWER_BYTES, follower.bytes)?;
         page.counter(metric::FOLLOWER_COMMITS, follower.commits)?;
+        page.counter(
+            metric::COMMITS_OF_EVERYTHING,
+            follower.commits_of_everything,
+        )?;
         page.counter(metric::FOLLOWER_CONNECTIONS, follower.connections)?;
         page.counters(metric::FORGOTTEN, by_reason(&follower.forgotten))?;
         page.counter(metric::WATERMARK_QUERIES, follower.watermark_queries)?;
+        page.gauge(metric::FENCE_BATCHES, follower.fence_batches)?;
+        page.counter(metric::CATALOGUE_LOADS, self.observation.catalogue_loads)?;
         page.gauge(metric::CATALOGUE_TABLES, self.observation.catalogue_tables)
     }
 

@@ -24,6 +24,8 @@ pub struct Observation {
     pub fingerprints: u64,
     /// Tables whose definitions are remembered.
     pub catalogue_tables: u64,
+    /// Definitions of tables that were asked for since the start.
+    pub catalogue_loads: u64,
     /// The store.
     pub store: StoreObservation,
     /// The follower.
@@ -85,6 +87,14 @@ pub struct FollowerObservation {
     pub bytes: u64,
     /// Commits applied since the start.
     pub commits: u64,
+    /// Those of them that counted as a change of everything.
+    pub commits_of_everything: u64,
+    /// From the server's last answer to a question for its position until that position was applied.
+    pub catch_up: Duration,
+    /// The longest of those since the start.
+    pub catch_up_max: Duration,
+    /// Batches of fences that stand until the log has shown what was written.
+    pub fence_batches: u64,
     /// Connections that were established to follow the log since the start.
     pub connections: u64,
     /// Times that everything cached was forgotten, by the label of the reason, since the start.
