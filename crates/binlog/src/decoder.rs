@@ -63,20 +63,12 @@ pub struct StreamDecoder {
 
 impl StreamDecoder {
     /// A decoder for a stream that was asked for from `offset` of `file`.
-    ///
-    /// `checksum` is what the session announced in `@master_binlog_checksum`: it protects the
-    /// artificial rotate event that comes before the first format description.
-    pub fn new(
-        file: String,
-        offset: u64,
-        checksum: ChecksumAlgorithm,
-        limits: DecoderLimits,
-    ) -> Self {
+    pub fn new(file: String, offset: u64, limits: DecoderLimits) -> Self {
         Self {
             limits,
             file,
             offset,
-            checksum,
+            checksum: ChecksumAlgorithm::None,
             post_header_bytes: None,
             tables: HashMap::new(),
         }
@@ -133,6 +125,13 @@ impl StreamDecoder {
         let described = header.event_type == ty::FORMAT_DESCRIPTION;
         if described {
             self.checksum = body::checksum_algorithm(event)?;
+        }
+        if self.post_header_bytes.is_none() && !described {
+            // The artificial rotate event that comes first. Nothing has said yet whether it carries
+            // a checksum, so it does if the bytes are right.
+            let end = event.len().saturating_sub(CHECKSUM_BYTES);
+            let fits = end >= HEADER_BYTES && checksum_of(&event[..end], false) == event[end..];
+            return Ok(if fits { end } else { event.len() });
         }
         let with_checksum = self.checksum == ChecksumAlgorithm::Crc32;
         if !with_checksum && !described {

@@ -11,7 +11,7 @@ const MAGIC_BYTES: u64 = 4;
 
 fn decoder(file: &str) -> StreamDecoder {
     let limits = DecoderLimits::default();
-    StreamDecoder::new(file.into(), MAGIC_BYTES, ChecksumAlgorithm::Crc32, limits)
+    StreamDecoder::new(file.into(), MAGIC_BYTES, limits)
 }
 
 fn events(log: &[u8]) -> Vec<&[u8]> {
@@ -155,12 +155,7 @@ fn a_compressed_statement_longer_than_the_bound_touches_everything() {
         text_bytes_max: 40,
         ..DecoderLimits::default()
     };
-    let mut decoder = StreamDecoder::new(
-        "b.000001".into(),
-        MAGIC_BYTES,
-        ChecksumAlgorithm::Crc32,
-        limits,
-    );
+    let mut decoder = StreamDecoder::new("b.000001".into(), MAGIC_BYTES, limits);
     let unnamed = events(FIRST)
         .into_iter()
         .filter(|event| matches!(decoder.decode(event).unwrap().event, Event::Unnamed(165)))
