@@ -94,11 +94,11 @@ impl Program {
             status = process.child.try_wait().context("can't wait for a child")?;
             Ok(status)
         })
-        .with_context(|| process.log_tail())?;
+        .map_err(|error| process.with_log_tail(&error))?;
         let output = std::fs::read_to_string(&process.log).unwrap_or_default();
         match status {
             Some(status) if status.success() => Ok(output),
-            _ => bail!("{} failed: {}", process.name, process.log_tail()),
+            _ => bail!("{} failed; {}", process.name, process.log_tail()),
         }
     }
 }
@@ -207,7 +207,15 @@ impl Process {
             }
             Ok(ready())
         });
-        outcome.with_context(|| self.log_tail())
+        outcome.map_err(|error| self.with_log_tail(&error))
+    }
+
+    /// The same failure with what the program wrote. That the user asked to stop stays as it is.
+    pub fn with_log_tail(&self, error: &anyhow::Error) -> anyhow::Error {
+        if error.is::<interrupt::Interrupted>() {
+            return interrupt::Interrupted.into();
+        }
+        anyhow!("{error:#}\n{}", self.log_tail())
     }
 
     /// The end of what it wrote, with the log's path.

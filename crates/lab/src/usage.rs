@@ -46,6 +46,21 @@ pub fn microseconds_per_query(used: Duration, queries: u64) -> f64 {
     }
 }
 
+/// Enough for every connection that the lab opens at once, on both sides of a proxy.
+const OPEN_FILES: u64 = 65_536;
+
+/// Lets this process and its children open many files, as far as the system allows.
+pub fn raise_open_files_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= OPEN_FILES) {
+        return;
+    }
+    let current = Some(maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES)));
+    // If it is refused, connecting fails later and says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+}
+
 /// A description of the machine, for the head of a report.
 pub fn machine() -> String {
     let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -56,7 +56,7 @@ impl HaProxy {
 fn configuration(listen: SocketAddr, server: SocketAddr, threads: usize) -> String {
     format!(
         "global\n\
-        \x20   maxconn 8192\n\
+        \x20   maxconn 2000\n\
         \x20   nbthread {threads}\n\
         defaults\n\
         \x20   mode tcp\n\

@@ -124,7 +124,7 @@ impl Remora {
 
     /// Its metrics now.
     pub fn metrics(&self) -> anyhow::Result<Metrics> {
-        Metrics::fetch(self.admin).with_context(|| self.process.log_tail())
+        Metrics::fetch(self.admin).map_err(|error| self.process.with_log_tail(&error))
     }
 
     /// The end of what it wrote to its log.

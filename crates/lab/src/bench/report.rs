@@ -1,0 +1,221 @@
+//! What the benchmark prints and keeps.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use super::arms::{Arm, Sample};
+use super::memory::{CONNECTIONS, PerResult};
+use crate::stats::median;
+use crate::table::{Table, grouped};
+use crate::usage;
+
+/// Resident memory of an idle Remora with [`CONNECTIONS`] open connections stays under this, bytes.
+const IDLE_BYTES_BELOW: f64 = 64e6;
+/// Resident memory of a stored result stays at or under this, bytes.
+const RESULT_BYTES_MAX: f64 = 700.0;
+/// Hits are at least this share of the bare responder's.
+const SHARE_OF_BARE_MIN: f64 = 0.85;
+
+/// All that was measured.
+#[derive(Debug)]
+pub(super) struct Findings {
+    /// All rounds of all arms.
+    pub(super) samples: Vec<Sample>,
+    /// sysbench's thread counts.
+    pub(super) threads: Vec<u32>,
+    /// Resident memory with idle connections, bytes.
+    pub(super) idle_bytes: u64,
+    /// The cost of a stored result.
+    pub(super) per_result: PerResult,
+    /// Rounds of each arm.
+    pub(super) rounds: u32,
+    /// Length of a round, seconds.
+    pub(super) seconds: u32,
+}
+
+/// A mark and what was measured against it.
+struct Mark {
+    what: String,
+    wanted: String,
+    measured: String,
+    reached: bool,
+}
+
+impl Findings {
+    /// The median over the rounds.
+    fn median(&self, arm: Arm, threads: u32, of: impl Fn(&Sample) -> f64) -> f64 {
+        let of_arm = self
+            .samples
+            .iter()
+            .filter(|s| s.arm == arm && s.threads == threads);
+        median(&of_arm.map(of).collect::<Vec<f64>>())
+    }
+
+    fn rate(&self, arm: Arm, threads: u32) -> f64 {
+        self.median(arm, threads, |sample| sample.queries_per_s)
+    }
+
+    /// Prints the tables.
+    pub(super) fn print(&self) {
+        println!("\nMachine: {}", usage::machine());
+        println!(
+            "sysbench oltp_point_select, text protocol, uniform keys; medians of {} rounds of {} s, interleaved.\n",
+            self.rounds, self.seconds
+        );
+        for &threads in &self.threads {
+            println!("{}", self.rates(threads));
+        }
+        println!("{}", self.marks_table());
+    }
+
+    fn rates(&self, threads: u32) -> Table {
+        let title = format!("{threads} threads");
+        let mut table = Table::new(&[
+            &title,
+            "queries/s",
+            "of direct",
+            "p95 ms",
+            "CPU µs/query: proxy",
+            "server",
+            "hits",
+        ]);
+        for arm in Arm::ALL {
+            let of = |of: fn(&Sample) -> f64| self.median(arm, threads, of);
+            let direct = match arm {
+                Arm::Direct | Arm::HaProxy | Arm::RemoraMiss => Arm::Direct,
+                Arm::DirectHot | Arm::RemoraHit | Arm::Bare => Arm::DirectHot,
+            };
+            let ratio = self.rate(arm, threads) / self.rate(direct, threads).max(1e-9);
+            table.row([
+                arm.name().to_owned(),
+                grouped(self.rate(arm, threads)),
+                format!("{ratio:.2}"),
+                format!("{:.2}", of(|s| s.p95_ms)),
+                format!("{:.1}", of(|s| s.proxy_us)),
+                format!("{:.1}", of(|s| s.server_us)),
+                match arm {
+                    Arm::RemoraMiss | Arm::RemoraHit => {
+                        format!("{:.1} %", 100.0 * of(|s| s.hit_ratio))
+                    }
+                    Arm::Direct | Arm::HaProxy | Arm::DirectHot | Arm::Bare => String::new(),
+                },
+            ]);
+        }
+        table
+    }
+
+    fn ratio_mark(&self, threads: u32, arm: Arm, other: Arm, least: f64) -> Mark {
+        let ratio = self.rate(arm, threads) / self.rate(other, threads).max(1e-9);
+        Mark {
+            what: format!("{} / {}, {threads} threads", arm.name(), other.name()),
+            wanted: format!(">= {least:.2}"),
+            measured: format!("{ratio:.2}"),
+            reached: ratio >= least,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn marks(&self) -> Vec<Mark> {
+        let mut marks = Vec::new();
+        for &threads in &self.threads {
+            marks.push(self.ratio_mark(threads, Arm::RemoraMiss, Arm::HaProxy, 1.0));
+            marks.push(self.ratio_mark(threads, Arm::RemoraHit, Arm::Bare, SHARE_OF_BARE_MIN));
+            marks.push(self.ratio_mark(threads, Arm::RemoraHit, Arm::DirectHot, 1.0));
+        }
+        let idle = self.idle_bytes as f64;
+        marks.push(Mark {
+            what: format!("resident, {} idle connections", grouped(CONNECTIONS as f64)),
+            wanted: format!("< {:.0} MB", IDLE_BYTES_BELOW / 1e6),
+            measured: format!("{:.1} MB", idle / 1e6),
+            reached: idle < IDLE_BYTES_BELOW,
+        });
+        let result = self.per_result;
+        marks.push(Mark {
+            what: format!(
+                "resident per stored result of {} bytes",
+                result.result_bytes
+            ),
+            wanted: format!("<= {RESULT_BYTES_MAX:.0} bytes"),
+            measured: format!("{:.0} bytes", result.resident_bytes),
+            reached: result.resident_bytes <= RESULT_BYTES_MAX,
+        });
+        marks
+    }
+
+    fn marks_table(&self) -> Table {
+        let mut table = Table::new(&["mark", "wanted", "measured", "reached"]);
+        for mark in self.marks() {
+            let reached = if mark.reached { "yes" } else { "NO" };
+            table.row([mark.what, mark.wanted, mark.measured, reached.to_owned()]);
+        }
+        table
+    }
+
+    fn json(&self) -> Value {
+        let mut arms = Vec::new();
+        for &threads in &self.threads {
+            for arm in Arm::ALL {
+                let of = |of: fn(&Sample) -> f64| self.median(arm, threads, of);
+                arms.push(json!({
+                    "arm": arm.label(),
+                    "threads": threads,
+                    "queries_per_s": of(|s| s.queries_per_s),
+                    "p95_ms": of(|s| s.p95_ms),
+                    "proxy_cpu_us": of(|s| s.proxy_us),
+                    "server_cpu_us": of(|s| s.server_us),
+                    "hit_ratio": of(|s| s.hit_ratio),
+                }));
+            }
+        }
+        let marks = self.marks().into_iter().map(|mark| {
+            json!({"what": mark.what, "wanted": mark.wanted, "measured": mark.measured,
+                   "reached": mark.reached})
+        });
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        json!({
+            "unix_time_s": since.unwrap_or_default().as_secs(),
+            "commit": commit(),
+            "machine": usage::machine(),
+            "rounds": self.rounds,
+            "round_s": self.seconds,
+            "arms": arms,
+            "idle_connections": CONNECTIONS,
+            "idle_resident_bytes": self.idle_bytes,
+            "result_bytes": self.per_result.result_bytes,
+            "results_stored": self.per_result.results,
+            "resident_bytes_per_result": self.per_result.resident_bytes,
+            "marks": marks.collect::<Vec<Value>>(),
+        })
+    }
+
+    /// Appends one line to the file of results.
+    pub(super) fn keep(&self, file: &Path) -> anyhow::Result<()> {
+        if let Some(directory) = file.parent() {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("can't make {}", directory.display()))?;
+        }
+        let mut out = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file)
+            .with_context(|| format!("can't write {}", file.display()))?;
+        writeln!(out, "{}", self.json()).context("can't keep the results")
+    }
+}
+
+/// The commit that was measured, with a mark if the files differ from it; empty outside a repository.
+fn commit() -> String {
+    let output = std::process::Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+        .output();
+    match output {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        _ => String::new(),
+    }
+}
