@@ -1,0 +1,361 @@
+//! A small client for Remora's own connections to the server: questions, and the binary log.
+//!
+//! One command at a time, every answer within a time limit and a size limit. After an error of the
+//! connection (anything but [`ClientError::Server`]) the connection can't be used any more.
+
+use std::io;
+use std::time::Duration;
+
+use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password};
+use remora_wire::handshake::{Greeting, Login};
+use remora_wire::packet::{HEADER_BYTES, Header, put_message};
+use remora_wire::reader::Reader;
+use remora_wire::response::{
+    EOF_BYTES_BELOW, EOF_MARK, ERR_MARK, LOCAL_FILE_MARK, OK_MARK, ServerError,
+};
+use remora_wire::rows::{Row, parse_text_row};
+use remora_wire::{Capabilities, WireError};
+use tokio::time::timeout;
+
+use crate::net::{Endpoint, Stream};
+
+/// `COM_QUERY`.
+const QUERY: u8 = 0x03;
+/// `COM_BINLOG_DUMP`.
+const BINLOG_DUMP: u8 = 0x12;
+/// `COM_REGISTER_SLAVE`.
+const REGISTER_REPLICA: u8 = 0x15;
+/// `utf8mb4_general_ci`, so that names come as UTF-8.
+const COLLATION: u8 = 45;
+/// What one read takes from the socket at most, bytes.
+const READ_BYTES: usize = 64 << 10;
+/// The longest message of an answer to a question, bytes.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// What stays allocated between messages, bytes.
+const PAYLOAD_BYTES_KEPT: usize = 1 << 20;
+/// Columns of an answer to a question.
+const COLUMNS_MAX: usize = 1024;
+
+/// What Remora asks for. No `DEPRECATE_EOF`, no compression: the answers stay simple.
+const CAPABILITIES: Capabilities = Capabilities::MYSQL
+    .with(Capabilities::PROTOCOL_41)
+    .with(Capabilities::TRANSACTIONS)
+    .with(Capabilities::SECURE_CONNECTION)
+    .with(Capabilities::PLUGIN_AUTH);
+
+/// Why a connection of Remora's own or a question on it failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The network, or the server went away.
+    #[error("the connection to the server failed: {0}")]
+    Io(#[from] io::Error),
+    /// No answer in time.
+    #[error("the server did not answer within {0:?}")]
+    Timeout(Duration),
+    /// Bytes that break the protocol.
+    #[error("the server's answer can't be read: {0}")]
+    Wire(#[from] WireError),
+    /// The server answered with an error.
+    #[error("the server answered: {0}")]
+    Server(ServerError),
+    /// The account needs an authentication that Remora doesn't have.
+    #[error(
+        "the account of `follow.user` uses the authentication plugin {0}; Remora's own \
+         connections know mysql_native_password only: \
+         ALTER USER … IDENTIFIED VIA mysql_native_password USING PASSWORD('…')"
+    )]
+    Authentication(String),
+    /// An answer beyond the limits, or of another shape than the question has.
+    #[error("the server's answer has an unexpected shape: {0}")]
+    Answer(&'static str),
+}
+
+impl ClientError {
+    /// The server's error number, if the server answered with an error.
+    pub fn server_code(&self) -> Option<u16> {
+        match self {
+            Self::Server(error) => Some(error.code),
+            _ => None,
+        }
+    }
+}
+
+pub use crate::config::Account;
+
+/// A message of the binary log's stream.
+#[derive(Debug)]
+pub struct Message<'a> {
+    /// Its payload, or the beginning of it.
+    pub kept: &'a [u8],
+    /// Length of the whole payload, bytes.
+    pub payload_bytes: u64,
+}
+
+impl Message<'_> {
+    /// Whether all of it was kept.
+    pub fn is_whole(&self) -> bool {
+        self.kept.len() as u64 == self.payload_bytes
+    }
+}
+
+/// A connection that is logged in.
+#[derive(Debug)]
+pub struct Client {
+    stream: Stream,
+    input: Vec<u8>,
+    input_start: usize,
+    payload: Vec<u8>,
+    sequence: u8,
+    query_timeout: Duration,
+    /// The server's version text.
+    pub server_version: String,
+}
+
+impl Client {
+    /// Connects and logs in, each within `connect_timeout`.
+    pub async fn connect(
+        endpoint: &Endpoint,
+        account: &Account,
+        connect_timeout: Duration,
+        query_timeout: Duration,
+    ) -> Result<Client, ClientError> {
+        let stream = Stream::connect(endpoint, connect_timeout).await?;
+        let mut client = Client {
+            stream,
+            input: Vec::with_capacity(READ_BYTES),
+            input_start: 0,
+            payload: Vec::new(),
+            sequence: 0,
+            query_timeout,
+            server_version: String::new(),
+        };
+        match timeout(connect_timeout, client.log_in(account)).await {
+            Ok(result) => result?,
+            Err(_) => return Err(ClientError::Timeout(connect_timeout)),
+        }
+        // Literals are written for this mode, and the names in answers are to be UTF-8.
+        client.execute("SET NAMES utf8mb4").await?;
+        client.execute("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'").await?;
+        Ok(client)
+    }
+
+    async fn log_in(&mut self, account: &Account) -> Result<(), ClientError> {
+        self.next_answer().await?;
+        let greeting = Greeting::parse(&self.payload)?;
+        self.server_version.clone_from(&greeting.server_version);
+        let login = Login {
+            capabilities: CAPABILITIES.and(greeting.capabilities.with(Capabilities::MYSQL)),
+            packet_bytes_max: u32::MAX >> 2,
+            collation: COLLATION,
+            user: account.user.clone().into_bytes(),
+            authentication: native_password(account.password.as_bytes(), &greeting.salt),
+            schema: Vec::new(),
+            plugin: NATIVE_PASSWORD.into(),
+        };
+        self.stream.write_all(&login.packet(self.sequence)).await?;
+        loop {
+            self.next_answer().await?;
+            match AuthPacket::parse(&self.payload)? {
+                AuthPacket::Ok => return Ok(()),
+                AuthPacket::Switch { plugin, data } if plugin == NATIVE_PASSWORD.as_bytes() => {
+                    let salt = data.strip_suffix(&[0]).unwrap_or(data);
+                    let answer = native_password(account.password.as_bytes(), salt);
+                    let mut packet = Vec::new();
+                    put_message(&mut packet, self.sequence, &answer);
+                    self.stream.write_all(&packet).await?;
+                }
+                AuthPacket::Switch { plugin, .. } => {
+                    let plugin = String::from_utf8_lossy(plugin).into_owned();
+                    return Err(ClientError::Authentication(plugin));
+                }
+                AuthPacket::More(_) => {
+                    return Err(ClientError::Authentication(greeting.plugin));
+                }
+                AuthPacket::Err => return Err(ClientError::Answer("an error during login")),
+            }
+        }
+    }
+
+    /// Asks a question with at most `rows_max` rows of an answer.
+    pub async fn query(&mut self, sql: &str, rows_max: usize) -> Result<Vec<Row>, ClientError> {
+        let limit = self.query_timeout;
+        match timeout(limit, self.ask(sql, rows_max)).await {
+            Ok(result) => result,
+            Err(_) => Err(ClientError::Timeout(limit)),
+        }
+    }
+
+    /// Runs a statement whose answer holds nothing of interest.
+    pub async fn execute(&mut self, sql: &str) -> Result<(), ClientError> {
+        self.query(sql, 0).await.map(drop)
+    }
+
+    /// Announces itself as a replica with this number (`COM_REGISTER_SLAVE`), so that it shows in
+    /// `SHOW REPLICA HOSTS`.
+    pub async fn register_replica(&mut self, server_id: u32) -> Result<(), ClientError> {
+        let mut payload = vec![REGISTER_REPLICA];
+        payload.extend_from_slice(&server_id.to_le_bytes());
+        // Empty host, user and password; port, rank and master id 0.
+        payload.extend_from_slice(&[0; 3 + 2 + 4 + 4]);
+        let limit = self.query_timeout;
+        let exchange = async {
+            self.send(&payload).await?;
+            self.next_answer().await
+        };
+        match timeout(limit, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(ClientError::Timeout(limit)),
+        }
+    }
+
+    /// Asks for the binary log from `offset` of `file` on. Its events come by [`Self::next_event`].
+    pub async fn dump_binlog(
+        &mut self,
+        file: &str,
+        offset: u32,
+        server_id: u32,
+    ) -> Result<(), ClientError> {
+        let mut payload = vec![BINLOG_DUMP];
+        payload.extend_from_slice(&offset.to_le_bytes());
+        payload.extend_from_slice(&0_u16.to_le_bytes());
+        payload.extend_from_slice(&server_id.to_le_bytes());
+        payload.extend_from_slice(file.as_bytes());
+        self.send(&payload).await
+    }
+
+    /// The next message of the log: the event's bytes after the status byte. Of an event longer than
+    /// `keep_bytes_max` only the beginning is kept. Waits up to `quiet_max` for each packet.
+    pub async fn next_event(
+        &mut self,
+        keep_bytes_max: usize,
+        quiet_max: Duration,
+    ) -> Result<Message<'_>, ClientError> {
+        let Ok(read) = timeout(quiet_max, self.next_message(keep_bytes_max + 1)).await else {
+            return Err(ClientError::Timeout(quiet_max));
+        };
+        let payload_bytes = read?;
+        match self.payload.first() {
+            Some(&OK_MARK) => {
+                Ok(Message { kept: &self.payload[1..], payload_bytes: payload_bytes - 1 })
+            }
+            Some(&ERR_MARK) => Err(ClientError::Server(ServerError::parse(&self.payload)?)),
+            Some(&EOF_MARK) => Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
+            _ => Err(ClientError::Answer("a packet of the log that is no event")),
+        }
+    }
+
+    async fn send(&mut self, payload: &[u8]) -> Result<(), ClientError> {
+        let mut packet = Vec::with_capacity(payload.len() + HEADER_BYTES);
+        put_message(&mut packet, 0, payload);
+        self.stream.write_all(&packet).await?;
+        Ok(())
+    }
+
+    async fn ask(&mut self, sql: &str, rows_max: usize) -> Result<Vec<Row>, ClientError> {
+        let mut payload = vec![QUERY];
+        payload.extend_from_slice(sql.as_bytes());
+        self.send(&payload).await?;
+        self.next_answer().await?;
+        match self.payload.first() {
+            Some(&OK_MARK) => return Ok(Vec::new()),
+            Some(&LOCAL_FILE_MARK) => return Err(ClientError::Answer("asks for a file")),
+            _ => {}
+        }
+        let columns = Reader::new(&self.payload).length("column count")?;
+        let columns = usize::try_from(columns).unwrap_or(usize::MAX);
+        if columns > COLUMNS_MAX {
+            return Err(ClientError::Answer("too many columns"));
+        }
+        // Definitions and the EOF after them.
+        for _ in 0..=columns {
+            self.next_answer().await?;
+        }
+        let mut rows = Vec::new();
+        loop {
+            self.next_answer().await?;
+            if self.payload.first() == Some(&EOF_MARK) && self.payload.len() < EOF_BYTES_BELOW {
+                return Ok(rows);
+            }
+            if rows.len() >= rows_max {
+                return Err(ClientError::Answer("too many rows"));
+            }
+            rows.push(parse_text_row(&self.payload, columns)?);
+        }
+    }
+
+    /// Reads a message whole into `payload`; an ERR packet is an error.
+    async fn next_answer(&mut self) -> Result<(), ClientError> {
+        let payload_bytes = self.next_message(ANSWER_BYTES_MAX).await?;
+        if payload_bytes > ANSWER_BYTES_MAX as u64 {
+            return Err(ClientError::Answer("a message over the limit"));
+        }
+        match self.payload.first() {
+            Some(&ERR_MARK) => Err(ClientError::Server(ServerError::parse(&self.payload)?)),
+            Some(_) => Ok(()),
+            None => Err(ClientError::Answer("an empty message")),
+        }
+    }
+
+    /// Reads a message; up to `keep_bytes_max` of its payload stay in `payload`. Gives its length.
+    async fn next_message(&mut self, keep_bytes_max: usize) -> Result<u64, ClientError> {
+        self.payload.clear();
+        self.payload.shrink_to(PAYLOAD_BYTES_KEPT);
+        let mut payload_bytes = 0;
+        loop {
+            let header = loop {
+                if let Some(header) = Header::peek(&self.input[self.input_start..]) {
+                    break header;
+                }
+                self.read_more().await?;
+            };
+            self.input_start += HEADER_BYTES;
+            self.sequence = header.sequence.wrapping_add(1);
+            payload_bytes += header.length as u64;
+            let mut left = header.length;
+            while left > 0 {
+                if self.input_start == self.input.len() {
+                    self.read_more().await?;
+                }
+                let have = &self.input[self.input_start..];
+                let have = &have[..have.len().min(left)];
+                let room = keep_bytes_max.saturating_sub(self.payload.len()).min(have.len());
+                self.payload.extend_from_slice(&have[..room]);
+                left -= have.len();
+                self.input_start += have.len();
+            }
+            if !header.is_continued() {
+                return Ok(payload_bytes);
+            }
+        }
+    }
+
+    /// Reads what is there, at least one byte, behind what isn't used yet.
+    async fn read_more(&mut self) -> Result<(), ClientError> {
+        self.input.drain(..self.input_start);
+        self.input_start = 0;
+        let used = self.input.len();
+        self.input.resize(used + READ_BYTES, 0);
+        let read = loop {
+            match self.stream.try_read(&mut self.input[used..]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => break other,
+            }
+            self.stream.readable().await?;
+        };
+        self.input.truncate(used + *read.as_ref().unwrap_or(&0));
+        match read? {
+            0 => Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A field of a row as text; NULL and what isn't UTF-8 are `None`.
+pub fn text(row: &Row, column: usize) -> Option<&str> {
+    row.get(column)?.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok())
+}
+
+/// A string as an SQL literal, on a session whose `sql_mode` has `NO_BACKSLASH_ESCAPES`.
+pub fn literal(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}

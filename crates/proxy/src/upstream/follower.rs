@@ -1,0 +1,301 @@
+//! Reads the server's binary log and applies its commits to the timeline.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use remora_binlog::{
+    Commit, CommitKind, Decoded, DecoderLimits, Event, FormatDescription, StreamDecoder, Touched,
+    Transactions, event_type,
+};
+use remora_cache::{Position, Tag};
+
+use super::UpstreamConfig;
+use super::client::{Client, ClientError};
+use super::logged::meaning;
+use super::place::{FileIdentity, LastEvent, LogName};
+use super::session::{Lost, Progress};
+use super::state::{RestartReason, UpstreamShared, count};
+
+/// Without yielding, a busy log would keep the watermark task from running on the same thread.
+const EVENTS_BETWEEN_YIELDS: u32 = 64;
+/// `ER_MASTER_FATAL_ERROR_READING_BINLOG`: the server can't give the log from there.
+const LOG_NOT_AVAILABLE: u16 = 1236;
+/// Changes here may change what accounts are allowed.
+const ACCOUNT_SCHEMA: &str = "mysql";
+
+/// Where a session begins to read.
+#[derive(Debug, Clone)]
+pub(super) enum Start {
+    /// At a position that the server has just given. The timeline was begun anew there.
+    Anew(LogName, u64),
+    /// Before the last event that was applied, which must come first and be the same.
+    Again(LastEvent),
+}
+
+/// The follower's side of one session with the server.
+pub(super) struct Follower<'a> {
+    shared: &'a UpstreamShared,
+    progress: &'a Progress,
+    decoder: StreamDecoder,
+    transactions: Transactions,
+    name: LogName,
+    identity: Option<FileIdentity>,
+    /// The server that the control connection speaks to.
+    server_id: u32,
+    /// The event that must come first.
+    expected: Option<LastEvent>,
+    /// The last event applied: given back for the next session.
+    last: Option<LastEvent>,
+    /// The stream has gone from one file to the next.
+    crossed: bool,
+    event_bytes_max: usize,
+    quiet_max: Duration,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(
+        config: &UpstreamConfig,
+        shared: &'a UpstreamShared,
+        progress: &'a Progress,
+        server_id: u32,
+        start: Start,
+    ) -> Follower<'a> {
+        let (name, offset, identity, expected) = match start {
+            Start::Anew(name, offset) => (name, offset, None, None),
+            Start::Again(last) => {
+                (last.name.clone(), last.start_offset, Some(last.identity.clone()), Some(last))
+            }
+        };
+        Follower {
+            shared,
+            progress,
+            decoder: StreamDecoder::new(name.file(), offset, DecoderLimits::default()),
+            transactions: Transactions::new(config.transaction_tables_max),
+            name,
+            identity,
+            server_id,
+            last: expected.clone(),
+            expected,
+            crossed: false,
+            event_bytes_max: config.event_bytes_max,
+            quiet_max: Duration::from_millis((config.heartbeat_ms * 5).max(1_000)),
+        }
+    }
+
+    /// What the next session may go on from.
+    pub(super) fn into_last(self) -> Option<LastEvent> {
+        self.last
+    }
+
+    /// Sets the connection up and asks for the log.
+    pub(super) async fn request(
+        &self,
+        config: &UpstreamConfig,
+        client: &mut Client,
+    ) -> Result<(), Lost> {
+        let Ok(offset) = u32::try_from(self.decoder.offset()) else {
+            let what = "the log file is longer than 4 GiB and can only be followed from the next one: \
+                        FLUSH BINARY LOGS";
+            return Err(Lost::restart(RestartReason::PositionUnplaceable, what));
+        };
+        // MariaDB: send its own events as they are.
+        client.execute("SET @mariadb_slave_capability = 4").await?;
+        client.execute("SET @master_binlog_checksum = @@global.binlog_checksum").await?;
+        let period_ns = u128::from(config.heartbeat_ms) * 1_000_000;
+        client.execute(&format!("SET @master_heartbeat_period = {period_ns}")).await?;
+        match client.register_replica(config.server_id).await {
+            // Only so that it shows in SHOW REPLICA HOSTS.
+            Ok(()) | Err(ClientError::Server(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        client.dump_binlog(&self.name.file(), offset, config.server_id).await?;
+        Ok(())
+    }
+
+    /// Follows until the connection or the log is lost.
+    pub(super) async fn run(&mut self, client: &mut Client) -> Lost {
+        let mut events = 0_u32;
+        loop {
+            let message = match client.next_event(self.event_bytes_max, self.quiet_max).await {
+                Ok(message) => message,
+                Err(error) if error.server_code() == Some(LOG_NOT_AVAILABLE) => {
+                    return Lost::restart(RestartReason::LogPurged, error.to_string());
+                }
+                Err(error) => return error.into(),
+            };
+            count(&self.shared.counters.events, 1);
+            count(&self.shared.counters.event_bytes, message.payload_bytes);
+            let is_whole = message.is_whole();
+            if let Err(lost) = self.take(message.kept, message.payload_bytes, is_whole) {
+                return lost;
+            }
+            events = events.wrapping_add(1);
+            if events.is_multiple_of(EVENTS_BETWEEN_YIELDS) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], event_bytes: u64, is_whole: bool) -> Result<(), Lost> {
+        let offset_before = self.decoder.offset();
+        let decoded = if is_whole {
+            self.decoder.decode(bytes)
+        } else {
+            count(&self.shared.counters.events_oversized, 1);
+            self.decoder.decode_oversized(bytes, event_bytes)
+        };
+        let decoded = decoded
+            .map_err(|error| Lost::restart(RestartReason::LogUnreadable, error.to_string()))?;
+        let is_heartbeat = matches!(decoded.event, Event::Heartbeat { .. });
+        if !is_heartbeat {
+            self.progress.saw_event();
+        }
+        if let (Some(expected), Some(_), false) = (&self.expected, decoded.end_offset, is_heartbeat)
+        {
+            if !expected.is(&decoded, bytes) {
+                let what = "another event lies where the last one was";
+                return Err(Lost::restart(RestartReason::LogChanged, what));
+            }
+            // It was applied before the connection was lost.
+            self.expected = None;
+            self.progress.verified();
+            self.shared.applied_bell.notify_one();
+            return Ok(());
+        }
+        self.check_stream(&decoded)?;
+        for commit in
+            self.transactions.apply(&decoded, offset_before, meaning).into_iter().flatten()
+        {
+            self.apply(&commit)?;
+        }
+        self.remember(&decoded, bytes);
+        if let Event::Rotate { file, .. } = &decoded.event {
+            self.enter(file)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the stream is what it must be: the same log, going on without a gap.
+    fn check_stream(&mut self, decoded: &Decoded) -> Result<(), Lost> {
+        match &decoded.event {
+            Event::FormatDescription(description) => self.check_file(description),
+            Event::Stop => Err(Lost::restart(
+                RestartReason::ServerRestarted,
+                "the server was shut down",
+            )),
+            Event::Heartbeat { file } if *file != self.name.file() => {
+                let what = format!("the server reads {file}, not {}", self.name.file());
+                Err(Lost::restart(RestartReason::LogChanged, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_file(&mut self, description: &FormatDescription) -> Result<(), Lost> {
+        if description.server_id != self.server_id {
+            let what = format!(
+                "the log is of server {}, the connection to server {}",
+                description.server_id, self.server_id
+            );
+            return Err(Lost::restart(RestartReason::LogChanged, what));
+        }
+        if self.crossed && description.created != 0 {
+            let what = "the log's next file was begun by a starting server";
+            return Err(Lost::restart(RestartReason::ServerRestarted, what));
+        }
+        let identity = FileIdentity::of(description);
+        if self.identity.as_ref().is_some_and(|known| *known != identity) {
+            let what = format!("{} isn't the file that it was", self.name.file());
+            return Err(Lost::restart(RestartReason::LogChanged, what));
+        }
+        self.identity = Some(identity);
+        if self.expected.is_none() {
+            self.progress.verified();
+            self.shared.applied_bell.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The stream goes on in `file`, or says what it begins with.
+    fn enter(&mut self, file: &str) -> Result<(), Lost> {
+        let unplaceable = || {
+            let what = format!("the log goes on in {file}");
+            Lost::restart(RestartReason::PositionUnplaceable, what)
+        };
+        let next = LogName::parse(file).ok_or_else(unplaceable)?;
+        if next == self.name {
+            return Ok(());
+        }
+        if !self.name.is_followed_by(&next) || self.expected.is_some() {
+            let what = format!("the log went from {} to {file}", self.name.file());
+            return Err(Lost::restart(RestartReason::LogChanged, what));
+        }
+        self.name = next;
+        self.identity = None;
+        self.crossed = true;
+        Ok(())
+    }
+
+    fn apply(&self, commit: &Commit) -> Result<(), Lost> {
+        let Some(at) = Position::new(self.name.number, commit.end_offset) else {
+            let what = format!("{} has an offset of {}", self.name.file(), commit.end_offset);
+            return Err(Lost::restart(RestartReason::PositionUnplaceable, what));
+        };
+        let timeline = &self.shared.timeline;
+        let counters = &self.shared.counters;
+        let mut everything = commit.accounts || commit.touched == Touched::Everything;
+        let mut accounts = commit.accounts;
+        if let Touched::Tables(tables) = &commit.touched {
+            for table in tables {
+                timeline.touch(Tag::table(&table.schema, &table.table), at);
+                if table.schema.eq_ignore_ascii_case(ACCOUNT_SCHEMA) {
+                    accounts = true;
+                    everything = true;
+                }
+            }
+        }
+        if commit.definitions {
+            timeline.touch(Tag::definitions(), at);
+        }
+        if accounts {
+            self.shared.bump_privilege_epoch();
+        }
+        if everything {
+            timeline.touch_everything(at);
+            count(&counters.commits_of_everything, 1);
+        }
+        if commit.kind != CommitKind::Progress {
+            count(&counters.commits, 1);
+        }
+        // After all touches: whoever sees the position sees them. Never back: after a reconnection
+        // events that had been skipped may come again.
+        if at > timeline.applied() {
+            timeline.set_applied(at);
+            self.shared.applied_bell.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Remembers the event if everything up to its end has been applied.
+    fn remember(&mut self, decoded: &Decoded, bytes: &[u8]) {
+        let header = &decoded.header;
+        let is_landmark = decoded.end_offset.is_some()
+            && !self.transactions.is_open()
+            && !matches!(
+                header.event_type,
+                event_type::HEARTBEAT | event_type::FORMAT_DESCRIPTION | event_type::ROTATE
+            );
+        let Some(identity) = self.identity.as_ref().filter(|_| is_landmark) else { return };
+        match &mut self.last {
+            Some(last) if last.name == self.name && last.identity == *identity => {
+                last.replace(decoded, bytes);
+            }
+            slot => *slot = LastEvent::new(&self.name, identity, decoded, bytes),
+        }
+    }
+
+    /// How many events have been read since the start, for logs.
+    pub(super) fn events(&self) -> u64 {
+        self.shared.counters.events.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,225 @@
+//! Loads what the catalogue is asked for from `information_schema`.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use remora_cache::{AsOf, Tag};
+use tokio::time::timeout;
+
+use super::catalogue::{TableFacts, TableKey, TableRefusal};
+use super::client::{Client, ClientError, literal, text};
+use super::server_facts::Instance;
+use super::state::{UpstreamShared, count};
+
+/// Foreign keys that change their children, on the whole server. More: nothing is cached, as every
+/// table stays unknown.
+const FOREIGN_KEYS_MAX: usize = 1_000_000;
+/// Tables that may change with one through foreign keys. More: its facts stay unknown.
+const CASCADES_MAX: usize = 1_000;
+/// How long to wait for a newer watermark before looking again.
+const WATERMARK_PATIENCE: Duration = Duration::from_millis(200);
+
+/// The children of each table whose foreign keys change them with their parent.
+struct Cascades {
+    as_of: AsOf,
+    children: HashMap<TableKey, Vec<TableKey>>,
+}
+
+/// Loads tables until the connection fails. `instance` is the server that the follower follows.
+pub(super) async fn run(
+    shared: &UpstreamShared,
+    client: &mut Client,
+    instance: &Instance,
+) -> ClientError {
+    match load_for_ever(shared, client, instance).await {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+async fn load_for_ever(
+    shared: &UpstreamShared,
+    client: &mut Client,
+    instance: &Instance,
+) -> Result<std::convert::Infallible, ClientError> {
+    if Instance::ask(client).await? != *instance {
+        return Err(ClientError::Answer("another server answers than the follower's"));
+    }
+    let mut cascades = None;
+    loop {
+        let Some(key) = shared.catalogue.next_request() else {
+            shared.catalogue.bell.notified().await;
+            continue;
+        };
+        // Not live: the request is dropped, and made again by whoever needs it then.
+        let Some(as_of) = fresh_as_of(shared).await else { continue };
+        let cascades = fresh_cascades(shared, client, &mut cascades, as_of).await?;
+        if let Some(facts) = load(client, &key, cascades).await? {
+            count(&shared.counters.catalogue_loads, 1);
+            shared.catalogue.insert(key, cascades.as_of.min(as_of), facts);
+        }
+    }
+}
+
+/// A watermark at or above the last change of any definition, taken before the questions are sent.
+async fn fresh_as_of(shared: &UpstreamShared) -> Option<AsOf> {
+    loop {
+        let moved = shared.visible_bell.notified();
+        let as_of = shared.timeline.as_of()?;
+        if !shared.timeline.needs_fresher_watermark(&[Tag::definitions()]) {
+            return Some(as_of);
+        }
+        shared.wake();
+        // Made before the look, it hears every ring since.
+        let _ = timeout(WATERMARK_PATIENCE, moved).await;
+    }
+}
+
+async fn fresh_cascades<'a>(
+    shared: &UpstreamShared,
+    client: &mut Client,
+    slot: &'a mut Option<Cascades>,
+    as_of: AsOf,
+) -> Result<&'a Cascades, ClientError> {
+    let definitions = || std::iter::once(Tag::definitions());
+    let is_fresh = |cascades: &Cascades| {
+        shared.timeline.outdated(cascades.as_of, definitions()).is_none()
+    };
+    if !slot.as_ref().is_some_and(is_fresh) {
+        *slot = Some(Cascades { as_of, children: load_cascades(client).await? });
+    }
+    slot.as_ref().ok_or(ClientError::Answer("no foreign keys"))
+}
+
+async fn load_cascades(
+    client: &mut Client,
+) -> Result<HashMap<TableKey, Vec<TableKey>>, ClientError> {
+    const SQL: &str = "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, \
+         TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS \
+         WHERE DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') \
+         OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')";
+    let mut children: HashMap<TableKey, Vec<TableKey>> = HashMap::new();
+    for row in client.query(SQL, FOREIGN_KEYS_MAX).await? {
+        let key = |at| -> Result<TableKey, ClientError> {
+            let name = |at| text(&row, at).ok_or(ClientError::Answer("a name that isn't UTF-8"));
+            Ok(TableKey { schema: name(at)?.to_owned(), table: name(at + 1)?.to_owned() })
+        };
+        // `Missing` parents can't be told from NULL names here; such a key changes nobody.
+        let (Ok(parent), Ok(child)) = (key(0), key(2)) else { continue };
+        children.entry(parent).or_default().push(child);
+    }
+    Ok(children)
+}
+
+/// The facts of a table; `None` if they go beyond a bound.
+async fn load(
+    client: &mut Client,
+    key: &TableKey,
+    cascades: &Cascades,
+) -> Result<Option<TableFacts>, ClientError> {
+    let refused = |why| Ok(Some(TableFacts::refused(&key.schema, &key.table, why)));
+    let (schema, table) = (literal(&key.schema), literal(&key.table));
+    let sql = format!(
+        "SELECT TABLE_TYPE, ENGINE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {table}"
+    );
+    // The comparison ignores letter case; where the server doesn't, two tables may answer.
+    let is_it = |name: Option<&str>, wanted: &str| name.is_some_and(|name| name == wanted);
+    let rows = client.query(&sql, 1_000).await?;
+    let mut rows = rows.iter();
+    let row = rows.find(|row| is_it(text(row, 2), &key.schema) && is_it(text(row, 3), &key.table));
+    let Some(row) = row else { return refused(TableRefusal::Missing) };
+    let is_transactional = match kind(text(row, 0), text(row, 1)) {
+        Ok(is_transactional) => is_transactional,
+        Err(why) => return refused(why),
+    };
+    let Some(cascades_to) = closure(key, &cascades.children) else { return Ok(None) };
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} \
+         AND TABLE_NAME = {table} AND EXTRA LIKE '%VIRTUAL%'"
+    );
+    let has_virtual_columns = counts_some(client, &sql).await?;
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {schema} \
+         AND EVENT_OBJECT_TABLE = {table}"
+    );
+    Ok(Some(TableFacts {
+        cacheable: if has_virtual_columns { Err(TableRefusal::VirtualColumns) } else { Ok(()) },
+        tag: Tag::table(&key.schema, &key.table),
+        has_triggers: counts_some(client, &sql).await?,
+        is_transactional,
+        cascades_to,
+    }))
+}
+
+/// Whether changes of a table of this type and engine stay invisible until the commit; or why it
+/// can't be cached.
+fn kind(table_type: Option<&str>, engine: Option<&str>) -> Result<bool, TableRefusal> {
+    match table_type {
+        Some("BASE TABLE") => {}
+        Some("SEQUENCE") => return Err(TableRefusal::Sequence),
+        Some("SYSTEM VERSIONED") => return Err(TableRefusal::SystemVersioned),
+        _ => return Err(TableRefusal::View),
+    }
+    match engine.unwrap_or_default().to_ascii_lowercase().as_str() {
+        "innodb" | "rocksdb" => Ok(true),
+        "myisam" | "aria" | "memory" | "archive" => Ok(false),
+        _ => Err(TableRefusal::Engine),
+    }
+}
+
+/// The tables that change with `key`, itself left out; `None` if they are too many.
+fn closure(
+    key: &TableKey,
+    children: &HashMap<TableKey, Vec<TableKey>>,
+) -> Option<Vec<(String, String)>> {
+    let mut seen = BTreeSet::new();
+    let mut next = VecDeque::from([key]);
+    while let Some(parent) = next.pop_front() {
+        for child in children.get(parent).into_iter().flatten() {
+            if child != key && seen.insert((child.schema.clone(), child.table.clone())) {
+                next.push_back(child);
+            }
+        }
+        if seen.len() > CASCADES_MAX {
+            return None;
+        }
+    }
+    Some(seen.into_iter().collect())
+}
+
+async fn counts_some(client: &mut Client, sql: &str) -> Result<bool, ClientError> {
+    let rows = client.query(sql, 1).await?;
+    let value = rows.first().and_then(|row| text(row, 0));
+    value.map(|value| value != "0").ok_or(ClientError::Answer("no count"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> TableKey {
+        TableKey { schema: "app".into(), table: name.into() }
+    }
+
+    #[test]
+    fn cascades_reach_children_of_children_and_circles_end() {
+        let mut children = HashMap::new();
+        children.insert(key("a"), vec![key("b"), key("c")]);
+        children.insert(key("b"), vec![key("d"), key("a")]);
+        children.insert(key("d"), vec![key("d")]);
+        let reached: Vec<_> =
+            closure(&key("a"), &children).unwrap().into_iter().map(|(_, table)| table).collect();
+        assert_eq!(reached, ["b", "c", "d"]);
+        assert_eq!(closure(&key("c"), &children), Some(vec![]));
+    }
+
+    #[test]
+    fn only_known_engines_are_cached() {
+        assert_eq!(kind(Some("BASE TABLE"), Some("InnoDB")), Ok(true));
+        assert_eq!(kind(Some("BASE TABLE"), Some("MyISAM")), Ok(false));
+        assert_eq!(kind(Some("BASE TABLE"), Some("SPIDER")), Err(TableRefusal::Engine));
+        assert_eq!(kind(Some("VIEW"), None), Err(TableRefusal::View));
+        assert_eq!(kind(Some("SYSTEM VIEW"), Some("MEMORY")), Err(TableRefusal::View));
+    }
+}

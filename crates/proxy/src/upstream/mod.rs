@@ -1,0 +1,154 @@
+//! Remora's own side of the server: following its log, asking its position, knowing its tables.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | [`client`] | connections of Remora's own |
+//! | [`server_facts`], [`check`] | what the server is, and whether it can be cached in front of |
+//! | `session` | one stretch of following: three connections that begin and end together |
+//! | `follower` | the log: events in, tags touched |
+//! | [`logged`] | what a statement in the log changed |
+//! | [`place`] | log file names, and the proof that a log goes on |
+//! | `watermark` | the server's position: the watermark, proofs, fences lowered |
+//! | [`catalogue`], `loader` | what tables are |
+//! | [`state`] | what others may see of it |
+//!
+//! All of it runs on one thread, in [`run`]. The rest of the product talks to it through
+//! [`UpstreamShared`] and the timeline.
+
+pub mod catalogue;
+pub mod check;
+pub mod client;
+mod follower;
+mod loader;
+pub mod logged;
+pub mod place;
+pub mod server_facts;
+mod session;
+pub mod state;
+mod watermark;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use remora_cache::Timeline;
+
+use self::client::{Account, Client, ClientError};
+use self::session::{Lost, Memory};
+pub use self::state::{RestartReason, UpstreamCounters, UpstreamShared, UpstreamState};
+use crate::net::Endpoint;
+
+/// `ER_ACCESS_DENIED_ERROR` and its kin: asking again soon won't help.
+const REFUSALS: [u16; 6] = [1044, 1045, 1129, 1130, 1227, 1698];
+
+/// How to follow a server.
+#[derive(Debug, Clone)]
+pub struct UpstreamConfig {
+    /// The server's address.
+    pub endpoint: Endpoint,
+    /// Remora's own account.
+    pub account: Account,
+    /// Remora's number among the server's replicas; its own, and not 0.
+    pub server_id: u32,
+    /// For how long a proof allows hits, milliseconds; probes come four times as often.
+    pub lag_ms_max: u64,
+    /// Shortest time between two position questions under load, microseconds.
+    pub ask_interval_us_min: u64,
+    /// Time to connect and log in, milliseconds.
+    pub connect_timeout_ms: u64,
+    /// Time for an answer, milliseconds.
+    pub query_timeout_ms: u64,
+    /// First wait before connecting again, milliseconds; it doubles.
+    pub reconnect_ms_min: u64,
+    /// Longest wait before connecting again, milliseconds.
+    pub reconnect_ms_max: u64,
+    /// Tables whose facts are kept.
+    pub catalogue_tables_max: usize,
+    /// Tables that may wait to be loaded.
+    pub catalogue_queue_max: usize,
+    /// Tables of one transaction that are told apart.
+    pub transaction_tables_max: usize,
+    /// The longest event that is read whole, bytes. Of a longer one the tables still count; a longer
+    /// statement text is a change of everything.
+    pub event_bytes_max: usize,
+    /// How often a quiet server is to send a sign of life, milliseconds. After five times that, at
+    /// least a second, the connection counts as lost.
+    pub heartbeat_ms: u64,
+}
+
+/// Connects with the follower's account.
+pub async fn connect(config: &UpstreamConfig) -> Result<Client, ClientError> {
+    Client::connect(
+        &config.endpoint,
+        &config.account,
+        Duration::from_millis(config.connect_timeout_ms),
+        Duration::from_millis(config.query_timeout_ms),
+    )
+    .await
+}
+
+/// Follows the server until `shutdown` is ready, whatever happens to the server. Run it on a
+/// current-thread runtime of its own thread; `timeline` is the one that `shared` was made with.
+pub async fn run(
+    config: UpstreamConfig,
+    timeline: Arc<Timeline>,
+    shared: Arc<UpstreamShared>,
+    shutdown: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        () = shutdown => {}
+        () = follow_for_ever(&config, &shared) => {}
+    }
+    timeline.suspend();
+}
+
+async fn follow_for_ever(config: &UpstreamConfig, shared: &UpstreamShared) {
+    let mut memory = Memory::new();
+    let mut wait_ms = config.reconnect_ms_min;
+    loop {
+        let lost = session::run(config, shared, &mut memory).await;
+        if memory.had_followed {
+            wait_ms = config.reconnect_ms_min;
+        }
+        let is_hopeless = report(shared, &lost);
+        if is_hopeless {
+            wait_ms = config.reconnect_ms_max;
+        }
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        wait_ms = (wait_ms.max(1) * 2).min(config.reconnect_ms_max);
+    }
+}
+
+/// Logs the loss and shows it in the state. True if trying again soon is of no use.
+fn report(shared: &UpstreamShared, lost: &Lost) -> bool {
+    let why = lost.describe();
+    match lost {
+        Lost::Unsuitable(findings) => {
+            let state = UpstreamState::CachingOff(Arc::clone(findings));
+            // Each try finds the same; only news is logged.
+            if shared.state() != state {
+                for finding in findings.iter().filter(|finding| !finding.remedy.is_empty()) {
+                    tracing::error!(subject = finding.subject.as_str(), "nothing is cached: {finding}");
+                }
+            }
+            shared.set_state(state);
+            true
+        }
+        Lost::Connection(error)
+            if error.server_code().is_some_and(|code| REFUSALS.contains(&code))
+                || matches!(error, ClientError::Authentication(_)) =>
+        {
+            let state = UpstreamState::Refused(why.as_str().into());
+            if shared.state() != state {
+                tracing::error!("nothing is cached: {why}");
+            }
+            shared.set_state(state);
+            true
+        }
+        Lost::Connection(_) | Lost::Stuck | Lost::Restart(..) => {
+            tracing::warn!("the binary log is lost, nothing is served from memory: {why}");
+            shared.set_state(UpstreamState::Lost(why.as_str().into()));
+            false
+        }
+    }
+}

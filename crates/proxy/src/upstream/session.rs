@@ -1,0 +1,215 @@
+//! One session with the server: the follower, the watermark and the catalogue's loader, each on a
+//! connection of its own, begun and ended together.
+//!
+//! They belong together because positions only mean something for one running server. If the
+//! watermark's connection were made anew by itself, a server put in the old one's place could answer
+//! a position that "has been applied already" in another log. So the loss of either ends the session,
+//! the timeline is suspended, and the next session proves on the log itself that it goes on where
+//! the last one stopped, or begins anew.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use remora_cache::Position;
+use tokio::time::Instant;
+
+use super::check::{Finding, check, is_caching_off};
+use super::client::{Client, ClientError};
+use super::follower::{Follower, Start};
+use super::loader;
+use super::place::LastEvent;
+use super::server_facts::{Instance, ServerFacts};
+use super::state::{RestartReason, UpstreamShared, UpstreamState, count};
+use super::watermark::{self, Watermark};
+use super::{UpstreamConfig, connect};
+
+/// Why a session ended.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// A connection failed. Whether the log goes on is for the next session to prove.
+    Connection(ClientError),
+    /// The follower doesn't arrive where the server says that it is.
+    Stuck,
+    /// The server isn't set up to be followed.
+    Unsuitable(Arc<[Finding]>),
+    /// The log doesn't go on: everything is forgotten and the next session begins anew.
+    Restart(RestartReason, String),
+}
+
+impl Lost {
+    pub(super) fn restart(reason: RestartReason, what: impl Into<String>) -> Lost {
+        Lost::Restart(reason, what.into())
+    }
+
+    /// What happened, in a line.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Lost::Connection(error) => error.to_string(),
+            Lost::Stuck => "no event came although the server's log went on".to_owned(),
+            Lost::Unsuitable(_) => "the server isn't set up to be followed".to_owned(),
+            Lost::Restart(reason, what) => format!("{} ({what})", reason.describe()),
+        }
+    }
+}
+
+impl From<ClientError> for Lost {
+    fn from(error: ClientError) -> Lost {
+        Lost::Connection(error)
+    }
+}
+
+/// How far a session has come; shared by its parts, which run on one thread.
+#[derive(Debug)]
+pub(super) struct Progress {
+    verified: Cell<bool>,
+    resumption_due: Cell<bool>,
+    last_event: Cell<Instant>,
+}
+
+impl Progress {
+    fn new(resumes: bool) -> Progress {
+        Progress {
+            verified: Cell::new(false),
+            resumption_due: Cell::new(resumes),
+            last_event: Cell::new(Instant::now()),
+        }
+    }
+
+    /// The stream has been shown to be the right log.
+    pub(super) fn verified(&self) {
+        self.verified.set(true);
+    }
+
+    pub(super) fn is_verified(&self) -> bool {
+        self.verified.get()
+    }
+
+    /// An event arrived that isn't a heartbeat.
+    pub(super) fn saw_event(&self) {
+        self.last_event.set(Instant::now());
+    }
+
+    pub(super) fn last_event(&self) -> Instant {
+        self.last_event.get()
+    }
+
+    /// True once, if the timeline is still suspended from the session before.
+    pub(super) fn take_resumption(&self) -> bool {
+        self.resumption_due.replace(false)
+    }
+}
+
+/// What one session leaves to the next.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// The last event applied, if the log may go on from it.
+    last: Option<LastEvent>,
+    /// Why the next one begins anew, if it does.
+    reason: RestartReason,
+    /// The session that just ended had followed the right log.
+    pub(super) had_followed: bool,
+}
+
+impl Memory {
+    pub(super) fn new() -> Memory {
+        Memory { last: None, reason: RestartReason::FirstStart, had_followed: false }
+    }
+}
+
+/// Runs a session until it is lost. Afterwards the timeline is suspended.
+pub(super) async fn run(
+    config: &UpstreamConfig,
+    shared: &UpstreamShared,
+    memory: &mut Memory,
+) -> Lost {
+    memory.had_followed = false;
+    let lost = match follow(config, shared, memory).await {
+        Ok(never) => match never {},
+        Err(lost) => lost,
+    };
+    shared.timeline.suspend();
+    if let Lost::Restart(reason, _) = &lost {
+        memory.last = None;
+        memory.reason = *reason;
+    }
+    lost
+}
+
+async fn follow(
+    config: &UpstreamConfig,
+    shared: &UpstreamShared,
+    memory: &mut Memory,
+) -> Result<Infallible, Lost> {
+    let mut control = connect(config).await?;
+    let facts = ServerFacts::gather(&mut control).await?;
+    shared.set_settings_query(facts.settings_query());
+    let findings = check(&facts, config.server_id);
+    if is_caching_off(&findings) {
+        return Err(Lost::Unsuitable(findings.into()));
+    }
+    shared.catalogue.set_lower_case_table_names(facts.lower_case_table_names().unwrap_or(0));
+    let mut dump = connect(config).await?;
+    if Instance::ask(&mut dump).await? != facts.instance {
+        return Err(ClientError::Answer("two connections reached two servers").into());
+    }
+    let (start, base) = match memory.last.clone() {
+        Some(last) => {
+            let base = last.name.base.clone();
+            (Start::Again(last), base)
+        }
+        None => begin_anew(shared, memory, &mut control).await?,
+    };
+    let progress = Progress::new(matches!(start, Start::Again(_)));
+    let server_id = facts.instance.server_id;
+    let mut follower = Follower::new(config, shared, &progress, server_id, start);
+    follower.request(config, &mut dump).await?;
+    count(&shared.counters.connections, 1);
+    shared.set_state(UpstreamState::Following { lagging: true });
+    tracing::info!(server = %facts.version, base, "following the binary log");
+    let watermark = Watermark::new(config, shared, &progress, &base);
+    let lost = tokio::select! {
+        lost = follower.run(&mut dump) => lost,
+        lost = watermark.run(&mut control) => lost,
+        () = load_catalogue(config, shared, &facts.instance) => Lost::Stuck,
+    };
+    tracing::debug!(events = follower.events(), "session over");
+    memory.had_followed = progress.is_verified();
+    memory.last = follower.into_last();
+    memory.reason = RestartReason::NothingToCompare;
+    Err(lost)
+}
+
+async fn begin_anew(
+    shared: &UpstreamShared,
+    memory: &Memory,
+    control: &mut Client,
+) -> Result<(Start, String), Lost> {
+    let answered = watermark::ask(control).await?;
+    let (name, offset) = (answered.name, answered.offset);
+    let at = Position::new(name.number, offset).ok_or_else(|| {
+        let what = format!("{} has an offset of {offset}", name.file());
+        Lost::restart(RestartReason::PositionUnplaceable, what)
+    })?;
+    shared.timeline.restart(at);
+    let reason = memory.reason;
+    let index = RestartReason::ALL.iter().position(|known| *known == reason).unwrap_or(0);
+    shared.counters.restarts[index].fetch_add(1, Ordering::Relaxed);
+    tracing::info!(reason = reason.as_str(), position = %at, "the timeline begins anew");
+    let base = name.base.clone();
+    Ok((Start::Anew(name, offset), base))
+}
+
+/// Loads tables for ever, on connections of its own: their loss costs nothing but a reconnection.
+async fn load_catalogue(config: &UpstreamConfig, shared: &UpstreamShared, instance: &Instance) {
+    loop {
+        let error = match connect(config).await {
+            Ok(mut client) => loader::run(shared, &mut client, instance).await,
+            Err(error) => error,
+        };
+        tracing::warn!(%error, "can't load table definitions; trying again");
+        tokio::time::sleep(Duration::from_millis(config.reconnect_ms_max.min(1_000))).await;
+    }
+}

@@ -1,0 +1,251 @@
+//! What the follower's thread tells the others: states, counters, and the bells to ring.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use remora_cache::Timeline;
+use tokio::sync::Notify;
+
+use super::catalogue::Catalogue;
+use super::check::Finding;
+use super::UpstreamConfig;
+use crate::clock::Clock;
+use crate::reason::CachingOff;
+use crate::session::settings::SettingsQuery;
+
+/// Why a timeline was begun anew, so that everything stored before was forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestartReason {
+    /// Remora follows for the first time.
+    FirstStart,
+    /// The server was shut down or crashed: it may have lost its last commits.
+    ServerRestarted,
+    /// Another server or another log answers at the address.
+    LogChanged,
+    /// The server no longer has the log from where Remora stopped.
+    LogPurged,
+    /// Positions went back, as after `RESET MASTER`.
+    PositionWentBack,
+    /// An event could not be read.
+    LogUnreadable,
+    /// The log's file names or offsets can't be placed in order.
+    PositionUnplaceable,
+    /// Nothing in the log could prove that it goes on where Remora stopped.
+    NothingToCompare,
+}
+
+impl RestartReason {
+    /// Every reason.
+    pub const ALL: [RestartReason; 8] = [
+        RestartReason::FirstStart,
+        RestartReason::ServerRestarted,
+        RestartReason::LogChanged,
+        RestartReason::LogPurged,
+        RestartReason::PositionWentBack,
+        RestartReason::LogUnreadable,
+        RestartReason::PositionUnplaceable,
+        RestartReason::NothingToCompare,
+    ];
+
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RestartReason::FirstStart => "first_start",
+            RestartReason::ServerRestarted => "server_restarted",
+            RestartReason::LogChanged => "log_changed",
+            RestartReason::LogPurged => "log_purged",
+            RestartReason::PositionWentBack => "position_went_back",
+            RestartReason::LogUnreadable => "log_unreadable",
+            RestartReason::PositionUnplaceable => "position_unplaceable",
+            RestartReason::NothingToCompare => "nothing_to_compare",
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            RestartReason::FirstStart => "Remora followed the log for the first time.",
+            RestartReason::ServerRestarted => {
+                "The server was started again, and may have lost its last commits."
+            }
+            RestartReason::LogChanged => "Another server or another log answered at the address.",
+            RestartReason::LogPurged => {
+                "The server no longer had the log from where Remora had stopped."
+            }
+            RestartReason::PositionWentBack => {
+                "The log's positions went back, as they do after RESET MASTER."
+            }
+            RestartReason::LogUnreadable => "An event of the log could not be read.",
+            RestartReason::PositionUnplaceable => {
+                "A log file's name or an offset could not be placed in the order of commits."
+            }
+            RestartReason::NothingToCompare => {
+                "The connection was lost before any event had been seen that could prove that the log goes on."
+            }
+        }
+    }
+}
+
+/// What the follower is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamState {
+    /// It hasn't followed yet.
+    Connecting,
+    /// The server isn't set up for it: what would have to be mended.
+    CachingOff(Arc<[Finding]>),
+    /// The server refused the account or the request; in its words.
+    Refused(Arc<str>),
+    /// It follows. `lagging`: not proven to be within `lag_ms_max`.
+    Following {
+        /// Hits have stopped because the last proof is too old, or there is none yet.
+        lagging: bool,
+    },
+    /// It lost the connection and tries again; why.
+    Lost(Arc<str>),
+}
+
+impl UpstreamState {
+    /// The reason for `/readyz` and `remora_caching`; `None` while results are served.
+    pub fn caching_off(&self) -> Option<CachingOff> {
+        match self {
+            UpstreamState::Connecting => Some(CachingOff::Starting),
+            UpstreamState::CachingOff(_) => Some(CachingOff::ServerUnsuitable),
+            UpstreamState::Refused(_) => Some(CachingOff::FollowerRefused),
+            UpstreamState::Following { lagging: true } => Some(CachingOff::Lagging),
+            UpstreamState::Following { lagging: false } => None,
+            UpstreamState::Lost(_) => Some(CachingOff::FollowerLost),
+        }
+    }
+}
+
+/// Counters since the start, and the latest measurements.
+#[derive(Debug, Default)]
+pub struct UpstreamCounters {
+    /// From the server's last answer to a position question until that position was applied,
+    /// microseconds; 0 if it was applied already.
+    pub lag_us_last: AtomicU64,
+    /// The largest of those.
+    pub lag_us_max: AtomicU64,
+    /// Events read from the log.
+    pub events: AtomicU64,
+    /// Bytes of events.
+    pub event_bytes: AtomicU64,
+    /// Events of which only the beginning was read because of their length.
+    pub events_oversized: AtomicU64,
+    /// Commits applied.
+    pub commits: AtomicU64,
+    /// Commits that counted as a change of everything.
+    pub commits_of_everything: AtomicU64,
+    /// Connections established to follow the log.
+    pub connections: AtomicU64,
+    /// Restarts of the timeline, by the index of their reason in [`RestartReason::ALL`].
+    pub restarts: [AtomicU64; RestartReason::ALL.len()],
+    /// Position questions asked.
+    pub asks: AtomicU64,
+    /// Batches of fences that wait for their position to be applied.
+    pub batches_waiting: AtomicU64,
+    /// Look-ups in the catalogue that found valid facts.
+    pub catalogue_hits: AtomicU64,
+    /// Tables loaded into the catalogue.
+    pub catalogue_loads: AtomicU64,
+    /// Requests to load a table that were dropped because too many waited.
+    pub catalogue_dropped: AtomicU64,
+    /// Facts that made room for others.
+    pub catalogue_evictions: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// What the follower's thread shares with the workers and the admin thread.
+pub struct UpstreamShared {
+    /// What tables are.
+    pub catalogue: Catalogue,
+    /// Counters.
+    pub counters: UpstreamCounters,
+    pub(super) timeline: Arc<Timeline>,
+    pub(super) clock: Clock,
+    /// Rung when somebody needs a newer watermark.
+    pub(super) watermark_bell: Notify,
+    /// Rung when the watermark has moved.
+    pub(super) visible_bell: Notify,
+    /// Rung when the follower has applied more.
+    pub(super) applied_bell: Notify,
+    privilege_epoch: AtomicU64,
+    lag_ms_max: u64,
+    state: RwLock<UpstreamState>,
+    settings_query: RwLock<Option<Arc<SettingsQuery>>>,
+}
+
+impl UpstreamShared {
+    /// For one server. `clock` must be the one that the sessions read.
+    pub fn new(config: &UpstreamConfig, timeline: Arc<Timeline>, clock: Clock) -> UpstreamShared {
+        UpstreamShared {
+            catalogue: Catalogue::new(
+                Arc::clone(&timeline),
+                config.catalogue_tables_max,
+                config.catalogue_queue_max,
+            ),
+            counters: UpstreamCounters::default(),
+            timeline,
+            clock,
+            watermark_bell: Notify::new(),
+            visible_bell: Notify::new(),
+            applied_bell: Notify::new(),
+            privilege_epoch: AtomicU64::new(0),
+            lag_ms_max: config.lag_ms_max,
+            state: RwLock::new(UpstreamState::Connecting),
+            settings_query: RwLock::new(None),
+        }
+    }
+
+    /// A newer watermark is needed: a fence was answered, or a fill would be outdated at once.
+    pub fn wake(&self) {
+        self.watermark_bell.notify_one();
+    }
+
+    /// How often privileges are known to have changed.
+    pub fn privilege_epoch(&self) -> u64 {
+        self.privilege_epoch.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn bump_privilege_epoch(&self) {
+        self.privilege_epoch.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The question for a session's settings; `None` until the server is known.
+    pub fn settings_query(&self) -> Option<Arc<SettingsQuery>> {
+        self.settings_query.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_settings_query(&self, query: SettingsQuery) {
+        let mut slot = self.settings_query.write().unwrap_or_else(PoisonError::into_inner);
+        if slot.as_deref().is_none_or(|old| old.sql() != query.sql()) {
+            *slot = Some(Arc::new(query));
+        }
+    }
+
+    /// What the follower is doing.
+    pub fn state(&self) -> UpstreamState {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match state {
+            UpstreamState::Following { .. } => {
+                let age = self.clock.now_ms().saturating_sub(self.timeline.proved_at_ms());
+                let lagging = !self.timeline.is_live() || age > self.lag_ms_max;
+                UpstreamState::Following { lagging }
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn set_state(&self, state: UpstreamState) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    /// How often the timeline was begun anew, by the label of the reason.
+    pub fn restarts(&self) -> Vec<(&'static str, u64)> {
+        let counts = self.counters.restarts.iter().map(|count| count.load(Ordering::Relaxed));
+        RestartReason::ALL.iter().map(|reason| reason.as_str()).zip(counts).collect()
+    }
+}
