@@ -23,7 +23,7 @@ pub fn analyse(text: &[u8], dialect: Dialect) -> Statement {
     let cursor = Cursor::new(text, dialect);
     match cursor.kind() {
         T::Word(K::Select | K::With) | T::LeftParen => select(cursor),
-        T::End => empty(cursor),
+        T::End | T::Semicolon if cursor.at_end() => empty(cursor),
         _ => other(cursor),
     }
 }

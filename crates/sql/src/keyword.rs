@@ -1,6 +1,6 @@
 //! The words of the grammar, and which of them are reserved everywhere.
 
-use crate::fold::{hash_folded, hash_upper};
+use crate::fold::hash_folded;
 
 macro_rules! keywords {
     (reserved { $($reserved:ident = $reserved_text:literal,)* }
@@ -426,7 +426,7 @@ static TABLE: [u16; SLOTS] = {
     let mut table = [EMPTY; SLOTS];
     let mut index = 0;
     while index < ALL.len() {
-        let mut slot = hash_upper(ALL[index].1.as_bytes()) as usize % SLOTS;
+        let mut slot = hash_folded(ALL[index].1.as_bytes()) % SLOTS;
         while table[slot] != EMPTY {
             slot = (slot + 1) % SLOTS;
         }
@@ -448,7 +448,7 @@ impl Keyword {
         if word.len() > WORD_BYTES_MAX {
             return Keyword::Other;
         }
-        let mut slot = hash_folded(word) as usize % SLOTS;
+        let mut slot = hash_folded(word) % SLOTS;
         while TABLE[slot] != EMPTY {
             let (keyword, text) = ALL[usize::from(TABLE[slot])];
             if text.as_bytes().eq_ignore_ascii_case(word) {

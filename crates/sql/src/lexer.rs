@@ -465,8 +465,22 @@ impl<'a> Lexer<'a> {
 
 /// Bytes of a name without quotes. A `$` may be inside one; at the beginning it may also begin a
 /// quoted body in newer servers, and there no token begins with it.
+static WORD_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[allow(clippy::cast_possible_truncation, reason = "it stays below 256")]
+        let character = byte as u8;
+        table[byte] =
+            character.is_ascii_alphanumeric() || matches!(character, b'_' | b'$' | 0x80..);
+        byte += 1;
+    }
+    table
+};
+
+#[inline]
 fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+    WORD_BYTES[usize::from(byte)]
 }
 
 fn contains_word(text: &[u8], word: &[u8]) -> bool {

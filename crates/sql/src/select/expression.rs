@@ -205,11 +205,7 @@ impl SelectParser<'_> {
             }
             T::UserVariable => self.user_variable(),
             T::DoubleAt => self.system_variable(),
-            T::LeftParen => self.parenthesised(|parser| {
-                parser.query_or_expressions()?;
-                // `((SELECT …) UNION (SELECT …))`
-                parser.query_tail()
-            }),
+            T::LeftParen => self.parenthesised(Self::query_or_expressions),
             T::QuotedName if self.cursor.next_kind() == T::LeftParen => self.unknown_call(),
             T::QuotedName => self.column(),
             T::Word(word) => self.word_expression(word),
@@ -222,7 +218,9 @@ impl SelectParser<'_> {
         if matches!(self.cursor.word(), K::Select | K::With) {
             return self.query_expression();
         }
-        self.list(Self::expression)
+        self.list(Self::expression)?;
+        // `((SELECT …) UNION (SELECT …))`
+        self.query_tail()
     }
 
     fn word_expression(&mut self, word: K) -> Parsed {

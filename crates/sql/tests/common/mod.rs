@@ -1,0 +1,36 @@
+//! What the behaviour tables share.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use remora_sql::{Dialect, Statement, TableName, Writes, analyse};
+
+/// The analysis under the default dialect.
+pub(crate) fn default(text: &str) -> Statement {
+    analyse(text.as_bytes(), Dialect::default())
+}
+
+/// Names as they are written in the tables of these tests: `schema.table` or `table`.
+pub(crate) fn names(tables: &[TableName]) -> Vec<String> {
+    tables
+        .iter()
+        .map(|name| match &name.schema {
+            Some(schema) => format!("{schema}.{}", name.table),
+            None => name.table.clone(),
+        })
+        .collect()
+}
+
+/// The tables that a cacheable statement reads; fails if it isn't cacheable.
+pub(crate) fn tables_read(text: &str) -> Vec<String> {
+    match default(text).cacheable {
+        Ok(select) => names(&select.tables),
+        Err(refusal) => panic!("{text}: {refusal}"),
+    }
+}
+
+/// The tables that a statement writes; fails if it isn't a write to certain tables.
+pub(crate) fn tables_written(text: &str) -> Vec<String> {
+    match default(text).writes {
+        Writes::Tables(tables) => names(&tables),
+        other => panic!("{text}: {other:?}"),
+    }
+}

@@ -1,0 +1,608 @@
+//! What statements write, and what they do to the session and the transaction.
+
+mod common;
+
+use common::{default, tables_written};
+use remora_sql::{
+    Dialect, EverythingReason as Why, SessionEffect as Session, StatementKind as Kind,
+    Transaction as Tx, UnknownEffect, Writes, analyse_prefix,
+};
+
+#[track_caller]
+fn writes(text: &str, kind: Kind, expected: &[&str]) {
+    assert_eq!(tables_written(text), expected, "{text}");
+    assert_eq!(default(text).kind, kind, "{text}");
+    assert!(default(text).cacheable.is_err(), "{text}");
+}
+
+#[track_caller]
+fn everything(text: &str, reason: Why) {
+    assert_eq!(default(text).writes, Writes::Everything(reason), "{text}");
+    assert!(default(text).cacheable.is_err(), "{text}");
+}
+
+#[track_caller]
+fn nothing(text: &str, kind: Kind, session: Session, transaction: Tx) {
+    let statement = default(text);
+    assert_eq!(statement.writes, Writes::Nothing, "{text}");
+    assert_eq!(statement.kind, kind, "{text}");
+    assert_eq!(statement.session, session, "{text}");
+    assert_eq!(statement.transaction, transaction, "{text}");
+    assert!(statement.cacheable.is_err(), "{text}");
+}
+
+#[test]
+fn data_changes_name_their_tables() {
+    writes(
+        "INSERT INTO t (a, b) VALUES (1, NOW()), (2, UUID())",
+        Kind::Insert,
+        &["t"],
+    );
+    writes(
+        "INSERT LOW_PRIORITY IGNORE s.t SET a = 1",
+        Kind::Insert,
+        &["s.t"],
+    );
+    writes("INSERT INTO t VALUE (1)", Kind::Insert, &["t"]);
+    writes(
+        "INSERT INTO t PARTITION (p) (a) VALUES (1) RETURNING a",
+        Kind::Insert,
+        &["t"],
+    );
+    writes(
+        "INSERT INTO t SELECT a, COUNT(*) FROM u",
+        Kind::Insert,
+        &["t"],
+    );
+    writes(
+        "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = VALUES(a) + 1",
+        Kind::Insert,
+        &["t"],
+    );
+    writes(
+        "INSERT INTO t VALUES (1) AS n ON DUPLICATE KEY UPDATE a = n.a",
+        Kind::Insert,
+        &["t"],
+    );
+    writes("REPLACE t VALUES (?, ?)", Kind::Replace, &["t"]);
+    writes(
+        "UPDATE t SET a = 1 WHERE id = 3 LIMIT 1",
+        Kind::Update,
+        &["t"],
+    );
+    writes(
+        "UPDATE LOW_PRIORITY IGNORE s.a x JOIN b USING (i) SET b.c = 1",
+        Kind::Update,
+        &["s.a", "b"],
+    );
+    writes(
+        "UPDATE t FOR PORTION OF p FROM '2000-01-01' TO '2001-01-01' SET a = 1",
+        Kind::Update,
+        &["t"],
+    );
+    writes(
+        "WITH c AS (SELECT 1 FROM u) UPDATE t, c SET a = 1",
+        Kind::Update,
+        &["u", "t"],
+    );
+    writes("DELETE FROM t WHERE a = 1", Kind::Delete, &["t"]);
+    writes(
+        "DELETE QUICK FROM s.t PARTITION (p) ORDER BY a LIMIT 1",
+        Kind::Delete,
+        &["s.t"],
+    );
+    writes(
+        "DELETE x, s.b.* FROM a x, s.b WHERE x.i = b.i",
+        Kind::Delete,
+        &["a", "s.b"],
+    );
+    writes(
+        "DELETE FROM x USING a AS x JOIN b",
+        Kind::Delete,
+        &["a", "b"],
+    );
+    writes("DELETE HISTORY FROM t", Kind::Delete, &["t"]);
+    writes(
+        "LOAD DATA LOCAL INFILE 'x' REPLACE INTO TABLE s.t (a, @b) SET c = UPPER(@b)",
+        Kind::Load,
+        &["s.t"],
+    );
+    writes("LOAD XML INFILE 'x' INTO TABLE t", Kind::Load, &["t"]);
+    // What it says before the name can't hide the name.
+    writes(
+        "/* x */ INSERT /* y */ INTO # z\n t VALUES ('; DROP')",
+        Kind::Insert,
+        &["t"],
+    );
+}
+
+#[test]
+fn a_call_that_may_run_somebodys_code_writes_everything() {
+    for text in [
+        "SELECT f(a) FROM t",
+        "SELECT s.f(a) FROM t",
+        "SELECT s . f (a) FROM t",
+        "SELECT `abs`(a) FROM t",
+        "SELECT s.abs(a) FROM t",
+        "SELECT NOW(), f() FROM t",
+        "SELECT @x := f()",
+        "SELECT 1 WHERE f()",
+        "SELECT * FROM t WHERE a = ? AND f(a)",
+        "SELECT SUM (a) FROM t",
+        "SELECT rank() FROM t",
+        "SELECT a FROM t LIMIT 1 ROWS EXAMINED f()",
+        "INSERT INTO t VALUES (f())",
+        "INSERT INTO t (a) VALUES (s.f())",
+        "INSERT INTO t SELECT f() FROM u",
+        "UPDATE t SET a = f()",
+        "DELETE FROM t WHERE f(a)",
+        "WITH c AS (SELECT f()) DELETE FROM t",
+        "LOAD DATA INFILE 'x' INTO TABLE t SET a = f()",
+        "CREATE TABLE t AS SELECT f() AS a",
+        "CREATE TABLE t VALUES (f())",
+        "DO f()",
+        "SET @a = f()",
+        "SET time_zone = f()",
+        "SHOW TABLES WHERE f()",
+        "EXPLAIN SELECT * FROM (SELECT f()) d",
+        "HANDLER t READ FIRST WHERE f()",
+        "SET STATEMENT max_statement_time = 1 FOR SELECT f()",
+        "SELECT regexp_replace(a, 'b', 'c') FROM t",
+    ] {
+        everything(text, Why::UnknownFunction);
+        let effect = Session::Unknown(UnknownEffect::StoredFunction);
+        assert_eq!(default(text).session, effect, "{text}");
+    }
+    everything("SELECT NEXT VALUE FOR s FROM t", Why::Sequence);
+    everything("INSERT INTO t VALUES (PREVIOUS VALUE FOR s)", Why::Sequence);
+    everything("SELECT nextval(s)", Why::UnknownFunction);
+}
+
+#[test]
+fn known_functions_write_nothing_even_if_their_result_is_not_kept() {
+    for text in [
+        "SELECT NOW()",
+        "SELECT LAST_INSERT_ID()",
+        "SELECT VERSION()",
+        "SELECT @@version",
+    ] {
+        nothing(text, Kind::Select, Session::None, Tx::None);
+    }
+    nothing(
+        "SELECT GET_LOCK('x', 1)",
+        Kind::Select,
+        Session::UserLock,
+        Tx::None,
+    );
+    nothing(
+        "DO RELEASE_LOCK('x')",
+        Kind::Do,
+        Session::UserLock,
+        Tx::None,
+    );
+    nothing("DO SLEEP(1)", Kind::Do, Session::None, Tx::None);
+    nothing(
+        "SELECT * FROM t LIMIT 1 ROWS EXAMINED 3",
+        Kind::Select,
+        Session::None,
+        Tx::None,
+    );
+    nothing(
+        "SELECT a, LAG(a, 1) OVER (ORDER BY b) INTO @x, @y FROM t",
+        Kind::Select,
+        Session::None,
+        Tx::None,
+    );
+    nothing("TABLE t", Kind::Other, Session::None, Tx::None);
+}
+
+#[test]
+fn doubtful_data_changes_write_everything() {
+    everything("INSERT DELAYED INTO t VALUES (1)", Why::Delayed);
+    everything("INSERT INTO größe VALUES (1)", Why::TableName);
+    everything("INSERT INTO `#mysql50#t` VALUES (1)", Why::TableName);
+    everything("UPDATE a JOIN gröβe SET x = 1", Why::TableName);
+    everything("INSERT INTO", Why::Unreadable);
+    everything("UPDATE t", Why::Unreadable);
+    everything("DELETE FROM a, b", Why::Unreadable);
+    everything("INSERT INTO t VALUES ('x", Why::Unreadable);
+    everything(
+        "INSERT INTO t VALUES (1) /*!99999 , (f()) */",
+        Why::Unreadable,
+    );
+    everything(
+        "INSERT INTO t VALUES (1); DELETE FROM u",
+        Why::MultipleStatements,
+    );
+    everything("GARBAGE", Why::UnknownStatement);
+}
+
+#[test]
+fn definitions_of_tables_name_them() {
+    for (text, expected) in [
+        (
+            "CREATE TABLE t (a VARCHAR(10), KEY k (a), CHECK (a > 1))",
+            vec!["t"],
+        ),
+        (
+            "CREATE OR REPLACE TABLE IF NOT EXISTS s.t LIKE u",
+            vec!["s.t"],
+        ),
+        (
+            "CREATE TABLE t (a INT) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (3))",
+            vec!["t"],
+        ),
+        ("CREATE TABLE t SELECT a, MAX(b) FROM u", vec!["t"]),
+        ("CREATE UNIQUE INDEX i ON t (a)", vec!["t"]),
+        ("DROP INDEX i ON s.t", vec!["s.t"]),
+        (
+            "ALTER TABLE t ADD COLUMN b INT DEFAULT (1), RENAME TO s.u",
+            vec!["t", "s.u"],
+        ),
+        ("ALTER IGNORE TABLE t RENAME u", vec!["t", "u"]),
+        (
+            "ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX i TO j",
+            vec!["t"],
+        ),
+        (
+            "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",
+            vec!["t", "u"],
+        ),
+        ("DROP TABLE IF EXISTS a, s.b CASCADE", vec!["a", "s.b"]),
+        ("TRUNCATE TABLE t", vec!["t"]),
+        ("TRUNCATE s.t", vec!["s.t"]),
+        (
+            "RENAME TABLE a TO b, s.c TO s.d",
+            vec!["a", "b", "s.c", "s.d"],
+        ),
+        ("OPTIMIZE NO_WRITE_TO_BINLOG TABLE a, b", vec!["a", "b"]),
+        ("ANALYZE TABLE t", vec!["t"]),
+        ("REPAIR TABLE t QUICK", vec!["t"]),
+    ] {
+        writes(text, Kind::Ddl, &expected);
+        assert_eq!(default(text).transaction, Tx::ImplicitCommit, "{text}");
+    }
+    for text in [
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE OR REPLACE ALGORITHM=MERGE DEFINER=`a`@`b` SQL SECURITY INVOKER VIEW v AS SELECT f()",
+        "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1",
+        "CREATE PROCEDURE p() SELECT 1",
+        "CREATE FUNCTION f() RETURNS INT RETURN 1",
+        "CREATE DATABASE d",
+        "ALTER DATABASE d COLLATE utf8mb4_bin",
+        "DROP VIEW v",
+        "DROP TRIGGER g",
+        "CREATE SEQUENCE s",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+        "ALTER VIEW v AS SELECT 2",
+        "DROP SCHEMA d",
+    ] {
+        everything(text, Why::Definitions);
+        assert_eq!(default(text).transaction, Tx::ImplicitCommit, "{text}");
+    }
+    nothing(
+        "CREATE TEMPORARY TABLE t (a INT)",
+        Kind::Ddl,
+        Session::TemporaryTable,
+        Tx::None,
+    );
+    nothing(
+        "DROP TEMPORARY TABLE IF EXISTS t",
+        Kind::Ddl,
+        Session::TemporaryTable,
+        Tx::None,
+    );
+    everything("CREATE TEMPORARY TABLE t SELECT f()", Why::UnknownFunction);
+}
+
+#[test]
+fn account_management_writes_everything_and_commits() {
+    for text in [
+        "GRANT SELECT (a, b) ON t TO u@h",
+        "REVOKE ALL ON *.* FROM u",
+        "CREATE USER 'u'@'%' IDENTIFIED BY 'x'",
+        "ALTER USER u ACCOUNT LOCK",
+        "DROP USER u",
+        "RENAME USER a TO b",
+        "SET PASSWORD FOR u = PASSWORD('x')",
+        "SET DEFAULT ROLE r",
+        "CREATE ROLE r",
+        "DROP ROLE r",
+    ] {
+        everything(text, Why::AccountManagement);
+        assert_eq!(default(text).kind, Kind::AccountManagement, "{text}");
+        assert_eq!(default(text).transaction, Tx::ImplicitCommit, "{text}");
+    }
+    nothing("SET ROLE r", Kind::Set, Session::SettingsChanged, Tx::None);
+}
+
+#[test]
+fn set_tells_what_the_assignments_do_together() {
+    let set = |text: &str, session| nothing(text, Kind::Set, session, Tx::None);
+    for text in [
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+        "SET CHARACTER SET utf8mb4",
+        "SET CHARSET 'latin1'",
+        "SET sql_mode = ''",
+        "SET @@session.time_zone := '+00:00'",
+        "SET SESSION group_concat_max_len = 1024 * 2",
+        "SET LOCAL `div_precision_increment` = 3",
+        "SET @@sql_select_limit = DEFAULT",
+        "SET wait_timeout = 3, sql_mode = (SELECT 'ANSI'), @a = 3",
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+        "SET autocommit = 0",
+        "/*!40101 SET NAMES utf8 */",
+    ] {
+        set(text, Session::SettingsChanged);
+    }
+    for text in [
+        "SET wait_timeout = 100",
+        "SET FOREIGN_KEY_CHECKS=0, UNIQUE_CHECKS=0",
+        "SET @a = 1, @`b` := UPPER('x')",
+        "SET @a = (SELECT MAX(a) FROM t)",
+        "SET GLOBAL max_connections = 100",
+        "SET @@global.read_only = 1",
+        "SET PERSIST foo = 1",
+        "SET GLOBAL TRANSACTION READ ONLY",
+    ] {
+        set(text, Session::None);
+    }
+    set(
+        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        Session::NextTransaction,
+    );
+    for text in [
+        "SET sql_log_bin = 0",
+        "SET SESSION binlog_format = 'STATEMENT'",
+        "SET sql_mode = '', @@sql_log_bin = 0",
+        "SET wsrep_on = OFF",
+    ] {
+        set(text, Session::BinlogOff);
+    }
+    for text in [
+        "SET foo = 1",
+        "SET time_zone = '+00:00', foo = 2",
+        "SET GLOBAL a = 1, foo = 2",
+    ] {
+        set(text, Session::Unknown(UnknownEffect::UnknownVariable));
+    }
+    for text in [
+        "SET",
+        "SET x",
+        "SET a.b = 1",
+        "SET = 3",
+        "SET @a = 1,",
+        "SET NAMES",
+    ] {
+        everything(text, Why::Unreadable);
+    }
+    for text in [
+        "SET GLOBAL binlog_format = 'ROW'",
+        "SET @@global.server_id = 2",
+        "SET GLOBAL gtid_slave_pos = ''",
+    ] {
+        everything(text, Why::Setting);
+    }
+    for text in [
+        "SET autocommit = 1",
+        "SET @@autocommit = ON",
+        "SET autocommit = 0 + 1",
+    ] {
+        nothing(
+            text,
+            Kind::Set,
+            Session::SettingsChanged,
+            Tx::ImplicitCommit,
+        );
+    }
+}
+
+#[test]
+fn set_statement_is_its_inner_statement() {
+    writes(
+        "SET STATEMENT max_statement_time = 1, lock_wait_timeout = 2 FOR DELETE FROM t",
+        Kind::Delete,
+        &["t"],
+    );
+    everything(
+        "SET STATEMENT sql_log_bin = 0 FOR DELETE FROM t",
+        Why::UnloggedSetting,
+    );
+    everything(
+        "SET STATEMENT foo = 0 FOR DELETE FROM t",
+        Why::UnloggedSetting,
+    );
+    everything(
+        "SET STATEMENT max_statement_time = 1 FOR CALL p()",
+        Why::Unreadable,
+    );
+    assert!(
+        default("SET STATEMENT sql_select_limit = 1 FOR SELECT a FROM t")
+            .cacheable
+            .is_err()
+    );
+}
+
+#[test]
+fn transactions() {
+    let tx = |text: &str, expected| nothing(text, Kind::Transaction, Session::None, expected);
+    tx("BEGIN", Tx::Begin);
+    tx("begin work;", Tx::Begin);
+    tx(
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        Tx::Begin,
+    );
+    tx("COMMIT AND CHAIN", Tx::Commit);
+    tx("COMMIT WORK RELEASE", Tx::Commit);
+    tx("ROLLBACK", Tx::Rollback);
+    tx("ROLLBACK AND NO CHAIN", Tx::Rollback);
+    tx("ROLLBACK WORK TO SAVEPOINT a", Tx::Savepoint);
+    tx("ROLLBACK TO a", Tx::Savepoint);
+    tx("SAVEPOINT a", Tx::Savepoint);
+    tx("RELEASE SAVEPOINT a", Tx::Savepoint);
+    for text in [
+        "BEGIN NOT ATOMIC SELECT 1; END",
+        "BEGIN NOT ATOMIC INSERT INTO t VALUES (1)",
+    ] {
+        everything(text, Why::MultipleStatements);
+    }
+    for (text, expected) in [
+        ("XA START 'x'", Tx::Begin),
+        ("XA END 'x'", Tx::None),
+        ("XA PREPARE 'x'", Tx::None),
+        ("XA COMMIT 'x'", Tx::Commit),
+        ("XA ROLLBACK 'x'", Tx::Rollback),
+    ] {
+        assert_eq!(default(text).transaction, expected, "{text}");
+        everything(text, Why::UnknownStatement);
+    }
+}
+
+#[test]
+fn what_hides_its_work_writes_everything_and_leaves_the_session_unknown() {
+    for (text, why) in [
+        ("CALL p(1)", Why::Procedure),
+        ("EXECUTE s USING @a", Why::DynamicSql),
+        ("EXECUTE IMMEDIATE 'DROP TABLE t'", Why::DynamicSql),
+        ("SELECT 1; SELECT 2", Why::MultipleStatements),
+        ("IF 1 THEN SELECT 1; END IF", Why::MultipleStatements),
+        ("BINLOG 'AAAA'", Why::UnknownStatement),
+        ("CHANGE MASTER TO MASTER_HOST = 'x'", Why::UnknownStatement),
+        ("START SLAVE", Why::Replication),
+        ("RESET MASTER", Why::Replication),
+        ("INSTALL SONAME 'x'", Why::UnknownStatement),
+    ] {
+        everything(text, why);
+        assert!(
+            matches!(default(text).session, Session::Unknown(_)),
+            "{text}"
+        );
+        assert_eq!(default(text).transaction, Tx::ImplicitCommit, "{text}");
+    }
+}
+
+#[test]
+fn administration() {
+    nothing("USE d", Kind::Use, Session::DefaultSchema, Tx::None);
+    nothing("SHOW CREATE TABLE t", Kind::Show, Session::None, Tx::None);
+    nothing("DESC t", Kind::Explain, Session::None, Tx::None);
+    nothing(
+        "EXPLAIN FORMAT=JSON UPDATE t SET a = 1",
+        Kind::Explain,
+        Session::None,
+        Tx::None,
+    );
+    nothing(
+        "EXPLAIN EXTENDED SELECT * FROM t",
+        Kind::Explain,
+        Session::None,
+        Tx::None,
+    );
+    nothing(
+        "EXPLAIN FOR CONNECTION 3",
+        Kind::Explain,
+        Session::None,
+        Tx::None,
+    );
+    nothing("HELP 'x'", Kind::Explain, Session::None, Tx::None);
+    nothing("KILL QUERY 3", Kind::Other, Session::None, Tx::None);
+    nothing("CHECKSUM TABLE t", Kind::Other, Session::None, Tx::None);
+    nothing(
+        "PREPARE s FROM 'DELETE FROM t'",
+        Kind::Prepare,
+        Session::None,
+        Tx::None,
+    );
+    nothing(
+        "DEALLOCATE PREPARE s",
+        Kind::Prepare,
+        Session::None,
+        Tx::None,
+    );
+    nothing("HANDLER t OPEN", Kind::Handler, Session::None, Tx::None);
+    nothing(
+        "LOCK TABLES t WRITE, u READ",
+        Kind::Lock,
+        Session::LockedTables,
+        Tx::ImplicitCommit,
+    );
+    nothing(
+        "UNLOCK TABLES",
+        Kind::Lock,
+        Session::UnlockedTables,
+        Tx::ImplicitCommit,
+    );
+    nothing(
+        "FLUSH STATUS",
+        Kind::Flush,
+        Session::None,
+        Tx::ImplicitCommit,
+    );
+    nothing(
+        "FLUSH LOCAL BINARY LOGS",
+        Kind::Flush,
+        Session::None,
+        Tx::ImplicitCommit,
+    );
+    nothing("RESET QUERY CACHE", Kind::Flush, Session::None, Tx::None);
+    everything("FLUSH TABLES", Why::Flush);
+    everything("FLUSH STATUS, TABLES", Why::Flush);
+    everything("FLUSH PRIVILEGES", Why::AccountManagement);
+    everything("FLUSH TABLES WITH READ LOCK", Why::Flush);
+    assert_eq!(
+        default("FLUSH TABLES t WITH READ LOCK").session,
+        Session::LockedTables
+    );
+    writes(
+        "ANALYZE FORMAT=JSON UPDATE t SET a = 1",
+        Kind::Update,
+        &["t"],
+    );
+    everything("EXPLAIN ANALYZE CALL p()", Why::Unreadable);
+}
+
+#[test]
+fn a_statement_that_looks_back_says_so() {
+    for text in [
+        "SELECT FOUND_ROWS()",
+        "SELECT ROW_COUNT() FROM t",
+        "SELECT @@warning_count",
+        "SELECT @@session.error_count",
+        "SHOW WARNINGS",
+        "SHOW COUNT(*) ERRORS",
+        "GET DIAGNOSTICS @n = NUMBER",
+        "INSERT INTO t SELECT FOUND_ROWS()",
+        "SET @a = ROW_COUNT()",
+    ] {
+        assert!(default(text).diagnostics, "{text}");
+        assert!(default(text).cacheable.is_err(), "{text}");
+    }
+    assert!(!default("SHOW TABLES").diagnostics);
+}
+
+#[test]
+fn nothing_but_space_and_comments_is_empty() {
+    for text in ["", "  ", ";", "-- x", "/* x */ # y", "/*!40000 */"] {
+        let statement = default(text);
+        assert_eq!(statement.writes, Writes::Nothing, "{text}");
+        assert_eq!(statement.kind, Kind::Empty, "{text}");
+    }
+}
+
+#[test]
+fn of_a_statement_too_long_to_be_read_only_the_kind_is_known() {
+    for (text, kind) in [
+        ("INSERT INTO t VALUES (1), (", Kind::Insert),
+        ("SELECT * FROM t WHERE id IN (1, 2", Kind::Select),
+        ("UPDATE t SET a = 'xxxxx", Kind::Update),
+    ] {
+        let statement = analyse_prefix(text.as_bytes(), Dialect::default());
+        assert_eq!(statement.kind, kind);
+        assert_eq!(statement.writes, Writes::Everything(Why::Truncated));
+        assert_eq!(
+            statement.session,
+            Session::Unknown(UnknownEffect::Truncated)
+        );
+        assert!(statement.cacheable.is_err());
+    }
+}

@@ -1,0 +1,386 @@
+//! Which statements can be cached, what they read, and why others can't.
+
+mod common;
+
+use common::{default, tables_read};
+use remora_sql::{Dialect, Refusal, SessionEffect, StatementKind, Transaction, Writes, analyse};
+
+#[track_caller]
+fn reads(text: &str, expected: &[&str]) {
+    assert_eq!(tables_read(text), expected, "{text}");
+    let statement = default(text);
+    assert_eq!(statement.kind, StatementKind::Select, "{text}");
+    assert_eq!(statement.writes, Writes::Nothing, "{text}");
+    assert_eq!(statement.session, SessionEffect::None, "{text}");
+    assert_eq!(statement.transaction, Transaction::None, "{text}");
+    assert!(!statement.diagnostics, "{text}");
+}
+
+#[track_caller]
+fn refused(text: &str, expected: Refusal) {
+    assert_eq!(default(text).cacheable, Err(expected), "{text}");
+}
+
+#[test]
+fn simple_selects_read_their_tables() {
+    reads("SELECT c FROM sbtest1 WHERE id=5", &["sbtest1"]);
+    reads("select * from `we``ird`.`a b` limit 3", &["we`ird.a b"]);
+    reads("  /* trace 7 */ SELECT 1 FROM t -- end", &["t"]);
+    reads("SELECT 1 FROM t # end", &["t"]);
+    reads("SELECT 1 FROM t;", &["t"]);
+    reads(
+        "SELECT a b, c AS 'd', e \"f\" FROM t AS u WHERE u.a <=> NULL",
+        &["t"],
+    );
+    reads("SELECT t.`select`, t.from FROM t", &["t"]);
+    reads("SELECT * FROM 2fa", &["2fa"]);
+    reads(
+        "SELECT SQL_CACHE DISTINCT STRAIGHT_JOIN SQL_SMALL_RESULT a FROM t",
+        &["t"],
+    );
+    reads(
+        "SELECT rank, date, year, status, offset, value, name FROM t",
+        &["t"],
+    );
+    reads(
+        "SELECT DATE '2020-01-01', TIMESTAMP '2020-01-01 00:00:00' FROM t",
+        &["t"],
+    );
+    reads(
+        "SELECT _utf8mb4'x' COLLATE utf8mb4_bin, N'y', 'a' 'b', x'4D', 0x4D, b'1' FROM t",
+        &["t"],
+    );
+    reads("SELECT -1, +.5, 1.5e-3, 1e10, ~a, !b, a--1 FROM t", &["t"]);
+}
+
+#[test]
+fn every_kind_of_join_is_followed() {
+    reads(
+        "SELECT * FROM a, b.c JOIN d ON a.x = d.x",
+        &["a", "b.c", "d"],
+    );
+    reads(
+        "SELECT * FROM a LEFT OUTER JOIN b USING (x, y) RIGHT JOIN c ON 1",
+        &["a", "b", "c"],
+    );
+    reads(
+        "SELECT * FROM a NATURAL LEFT JOIN b CROSS JOIN c INNER JOIN d",
+        &["a", "b", "c", "d"],
+    );
+    reads("SELECT * FROM a STRAIGHT_JOIN b ON a.x=b.x", &["a", "b"]);
+    reads(
+        "SELECT * FROM (a, (b JOIN c)) LEFT JOIN (d JOIN e ON 1) ON 1",
+        &["a", "b", "c", "d", "e"],
+    );
+    reads("SELECT * FROM a JOIN b JOIN c ON 1 ON 2", &["a", "b", "c"]);
+    reads(
+        "SELECT * FROM a x USE INDEX (i), b IGNORE KEY FOR ORDER BY (PRIMARY), c",
+        &["a", "b", "c"],
+    );
+    reads(
+        "SELECT * FROM a PARTITION (p0, p1) AS x FORCE INDEX (i) JOIN b",
+        &["a", "b"],
+    );
+    reads(
+        "SELECT * FROM a, LATERAL (SELECT * FROM b WHERE b.x = a.x) l",
+        &["a", "b"],
+    );
+}
+
+#[test]
+fn a_table_is_found_wherever_a_query_can_stand() {
+    for text in [
+        "SELECT (SELECT x FROM b) FROM a",
+        "SELECT * FROM a WHERE x IN (SELECT x FROM b)",
+        "SELECT * FROM a WHERE (x, y) NOT IN (SELECT x, y FROM b)",
+        "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b)",
+        "SELECT * FROM a WHERE x = ANY (SELECT x FROM b)",
+        "SELECT * FROM a WHERE x <> ALL (SELECT x FROM b)",
+        "SELECT * FROM a WHERE x BETWEEN (SELECT 1 FROM b) AND 3",
+        "SELECT * FROM a WHERE x LIKE (SELECT y FROM b) ESCAPE '!'",
+        "SELECT CASE x WHEN 1 THEN (SELECT 1 FROM b) END FROM a",
+        "SELECT IF(x, (SELECT 1 FROM b), 2) FROM a",
+        "SELECT COUNT(DISTINCT x, (SELECT 1 FROM b)) FROM a",
+        "SELECT DATE_ADD(x, INTERVAL (SELECT 1 FROM b) DAY) FROM a",
+        "SELECT GROUP_CONCAT(x ORDER BY (SELECT 1 FROM b)) FROM a",
+        "SELECT SUM(x) OVER (PARTITION BY (SELECT 1 FROM b)) FROM a",
+        "SELECT CAST((SELECT 1 FROM b) AS SIGNED) FROM a",
+        "SELECT x FROM a GROUP BY (SELECT 1 FROM b) WITH ROLLUP",
+        "SELECT x FROM a HAVING (SELECT 1 FROM b)",
+        "SELECT x FROM a ORDER BY (SELECT 1 FROM b) DESC",
+        "SELECT x FROM a JOIN (SELECT * FROM b) d ON 1",
+        "SELECT x FROM a JOIN ((SELECT * FROM b) UNION (SELECT 1)) d ON 1",
+        "SELECT x FROM a WHERE ((SELECT 1 FROM b) + 1)",
+        "SELECT x FROM a WHERE ((SELECT 1 FROM b) UNION (SELECT 2)) = 1",
+        "SELECT x FROM a WINDOW w AS (ORDER BY (SELECT 1 FROM b))",
+        "SELECT x FROM a UNION SELECT x FROM b",
+        "(SELECT x FROM a) UNION ALL (SELECT x FROM b ORDER BY 1 LIMIT 2) LIMIT 3",
+        "SELECT x FROM a EXCEPT SELECT x FROM b",
+        "(SELECT x FROM a INTERSECT SELECT x FROM b)",
+        "SELECT x FROM a WHERE ROW(1, (SELECT 1 FROM b)) = ROW(1, 2)",
+        "SELECT TRIM(BOTH (SELECT 1 FROM b) FROM x) FROM a",
+        "WITH c AS (SELECT * FROM a) SELECT * FROM c, b",
+        "SELECT MATCH (x) AGAINST ('y' IN BOOLEAN MODE) FROM a, b",
+    ] {
+        let mut found = tables_read(text);
+        found.sort();
+        assert_eq!(found, ["a", "b"], "{text}");
+    }
+}
+
+#[test]
+fn names_of_common_table_expressions_count_where_they_are_visible_only() {
+    reads(
+        "WITH c AS (SELECT * FROM t) SELECT * FROM c x JOIN c y",
+        &["t"],
+    );
+    reads("WITH c AS (SELECT * FROM c) SELECT * FROM c", &["c"]);
+    reads(
+        "WITH c AS (SELECT * FROM t) SELECT * FROM s.c",
+        &["t", "s.c"],
+    );
+    reads(
+        "WITH c AS (SELECT * FROM d), d AS (SELECT * FROM c) SELECT * FROM d",
+        &["d"],
+    );
+    reads(
+        "(WITH c AS (SELECT 1 FROM t) SELECT * FROM c) UNION SELECT * FROM c",
+        &["t", "c"],
+    );
+    reads(
+        "SELECT * FROM t WHERE x IN (WITH c AS (SELECT 1) SELECT * FROM c) AND (SELECT 1 FROM c)",
+        &["t", "c"],
+    );
+    reads(
+        "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT * FROM c, t",
+        &["t"],
+    );
+    // Another case may be another name.
+    reads("WITH c AS (SELECT 1 FROM t) SELECT * FROM C", &["t", "C"]);
+}
+
+#[test]
+fn what_depends_on_more_than_tables_and_settings_is_refused() {
+    refused("SELECT NOW() FROM t", Refusal::ClockFunction);
+    refused("SELECT CURRENT_TIMESTAMP FROM t", Refusal::ClockFunction);
+    refused("SELECT UNIX_TIMESTAMP() FROM t", Refusal::ClockFunction);
+    reads("SELECT UNIX_TIMESTAMP(x) FROM t", &["t"]);
+    refused("SELECT * FROM t WHERE d > UTC_DATE", Refusal::ClockFunction);
+    refused("SELECT TIMEDIFF(a, b) FROM t", Refusal::TimeOfDay);
+    refused("SELECT CAST(a AS TIME) FROM t", Refusal::TimeOfDay);
+    refused("SELECT TIME '10:00' FROM t", Refusal::TimeOfDay);
+    refused("SELECT * FROM t ORDER BY RAND()", Refusal::RandomFunction);
+    refused("SELECT UUID() FROM t", Refusal::RandomFunction);
+    refused("SELECT USER() FROM t", Refusal::SessionFunction);
+    refused("SELECT CURRENT_USER FROM t", Refusal::SessionFunction);
+    refused("SELECT DATABASE() FROM t", Refusal::SessionFunction);
+    refused(
+        "SELECT LAST_INSERT_ID() FROM t",
+        Refusal::PreviousStatementFunction,
+    );
+    refused("SELECT SLEEP(1) FROM t", Refusal::DelayFunction);
+    refused("SELECT LOAD_FILE('x') FROM t", Refusal::FileFunction);
+    refused(
+        "SELECT CONVERT_TZ(a, 'SYSTEM', 'UTC') FROM t",
+        Refusal::ServerStateFunction,
+    );
+    refused("SELECT DEFAULT(a) FROM t", Refusal::ColumnValueFunction);
+    refused("SELECT VALUES(a) FROM t", Refusal::ColumnValueFunction);
+    refused("SELECT @a FROM t", Refusal::UserVariable);
+    refused("SELECT @a := a + 1 FROM t", Refusal::UserVariable);
+    refused("SELECT @@sql_mode FROM t", Refusal::SystemVariable);
+    refused("SELECT * FROM t WHERE id = ?", Refusal::Placeholder);
+}
+
+#[test]
+fn statements_of_other_forms_are_refused() {
+    refused("SELECT 1", Refusal::NoTables);
+    refused("SELECT 1 FROM DUAL", Refusal::NoTables);
+    refused("SELECT * FROM mysql.user", Refusal::SystemSchema);
+    refused(
+        "SELECT * FROM t, INFORMATION_SCHEMA.TABLES",
+        Refusal::SystemSchema,
+    );
+    refused(
+        "SELECT * FROM t WHERE a IN (SELECT 1 FROM `sys`.x)",
+        Refusal::SystemSchema,
+    );
+    refused("SELECT * FROM t FOR UPDATE", Refusal::LockingRead);
+    refused(
+        "SELECT * FROM t FOR SHARE OF t SKIP LOCKED",
+        Refusal::LockingRead,
+    );
+    refused("SELECT * FROM t LOCK IN SHARE MODE", Refusal::LockingRead);
+    refused(
+        "SELECT * FROM (SELECT * FROM t FOR UPDATE) d",
+        Refusal::LockingRead,
+    );
+    refused("SELECT a INTO @x FROM t", Refusal::Into);
+    refused("SELECT a FROM t INTO OUTFILE '/x'", Refusal::Into);
+    refused("SELECT a FROM t PROCEDURE ANALYSE()", Refusal::Procedure);
+    refused(
+        "SELECT SQL_CALC_FOUND_ROWS a FROM t",
+        Refusal::CalcFoundRows,
+    );
+    refused("SELECT SQL_NO_CACHE a FROM t", Refusal::NoCache);
+    refused("SELECT * FROM t FOR SYSTEM_TIME ALL", Refusal::SystemTime);
+    refused(
+        "SELECT a FROM t; SELECT b FROM t",
+        Refusal::MultipleStatements,
+    );
+    refused(
+        "SELECT a FROM t; /* an empty one follows */",
+        Refusal::MultipleStatements,
+    );
+    refused("SELECT /*! a */ FROM t", Refusal::ExecutableComment);
+    refused(
+        "SELECT /*+ SET_VAR(sql_mode = ANSI) */ a FROM t",
+        Refusal::OptimizerHint,
+    );
+    reads("SELECT /*+ NO_INDEX_MERGE(t) */ a FROM t", &["t"]);
+    refused("SELECT * FROM größe", Refusal::TableName);
+    refused("SELECT * FROM `#mysql50#t`", Refusal::TableName);
+    for text in [
+        "SELECT",
+        "SELECT a FROM",
+        "SELECT a FROM t WHERE",
+        "SELECT a FROM t WHERE (a",
+        "SELECT a FROM t)",
+        "SELECT a FROM a.b.c",
+        "SELECT a FROM .t",
+        "SELECT a FROM t LIMIT 1 ROWS EXAMINED 3",
+        "SELECT a FROM t TABLESAMPLE (3)",
+        "SELECT a FROM JSON_TABLE('[]', '$' COLUMNS (x INT PATH '$')) j",
+        "SELECT a FROM t UNION VALUES (1)",
+        "SELECT a FROM t WHERE a IN (TABLE u)",
+        "SELECT a FROM { OJ t LEFT JOIN u ON 1 }",
+        "SELECT 'a",
+        "SELECT a FROM t /* never closed",
+        "SELECT a FROM t /*!99999 JOIN u */",
+        "SELECT a FROM t /*M! JOIN u */",
+        "SELECT a FROM t\0, u",
+    ] {
+        refused(text, Refusal::Syntax);
+    }
+    for text in [
+        "VALUES (1)",
+        "TABLE t",
+        "SHOW TABLES",
+        "INSERT INTO t VALUES (1)",
+        "",
+    ] {
+        assert!(default(text).cacheable.is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_session_decides_how_quotes_and_backslashes_are_read() {
+    let ansi = Dialect {
+        ansi_quotes: true,
+        ..Dialect::default()
+    };
+    let plain = Dialect {
+        no_backslash_escapes: true,
+        ..Dialect::default()
+    };
+    let text = br#"SELECT * FROM "t" WHERE a = 'x'"#;
+    let read = analyse(text, ansi)
+        .cacheable
+        .map(|select| common::names(&select.tables));
+    assert_eq!(read, Ok(vec!["t".to_owned()]));
+    assert_eq!(
+        analyse(text, Dialect::default()).cacheable,
+        Err(Refusal::Syntax)
+    );
+
+    let text = br"SELECT '\' FROM t -- ' FROM u";
+    let read = |dialect| {
+        analyse(text, dialect)
+            .cacheable
+            .map(|s| common::names(&s.tables))
+    };
+    assert_eq!(read(plain), Ok(vec!["t".to_owned()]));
+    assert_eq!(read(Dialect::default()), Ok(vec!["u".to_owned()]));
+}
+
+#[test]
+fn a_space_before_the_parenthesis_can_mean_a_stored_function() {
+    let ignoring = Dialect {
+        ignore_space: true,
+        ..Dialect::default()
+    };
+    refused("SELECT COUNT (a) FROM t", Refusal::UnknownFunction);
+    refused("SELECT COUNT (*) FROM t", Refusal::Syntax);
+    assert!(matches!(
+        default("SELECT COUNT (*) FROM t").writes,
+        Writes::Everything(_)
+    ));
+    refused("SELECT COUNT/* */(a) FROM t", Refusal::UnknownFunction);
+    assert!(
+        analyse(b"SELECT COUNT (*) FROM t", ignoring)
+            .cacheable
+            .is_ok()
+    );
+    assert!(
+        analyse(b"SELECT COUNT/* */(a) FROM t", ignoring)
+            .cacheable
+            .is_err()
+    );
+    reads("SELECT CONCAT (a, 'x'), IF (a, 1, 2) FROM t", &["t"]);
+}
+
+#[test]
+fn nesting_and_the_number_of_tables_are_bounded() {
+    let deep = |count: usize, open: &str, close: &str| {
+        format!(
+            "SELECT {}1{} FROM t",
+            open.repeat(count),
+            close.repeat(count)
+        )
+    };
+    reads(&deep(20, "(", ")"), &["t"]);
+    for (open, close) in [
+        ("(", ")"),
+        ("-", ""),
+        ("NOT ", ""),
+        ("ABS(", ")"),
+        ("(SELECT ", ")"),
+    ] {
+        refused(&deep(100_000, open, close), Refusal::NestingTooDeep);
+    }
+    refused(
+        &format!("{} 1", "EXPLAIN ".repeat(100_000)),
+        Refusal::NotSelect,
+    );
+    let parens = "(".repeat(100_000);
+    assert!(default(&format!("{parens}SELECT 1")).cacheable.is_err());
+    assert!(
+        default(&format!("SELECT 1 FROM {parens}t"))
+            .cacheable
+            .is_err()
+    );
+
+    let many: Vec<String> = (0..65).map(|number| format!("t{number}")).collect();
+    reads(&format!("SELECT 1 FROM {}", many[..64].join(",")), &{
+        many[..64].iter().map(String::as_str).collect::<Vec<_>>()
+    });
+    refused(
+        &format!("SELECT 1 FROM {}", many.join(",")),
+        Refusal::TooManyTables,
+    );
+}
+
+#[test]
+fn every_reason_has_a_label_and_a_sentence() {
+    let mut labels = std::collections::HashSet::new();
+    for refusal in Refusal::ALL {
+        assert!(labels.insert(refusal.as_str()), "{refusal} twice");
+        assert!(refusal.describe().ends_with('.'), "{refusal}");
+        assert!(
+            refusal
+                .as_str()
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        );
+    }
+}
