@@ -1,5 +1,7 @@
 //! Greeting and login: what real peers send, and whatever is made up.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::net::TcpListener;
