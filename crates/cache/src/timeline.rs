@@ -57,7 +57,11 @@
 //! `suspend`, `resume`, `touch`, `touch_everything`, `set_applied`: the follower, in the order of the
 //! log, and all touches of a commit before the `set_applied` that passes it. `advance_visible` and
 //! `prove` belong to questions that were asked of the server; each carries the [`Epoch`] in which it
-//! was asked, so that an answer from before a restart can't speak of the log after it.
+//! was asked, so that an answer from before a restart can't speak of the log after it. What the
+//! timeline can't know: whether a question went to the same server, and the same log, as the
+//! follower reads. Positions of two logs don't compare, so a caller whose questions may have reached
+//! another server (its connection was made anew, the server's identity or start has changed) calls
+//! `suspend` before it believes an answer, and then `restart`.
 
 use crate::fence::AnsweredFences;
 use crate::position::Position;

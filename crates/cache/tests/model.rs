@@ -94,13 +94,15 @@ struct Seen {
     refused: PlainCounter,
 }
 
-/// One row. Commit `n` makes it `n`; its position is `n` too.
+/// One row. Commit `n` makes it `n`.
 #[derive(Default)]
 struct Server {
     /// Commits whose events are out.
     logged: u64,
     /// Commits that a read can see.
     visible: u64,
+    /// The commits before the log began anew. Positions count from there.
+    log_begins_after: u64,
     /// For each visible commit, the clock soon after.
     visible_at_ms: Vec<u64>,
 }
@@ -116,8 +118,24 @@ struct World {
     seen: Arc<Seen>,
 }
 
-fn at(commit: u64) -> Position {
-    Position::new(1, commit).unwrap()
+impl Server {
+    fn position_of(&self, commit: u64) -> Position {
+        Position::new(1, commit - self.log_begins_after).unwrap()
+    }
+
+    fn make_visible(&mut self, commit: u64, now_ms: u64) {
+        self.visible = self.visible.max(commit);
+        while (self.visible_at_ms.len() as u64) < self.visible {
+            self.visible_at_ms.push(now_ms);
+        }
+    }
+
+    /// The log is gone, and a new one begins with small positions.
+    fn begin_new_log(&mut self, now_ms: u64) -> Position {
+        self.make_visible(self.logged, now_ms);
+        self.log_begins_after = self.logged;
+        self.position_of(self.logged)
+    }
 }
 
 fn tags() -> [Tag; 1] {
@@ -153,12 +171,7 @@ impl World {
             server.logged += 1;
             server.logged
         };
-        let mut server = lock(&self.server);
-        server.visible = server.visible.max(commit);
-        let now_ms = self.now_ms();
-        while (server.visible_at_ms.len() as u64) < server.visible {
-            server.visible_at_ms.push(now_ms);
-        }
+        lock(&self.server).make_visible(commit, self.now_ms());
         commit
     }
 
@@ -174,14 +187,20 @@ impl World {
         for round in 0..cast.rounds {
             let logged = lock(&self.server).logged;
             while next <= logged {
-                self.timeline.touch(tags()[0], at(next));
-                self.timeline.set_applied(at(next));
+                let position = lock(&self.server).position_of(next);
+                self.timeline.touch(tags()[0], position);
+                self.timeline.set_applied(position);
                 next += 1;
             }
             if cast.restart && round == cast.rounds / 2 {
-                let visible = lock(&self.server).visible;
-                self.timeline.restart(at(visible));
-                next = visible + 1;
+                self.timeline.suspend();
+                let begin = {
+                    let now_ms = self.now_ms();
+                    let mut server = lock(&self.server);
+                    next = server.logged + 1;
+                    server.begin_new_log(now_ms)
+                };
+                self.timeline.restart(begin);
             } else if cast.restart && round == cast.rounds / 4 {
                 self.timeline.suspend();
                 self.timeline.resume();
@@ -195,7 +214,10 @@ impl World {
             let epoch = self.timeline.epoch();
             let batch = self.timeline.take_answered();
             let asked_at_ms = self.now_ms();
-            let answer = at(lock(&self.server).visible);
+            let answer = {
+                let server = lock(&self.server);
+                server.position_of(server.visible)
+            };
             self.timeline.advance_visible(epoch, answer);
             thread::yield_now();
             if self.timeline.applied() >= answer {
@@ -246,7 +268,7 @@ impl World {
 /// One run of the whole scene.
 fn scene(cast: Cast, broken: BrokenRules, seen: &Arc<Seen>) {
     let world = Arc::new(World::new(broken, Arc::clone(seen)));
-    world.timeline.restart(at(0));
+    world.timeline.restart(Position::ZERO);
     world.timeline.prove(world.timeline.epoch(), 0);
     let spawn = |times: usize, act: fn(&World, Cast)| {
         let world = Arc::clone(&world);

@@ -9,11 +9,12 @@
 //!
 //! # Memory
 //!
-//! Each shard has an equal part of `memory_bytes_max` and an account of it. Everything is taken from the account before it is allocated and
-//! given back when it is freed: entries with all their parts in the allocator's size classes, their
-//! entry in the map, the map's slots (at the largest size that the map may choose for the largest
-//! number of entries the shard ever had), the queues' nodes, the fingerprints of evicted entries. So the
-//! account never exceeds the limit, whatever threads insert at once and however long a reader stays.
+//! Each shard has an equal part of `memory_bytes_max` and an account of it. Everything is taken
+//! from the account before it is allocated and given back when it is freed: entries with all their
+//! parts in the allocator's size classes, their entry in the map, the map's slots (at the largest
+//! size that the map may choose for the largest number of entries that the shard ever had), the
+//! queues' nodes, the fingerprints of evicted entries. So the account never exceeds the limit,
+//! whatever threads insert at once and however long a reader stays.
 //!
 //! Evicted entries are freed by the map's deferred reclamation: a thread collects up to
 //! 32 of them before it tries, and then each waits for the readers that were active. One
@@ -53,7 +54,8 @@ pub struct StoreLimits {
     pub shards: usize,
 }
 
-/// Judges whether an entry is outdated for good. It is called under a shard's lock and must be quick.
+/// Judges whether an entry is outdated for good. It is called under a shard's lock: it must be quick
+/// and must not call the store.
 pub type OutdatedJudge = Box<dyn Fn(&Entry) -> Option<InvalidationReason> + Send + Sync>;
 
 /// The stored results. See the module documentation.
