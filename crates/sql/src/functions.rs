@@ -26,7 +26,8 @@ pub enum Class {
     ClockWithoutArguments,
     /// Chance, or a counter of the server.
     Random,
-    /// The account, the connection, the default schema or the server.
+    /// The account, the connection, the default schema or the server; also user variables, which an
+    /// `XPath` expression can name inside its text.
     Session,
     /// The statement before: the session's diagnostics area.
     PreviousStatement,
@@ -212,7 +213,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("EXP", Class::Pure, Shape::List, Spacing::Free),
     function("EXPORT_SET", Class::Pure, Shape::List, Spacing::Free),
     function("EXTRACT", Class::Pure, Shape::Extract, Spacing::Adjacent),
-    function("EXTRACTVALUE", Class::Pure, Shape::List, Spacing::Free),
+    function("EXTRACTVALUE", Class::Session, Shape::List, Spacing::Free),
     function("FIELD", Class::Pure, Shape::List, Spacing::Free),
     function("FIND_IN_SET", Class::Pure, Shape::List, Spacing::Free),
     function("FIRST_VALUE", Class::Window, Shape::List, Spacing::Adjacent),
@@ -526,7 +527,7 @@ pub const FUNCTIONS: &[Function] = &[
         Shape::List,
         Spacing::Free,
     ),
-    function("UPDATEXML", Class::Pure, Shape::List, Spacing::Free),
+    function("UPDATEXML", Class::Session, Shape::List, Spacing::Free),
     function("UPPER", Class::Pure, Shape::List, Spacing::Free),
     function("USER", Class::Session, Shape::List, Spacing::Free),
     function("UTC_DATE", Class::Clock, Shape::List, Spacing::Free),

@@ -14,6 +14,10 @@ const EXECUTED_EVERYWHERE_VERSION_MAX: u32 = 50_600;
 
 /// Reads tokens from a statement's text, one at a time, without allocating.
 #[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that was seen"
+)]
 pub struct Lexer<'a> {
     text: &'a [u8],
     dialect: Dialect,
@@ -22,6 +26,7 @@ pub struct Lexer<'a> {
     inside_executable: bool,
     saw_executable: bool,
     saw_variable_hint: bool,
+    saw_non_ascii_word: bool,
 }
 
 /// What stands between two tokens, or that it can't be read.
@@ -45,6 +50,7 @@ impl<'a> Lexer<'a> {
             inside_executable: false,
             saw_executable: false,
             saw_variable_hint: false,
+            saw_non_ascii_word: false,
         }
     }
 
@@ -73,12 +79,21 @@ impl<'a> Lexer<'a> {
         self.saw_variable_hint
     }
 
+    /// Whether a word with bytes outside ASCII has been passed. In some character sets such a byte is
+    /// white space.
+    pub(crate) fn saw_non_ascii_word(&self) -> bool {
+        self.saw_non_ascii_word
+    }
+
     /// The next token; [`TokenKind::End`] or [`TokenKind::Invalid`] again and again at the end.
     pub fn next_token(&mut self) -> Token {
         let token = match self.skip_trivia() {
             Trivia::Skipped => self.token(),
             Trivia::Unreadable => self.invalid(self.position),
         };
+        if token.kind == TokenKind::Word(Keyword::Other) && !self.bytes(token).is_ascii() {
+            self.saw_non_ascii_word = true;
+        }
         self.position = token.end;
         self.previous = token;
         token

@@ -17,6 +17,8 @@ reasons! {
         SystemSchema = "system_schema",
             "It reads a system schema, whose changes the log does not show.";
         TableName = "table_name", "It names a table in a way that can't be matched with the log with certainty.";
+        NonAsciiWord = "non_ascii_word",
+            "It has a name outside ASCII without quotes: where such a name ends depends on the client's character set.";
         LockingRead = "locking_read", "It locks the rows that it reads.";
         Into = "into", "It stores its result in a file or in variables.";
         Procedure = "procedure", "It passes its result through a procedure.";

@@ -77,6 +77,9 @@ impl<'a> SelectParser<'a> {
         if self.cursor.lexer().saw_variable_hint() {
             self.refuse(Refusal::OptimizerHint);
         }
+        if self.cursor.lexer().saw_non_ascii_word() {
+            self.refuse(Refusal::NonAsciiWord);
+        }
         Ok(())
     }
 

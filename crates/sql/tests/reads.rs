@@ -3,7 +3,9 @@
 mod common;
 
 use common::{default, tables_read};
-use remora_sql::{Dialect, Refusal, SessionEffect, StatementKind, Transaction, Writes, analyse};
+use remora_sql::{
+    Dialect, FUNCTIONS, Refusal, SessionEffect, StatementKind, Transaction, Writes, analyse,
+};
 
 #[track_caller]
 fn reads(text: &str, expected: &[&str]) {
@@ -174,6 +176,14 @@ fn what_depends_on_more_than_tables_and_settings_is_refused() {
     refused("SELECT USER() FROM t", Refusal::SessionFunction);
     refused("SELECT CURRENT_USER FROM t", Refusal::SessionFunction);
     refused("SELECT DATABASE() FROM t", Refusal::SessionFunction);
+    refused("SELECT CURRENT_ROLE FROM t", Refusal::SessionFunction);
+    refused(
+        "SELECT ExtractValue(a, '//b[$@i]') FROM t",
+        Refusal::SessionFunction,
+    );
+    reads("SELECT `current_role`, t.current_role FROM t", &["t"]);
+    refused("SELECT a größe FROM t", Refusal::NonAsciiWord);
+    reads("SELECT a `größe` FROM t", &["t"]);
     refused(
         "SELECT LAST_INSERT_ID() FROM t",
         Refusal::PreviousStatementFunction,
@@ -327,6 +337,54 @@ fn a_space_before_the_parenthesis_can_mean_a_stored_function() {
             .is_err()
     );
     reads("SELECT CONCAT (a, 'x'), IF (a, 1, 2) FROM t", &["t"]);
+}
+
+#[test]
+fn every_deterministic_function_can_be_cached_in_its_own_form() {
+    let forms = [
+        "(a, b)",
+        "(a)",
+        "()",
+        "(a AS CHAR(3) CHARACTER SET latin1)",
+        "(a USING utf8mb4)",
+        "(YEAR FROM a)",
+        "(a IN b)",
+        "(a, INTERVAL 1 DAY)",
+        "(DAY, a, b)",
+        "(DATE, 'USA')",
+        "(a) OVER (ORDER BY b)",
+        "() OVER w",
+    ];
+    for function in FUNCTIONS
+        .iter()
+        .filter(|function| function.class.is_deterministic())
+    {
+        let can = forms.iter().any(|form| {
+            let text = format!("SELECT {}{form} FROM t", function.name);
+            default(&text).cacheable.is_ok()
+        });
+        assert!(can, "{}", function.name);
+    }
+    reads(
+        "SELECT TRIM(x), TRIM(TRAILING FROM a), SUBSTRING(a FROM 1 FOR 2), CHAR(65 USING utf8mb4) FROM t",
+        &["t"],
+    );
+    reads(
+        "SELECT CONVERT(a, UNSIGNED INTEGER), CAST(a AS DOUBLE PRECISION), INTERVAL(1, 2, 3) FROM t",
+        &["t"],
+    );
+    reads(
+        "SELECT a + INTERVAL 1 DAY, INTERVAL (1 + 1) HOUR + a, a MOD 2, MOD(a, 2) FROM t",
+        &["t"],
+    );
+    reads(
+        "SELECT a NOT LIKE 'x' ESCAPE '!', a RLIKE 'b', a SOUNDS LIKE b, a IS NOT TRUE FROM t",
+        &["t"],
+    );
+    reads(
+        "SELECT a || b && c XOR d, NOT a = b, a IS NULL, BINARY a = 'x', c -> '$.x' FROM t",
+        &["t"],
+    );
 }
 
 #[test]

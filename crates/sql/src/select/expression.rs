@@ -274,7 +274,10 @@ impl SelectParser<'_> {
     /// `column`, `table.column`, `schema.table.column`; or the call of a stored function by its
     /// schema.
     fn column(&mut self) -> Parsed {
-        self.cursor.advance();
+        let first = self.cursor.advance();
+        if !self.cursor.at(T::Dot) && is_function_without_parentheses(self.cursor.bytes(first)) {
+            self.refuse(Refusal::SessionFunction);
+        }
         for _ in 0..2 {
             if !self.cursor.at(T::Dot) {
                 return Ok(());
@@ -376,6 +379,15 @@ impl SelectParser<'_> {
         }
         self.column()
     }
+}
+
+/// Words that are functions in some server though no parentheses follow, such as MariaDB's `CURRENT_ROLE`.
+fn is_function_without_parentheses(word: &[u8]) -> bool {
+    const BEGINNING: &[u8] = b"current_";
+    let others = [&b"sysdate"[..], b"rownum", b"session_user", b"system_user"];
+    word.get(..BEGINNING.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(BEGINNING))
+        || others.iter().any(|other| other.eq_ignore_ascii_case(word))
 }
 
 /// The units of `INTERVAL`, `EXTRACT` and `TIMESTAMPDIFF`.
