@@ -72,10 +72,14 @@ impl TableRefusal {
     /// What it means, in a sentence.
     pub const fn describe(self) -> &'static str {
         match self {
-            TableRefusal::Missing => "The table doesn't exist, or the follower's account can't see it.",
+            TableRefusal::Missing => {
+                "The table doesn't exist, or the follower's account can't see it."
+            }
             TableRefusal::View => "It is a view; what it reads isn't known.",
             TableRefusal::Sequence => "It is a sequence: reading it changes it.",
-            TableRefusal::SystemVersioned => "It has system versioning: results depend on the time.",
+            TableRefusal::SystemVersioned => {
+                "It has system versioning: results depend on the time."
+            }
             TableRefusal::Engine => {
                 "Its engine isn't one of those whose every change reaches the log (InnoDB, MyISAM, Aria, MEMORY, ROCKSDB, ARCHIVE)."
             }
@@ -193,8 +197,17 @@ impl Catalogue {
         if let Some(why) = refused_by_name(schema, table, mode) {
             return Lookup::Known(Arc::new(TableFacts::refused(schema, table, why)));
         }
-        let fold = |name: &str| if mode == 0 { name.into() } else { name.to_ascii_lowercase() };
-        let key = TableKey { schema: fold(schema), table: fold(table) };
+        let fold = |name: &str| {
+            if mode == 0 {
+                name.into()
+            } else {
+                name.to_ascii_lowercase()
+            }
+        };
+        let key = TableKey {
+            schema: fold(schema),
+            table: fold(table),
+        };
         if let Some(facts) = self.find(&key) {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Lookup::Known(facts);
@@ -231,16 +244,26 @@ impl Catalogue {
     }
 
     pub(super) fn insert(&self, key: TableKey, as_of: AsOf, facts: TableFacts) {
-        let mut shard = self.shard(&key).write().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self
+            .shard(&key)
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if shard.len() >= self.shard_tables_max && !shard.contains_key(&key) {
             self.make_room(&mut shard);
         }
-        let known = Known { as_of, facts: Arc::new(facts), used: AtomicBool::new(true) };
+        let known = Known {
+            as_of,
+            facts: Arc::new(facts),
+            used: AtomicBool::new(true),
+        };
         shard.insert(key, known);
     }
 
     fn find(&self, key: &TableKey) -> Option<Arc<TableFacts>> {
-        let shard = self.shard(key).read().unwrap_or_else(PoisonError::into_inner);
+        let shard = self
+            .shard(key)
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let known = shard.get(key)?;
         if self.is_outdated(known) {
             return None;
@@ -259,7 +282,9 @@ impl Catalogue {
     /// Drops what is outdated or hasn't been asked for since the last time; at least one.
     fn make_room(&self, shard: &mut HashMap<TableKey, Known>) {
         let before = shard.len();
-        shard.retain(|_, known| !self.is_outdated(known) && known.used.swap(false, Ordering::Relaxed));
+        shard.retain(|_, known| {
+            !self.is_outdated(known) && known.used.swap(false, Ordering::Relaxed)
+        });
         if shard.len() == before
             && let Some(victim) = shard.keys().next().cloned()
         {
@@ -292,7 +317,10 @@ impl Catalogue {
 
 fn refused_by_name(schema: &str, table: &str, mode: u8) -> Option<TableRefusal> {
     const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
-    if SYSTEM.iter().any(|system| schema.eq_ignore_ascii_case(system)) {
+    if SYSTEM
+        .iter()
+        .any(|system| schema.eq_ignore_ascii_case(system))
+    {
         return Some(TableRefusal::SystemSchema);
     }
     if schema.len().max(table.len()) > NAME_BYTES_MAX {
@@ -314,7 +342,11 @@ mod tests {
     }
 
     fn catalogue(tables_max: usize, queue_max: usize, mode: u8) -> Catalogue {
-        let limits = TimelineLimits { tag_slots: 64, fence_slots: 64, lag_ms_max: 1_000 };
+        let limits = TimelineLimits {
+            tag_slots: 64,
+            fence_slots: 64,
+            lag_ms_max: 1_000,
+        };
         let timeline = Arc::new(Timeline::new(limits, BrokenRules::default()));
         timeline.restart(at(100));
         timeline.prove(timeline.epoch(), 1);
@@ -342,7 +374,9 @@ mod tests {
         // Loaded with a watermark below the change, they are outdated at once.
         assert!(load(&catalogue).is_some());
         assert!(matches!(catalogue.lookup("app", "t"), Lookup::Loading));
-        catalogue.timeline.advance_visible(catalogue.timeline.epoch(), at(200));
+        catalogue
+            .timeline
+            .advance_visible(catalogue.timeline.epoch(), at(200));
         assert!(load(&catalogue).is_some());
         assert!(matches!(catalogue.lookup("app", "t"), Lookup::Known(_)));
     }
@@ -360,9 +394,17 @@ mod tests {
     fn letter_case_is_folded_where_the_server_folds_it() {
         let folding = catalogue(100, 10, 1);
         folding.lookup("App", "T");
-        assert_eq!(load(&folding).unwrap(), TableKey { schema: "app".into(), table: "t".into() });
+        assert_eq!(
+            load(&folding).unwrap(),
+            TableKey {
+                schema: "app".into(),
+                table: "t".into()
+            }
+        );
         assert!(matches!(folding.lookup("aPP", "t"), Lookup::Known(_)));
-        let Lookup::Known(facts) = folding.lookup("app", "ü") else { panic!("not refused") };
+        let Lookup::Known(facts) = folding.lookup("app", "ü") else {
+            panic!("not refused")
+        };
         assert_eq!(facts.cacheable, Err(TableRefusal::Name));
         let exact = catalogue(100, 10, 0);
         exact.lookup("App", "T");

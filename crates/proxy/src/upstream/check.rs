@@ -92,7 +92,11 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.subject.as_str(), self.meaning)?;
-        if self.remedy.is_empty() { Ok(()) } else { write!(f, " Mend it with: {}", self.remedy) }
+        if self.remedy.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " Mend it with: {}", self.remedy)
+        }
     }
 }
 
@@ -102,8 +106,14 @@ impl fmt::Display for Finding {
 /// `information_schema` only what its account has rights on: `TRIGGER` shows triggers and foreign
 /// keys, `REFERENCES` shows columns. Both let it see definitions but read no row.
 const NEEDED: &[(&str, &[&str])] = &[
-    ("REPLICATION SLAVE", &["REPLICATION SLAVE", "REPLICATION REPLICA"]),
-    ("BINLOG MONITOR", &["BINLOG MONITOR", "REPLICATION CLIENT", "SUPER"]),
+    (
+        "REPLICATION SLAVE",
+        &["REPLICATION SLAVE", "REPLICATION REPLICA"],
+    ),
+    (
+        "BINLOG MONITOR",
+        &["BINLOG MONITOR", "REPLICATION CLIENT", "SUPER"],
+    ),
     ("TRIGGER", &["TRIGGER"]),
     ("REFERENCES", &["REFERENCES", "SELECT"]),
 ];
@@ -136,7 +146,9 @@ pub fn check(facts: &ServerFacts, server_id: u32) -> Vec<Finding> {
 
 /// Whether any of them keeps caching off.
 pub fn is_caching_off(findings: &[Finding]) -> bool {
-    findings.iter().any(|finding| finding.severity == Severity::CachingOff)
+    findings
+        .iter()
+        .any(|finding| finding.severity == Severity::CachingOff)
 }
 
 fn good(subject: Subject, meaning: impl Into<String>) -> Finding {
@@ -154,14 +166,20 @@ fn bad(
     meaning: impl Into<String>,
     remedy: impl Into<String>,
 ) -> Finding {
-    Finding { subject, severity, meaning: meaning.into(), remedy: remedy.into() }
+    Finding {
+        subject,
+        severity,
+        meaning: meaning.into(),
+        remedy: remedy.into(),
+    }
 }
 
 fn version(facts: &ServerFacts) -> Finding {
     match facts.family {
-        Family::MariaDb if major(&facts.version) >= 10 => {
-            good(Subject::Version, format!("the server is {}.", facts.version))
-        }
+        Family::MariaDb if major(&facts.version) >= 10 => good(
+            Subject::Version,
+            format!("the server is {}.", facts.version),
+        ),
         Family::MariaDb => bad(
             Subject::Version,
             Severity::CachingOff,
@@ -171,7 +189,10 @@ fn version(facts: &ServerFacts) -> Finding {
         Family::MySql => bad(
             Subject::Version,
             Severity::CachingOff,
-            format!("the server is MySQL {}, whose log this version can't follow yet.", facts.version),
+            format!(
+                "the server is MySQL {}, whose log this version can't follow yet.",
+                facts.version
+            ),
             "MariaDB, or a later version of Remora",
         ),
     }
@@ -180,7 +201,11 @@ fn version(facts: &ServerFacts) -> Finding {
 fn major(version: &str) -> u32 {
     // Some MariaDB servers put "5.5.5-" in front for old clients.
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
-    version.split('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    version
+        .split('.')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 fn binary_log(facts: &ServerFacts) -> Finding {
@@ -214,7 +239,10 @@ fn log_format(facts: &ServerFacts) -> Finding {
 
 fn row_image(facts: &ServerFacts) -> Finding {
     let image = facts.variable("binlog_row_image").unwrap_or("FULL");
-    good(Subject::RowImage, format!("binlog_row_image is {image}; any will do for whole tables."))
+    good(
+        Subject::RowImage,
+        format!("binlog_row_image is {image}; any will do for whole tables."),
+    )
 }
 
 fn log_filters(facts: &ServerFacts) -> Finding {
@@ -261,7 +289,10 @@ fn replica(facts: &ServerFacts) -> Finding {
 
 fn cluster(facts: &ServerFacts) -> Finding {
     if !facts.is_on("wsrep_on") {
-        return good(Subject::Cluster, "the server is no node of a Galera cluster.");
+        return good(
+            Subject::Cluster,
+            "the server is no node of a Galera cluster.",
+        );
     }
     let logs_updates = facts.is_on("log_slave_updates");
     bad(
@@ -284,7 +315,10 @@ fn commit_order(facts: &ServerFacts) -> Finding {
             format!("binlog_order_commits is {value}: commits become visible in any order."),
             "SET GLOBAL binlog_order_commits = ON;",
         ),
-        _ => good(Subject::CommitOrder, "commits become visible in the order of the log."),
+        _ => good(
+            Subject::CommitOrder,
+            "commits become visible in the order of the log.",
+        ),
     }
 }
 
@@ -295,12 +329,18 @@ fn privileges(facts: &ServerFacts) -> Finding {
         .map(|(needed, _)| *needed)
         .collect();
     if missing.is_empty() {
-        return good(Subject::Privileges, "the follower's account has what it needs.");
+        return good(
+            Subject::Privileges,
+            "the follower's account has what it needs.",
+        );
     }
     bad(
         Subject::Privileges,
         Severity::CachingOff,
-        format!("the follower's account lacks {} on *.*.", missing.join(", ")),
+        format!(
+            "the follower's account lacks {} on *.*.",
+            missing.join(", ")
+        ),
         grant_statement(facts.family, "<follow.user>"),
     )
 }
@@ -308,8 +348,9 @@ fn privileges(facts: &ServerFacts) -> Finding {
 /// Whether one of the lines of `SHOW GRANTS` gives a privilege on everything.
 fn has_global(grants: &[String], privilege: &str) -> bool {
     grants.iter().any(|line| {
-        let Some((privileges, _)) =
-            line.strip_prefix("GRANT ").and_then(|rest| rest.split_once(" ON *.* TO "))
+        let Some((privileges, _)) = line
+            .strip_prefix("GRANT ")
+            .and_then(|rest| rest.split_once(" ON *.* TO "))
         else {
             return false;
         };
@@ -358,7 +399,10 @@ fn own_number(facts: &ServerFacts, server_id: u32) -> Finding {
             "another follow.server_id",
         );
     }
-    good(Subject::ServerId, format!("the follower's number is {server_id}."))
+    good(
+        Subject::ServerId,
+        format!("the follower's number is {server_id}."),
+    )
 }
 
 #[cfg(test)]
@@ -375,8 +419,9 @@ mod tests {
             ("wsrep_on", "OFF"),
             ("lower_case_table_names", "0"),
         ];
-        let variables =
-            variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
         ServerFacts {
             version: "10.11.19-MariaDB-log".into(),
             family: Family::MariaDb,
@@ -417,19 +462,29 @@ mod tests {
         bad.variables.insert("log_bin".into(), "OFF".into());
         bad.variables.insert("binlog_format".into(), "MIXED".into());
         bad.variables.insert("wsrep_on".into(), "ON".into());
-        bad.variables.insert("binlog_order_commits".into(), "OFF".into());
-        bad.filters = Some(LogFilters { do_db: "app".into(), ignore_db: String::new() });
-        bad.variables.insert("lower_case_table_names".into(), "2".into());
+        bad.variables
+            .insert("binlog_order_commits".into(), "OFF".into());
+        bad.filters = Some(LogFilters {
+            do_db: "app".into(),
+            ignore_db: String::new(),
+        });
+        bad.variables
+            .insert("lower_case_table_names".into(), "2".into());
         bad.replica_threads = 1;
         bad.instance.server_id = 2;
         bad.grants = vec!["GRANT TRIGGER ON `app`.* TO `r`@`%`".into()];
         bad.version = "5.5.5-5.3.1-MariaDB".into();
         let found = off(&bad);
-        let expected: Vec<_> =
-            Subject::ALL.into_iter().filter(|subject| *subject != Subject::RowImage).collect();
+        let expected: Vec<_> = Subject::ALL
+            .into_iter()
+            .filter(|subject| *subject != Subject::RowImage)
+            .collect();
         assert_eq!(found, expected);
         for finding in check(&bad, 2) {
-            assert_eq!(finding.severity == Severity::Good, finding.remedy.is_empty());
+            assert_eq!(
+                finding.severity == Severity::Good,
+                finding.remedy.is_empty()
+            );
         }
     }
 

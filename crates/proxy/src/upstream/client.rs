@@ -135,7 +135,9 @@ impl Client {
         }
         // Literals are written for this mode, and the names in answers are to be UTF-8.
         client.execute("SET NAMES utf8mb4").await?;
-        client.execute("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'").await?;
+        client
+            .execute("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'")
+            .await?;
         Ok(client)
     }
 
@@ -235,9 +237,10 @@ impl Client {
         };
         let payload_bytes = read?;
         match self.payload.first() {
-            Some(&OK_MARK) => {
-                Ok(Message { kept: &self.payload[1..], payload_bytes: payload_bytes - 1 })
-            }
+            Some(&OK_MARK) => Ok(Message {
+                kept: &self.payload[1..],
+                payload_bytes: payload_bytes - 1,
+            }),
             Some(&ERR_MARK) => Err(ClientError::Server(ServerError::parse(&self.payload)?)),
             Some(&EOF_MARK) => Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
             _ => Err(ClientError::Answer("a packet of the log that is no event")),
@@ -318,7 +321,9 @@ impl Client {
                 }
                 let have = &self.input[self.input_start..];
                 let have = &have[..have.len().min(left)];
-                let room = keep_bytes_max.saturating_sub(self.payload.len()).min(have.len());
+                let room = keep_bytes_max
+                    .saturating_sub(self.payload.len())
+                    .min(have.len());
                 self.payload.extend_from_slice(&have[..room]);
                 left -= have.len();
                 self.input_start += have.len();
@@ -352,7 +357,9 @@ impl Client {
 
 /// A field of a row as text; NULL and what isn't UTF-8 are `None`.
 pub fn text(row: &Row, column: usize) -> Option<&str> {
-    row.get(column)?.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok())
+    row.get(column)?
+        .as_deref()
+        .and_then(|bytes| std::str::from_utf8(bytes).ok())
 }
 
 /// A string as an SQL literal, on a session whose `sql_mode` has `NO_BACKSLASH_ESCAPES`.

@@ -62,9 +62,12 @@ impl<'a> Follower<'a> {
     ) -> Follower<'a> {
         let (name, offset, identity, expected) = match start {
             Start::Anew(name, offset) => (name, offset, None, None),
-            Start::Again(last) => {
-                (last.name.clone(), last.start_offset, Some(last.identity.clone()), Some(last))
-            }
+            Start::Again(last) => (
+                last.name.clone(),
+                last.start_offset,
+                Some(last.identity.clone()),
+                Some(last),
+            ),
         };
         Follower {
             shared,
@@ -100,15 +103,21 @@ impl<'a> Follower<'a> {
         };
         // MariaDB: send its own events as they are.
         client.execute("SET @mariadb_slave_capability = 4").await?;
-        client.execute("SET @master_binlog_checksum = @@global.binlog_checksum").await?;
+        client
+            .execute("SET @master_binlog_checksum = @@global.binlog_checksum")
+            .await?;
         let period_ns = u128::from(config.heartbeat_ms) * 1_000_000;
-        client.execute(&format!("SET @master_heartbeat_period = {period_ns}")).await?;
+        client
+            .execute(&format!("SET @master_heartbeat_period = {period_ns}"))
+            .await?;
         match client.register_replica(config.server_id).await {
             // Only so that it shows in SHOW REPLICA HOSTS.
             Ok(()) | Err(ClientError::Server(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        client.dump_binlog(&self.name.file(), offset, config.server_id).await?;
+        client
+            .dump_binlog(&self.name.file(), offset, config.server_id)
+            .await?;
         Ok(())
     }
 
@@ -116,7 +125,10 @@ impl<'a> Follower<'a> {
     pub(super) async fn run(&mut self, client: &mut Client) -> Lost {
         let mut events = 0_u32;
         loop {
-            let message = match client.next_event(self.event_bytes_max, self.quiet_max).await {
+            let message = match client
+                .next_event(self.event_bytes_max, self.quiet_max)
+                .await
+            {
                 Ok(message) => message,
                 Err(error) if error.server_code() == Some(LOG_NOT_AVAILABLE) => {
                     return Lost::restart(RestartReason::LogPurged, error.to_string());
@@ -163,8 +175,11 @@ impl<'a> Follower<'a> {
             return Ok(());
         }
         self.check_stream(&decoded)?;
-        for commit in
-            self.transactions.apply(&decoded, offset_before, meaning).into_iter().flatten()
+        for commit in self
+            .transactions
+            .apply(&decoded, offset_before, meaning)
+            .into_iter()
+            .flatten()
         {
             self.apply(&commit)?;
         }
@@ -204,7 +219,11 @@ impl<'a> Follower<'a> {
             return Err(Lost::restart(RestartReason::ServerRestarted, what));
         }
         let identity = FileIdentity::of(description);
-        if self.identity.as_ref().is_some_and(|known| *known != identity) {
+        if self
+            .identity
+            .as_ref()
+            .is_some_and(|known| *known != identity)
+        {
             let what = format!("{} isn't the file that it was", self.name.file());
             return Err(Lost::restart(RestartReason::LogChanged, what));
         }
@@ -238,7 +257,11 @@ impl<'a> Follower<'a> {
 
     fn apply(&self, commit: &Commit) -> Result<(), Lost> {
         let Some(at) = Position::new(self.name.number, commit.end_offset) else {
-            let what = format!("{} has an offset of {}", self.name.file(), commit.end_offset);
+            let what = format!(
+                "{} has an offset of {}",
+                self.name.file(),
+                commit.end_offset
+            );
             return Err(Lost::restart(RestartReason::PositionUnplaceable, what));
         };
         let timeline = &self.shared.timeline;
@@ -285,7 +308,9 @@ impl<'a> Follower<'a> {
                 header.event_type,
                 event_type::HEARTBEAT | event_type::FORMAT_DESCRIPTION | event_type::ROTATE
             );
-        let Some(identity) = self.identity.as_ref().filter(|_| is_landmark) else { return };
+        let Some(identity) = self.identity.as_ref().filter(|_| is_landmark) else {
+            return;
+        };
         match &mut self.last {
             Some(last) if last.name == self.name && last.identity == *identity => {
                 last.replace(decoded, bytes);

@@ -43,7 +43,9 @@ async fn load_for_ever(
     instance: &Instance,
 ) -> Result<std::convert::Infallible, ClientError> {
     if Instance::ask(client).await? != *instance {
-        return Err(ClientError::Answer("another server answers than the follower's"));
+        return Err(ClientError::Answer(
+            "another server answers than the follower's",
+        ));
     }
     let mut cascades = None;
     loop {
@@ -52,11 +54,15 @@ async fn load_for_ever(
             continue;
         };
         // Not live: the request is dropped, and made again by whoever needs it then.
-        let Some(as_of) = fresh_as_of(shared).await else { continue };
+        let Some(as_of) = fresh_as_of(shared).await else {
+            continue;
+        };
         let cascades = fresh_cascades(shared, client, &mut cascades, as_of).await?;
         if let Some(facts) = load(client, &key, cascades).await? {
             count(&shared.counters.catalogue_loads, 1);
-            shared.catalogue.insert(key, cascades.as_of.min(as_of), facts);
+            shared
+                .catalogue
+                .insert(key, cascades.as_of.min(as_of), facts);
         }
     }
 }
@@ -66,7 +72,10 @@ async fn fresh_as_of(shared: &UpstreamShared) -> Option<AsOf> {
     loop {
         let moved = shared.visible_bell.notified();
         let as_of = shared.timeline.as_of()?;
-        if !shared.timeline.needs_fresher_watermark(&[Tag::definitions()]) {
+        if !shared
+            .timeline
+            .needs_fresher_watermark(&[Tag::definitions()])
+        {
             return Some(as_of);
         }
         shared.wake();
@@ -83,10 +92,16 @@ async fn fresh_cascades<'a>(
 ) -> Result<&'a Cascades, ClientError> {
     let definitions = || std::iter::once(Tag::definitions());
     let is_fresh = |cascades: &Cascades| {
-        shared.timeline.outdated(cascades.as_of, definitions()).is_none()
+        shared
+            .timeline
+            .outdated(cascades.as_of, definitions())
+            .is_none()
     };
     if !slot.as_ref().is_some_and(is_fresh) {
-        *slot = Some(Cascades { as_of, children: load_cascades(client).await? });
+        *slot = Some(Cascades {
+            as_of,
+            children: load_cascades(client).await?,
+        });
     }
     slot.as_ref().ok_or(ClientError::Answer("no foreign keys"))
 }
@@ -102,10 +117,15 @@ async fn load_cascades(
     for row in client.query(SQL, FOREIGN_KEYS_MAX).await? {
         let key = |at| -> Result<TableKey, ClientError> {
             let name = |at| text(&row, at).ok_or(ClientError::Answer("a name that isn't UTF-8"));
-            Ok(TableKey { schema: name(at)?.to_owned(), table: name(at + 1)?.to_owned() })
+            Ok(TableKey {
+                schema: name(at)?.to_owned(),
+                table: name(at + 1)?.to_owned(),
+            })
         };
         // `Missing` parents can't be told from NULL names here; such a key changes nobody.
-        let (Ok(parent), Ok(child)) = (key(0), key(2)) else { continue };
+        let (Ok(parent), Ok(child)) = (key(0), key(2)) else {
+            continue;
+        };
         children.entry(parent).or_default().push(child);
     }
     Ok(children)
@@ -128,12 +148,16 @@ async fn load(
     let rows = client.query(&sql, 1_000).await?;
     let mut rows = rows.iter();
     let row = rows.find(|row| is_it(text(row, 2), &key.schema) && is_it(text(row, 3), &key.table));
-    let Some(row) = row else { return refused(TableRefusal::Missing) };
+    let Some(row) = row else {
+        return refused(TableRefusal::Missing);
+    };
     let is_transactional = match kind(text(row, 0), text(row, 1)) {
         Ok(is_transactional) => is_transactional,
         Err(why) => return refused(why),
     };
-    let Some(cascades_to) = closure(key, &cascades.children) else { return Ok(None) };
+    let Some(cascades_to) = closure(key, &cascades.children) else {
+        return Ok(None);
+    };
     let sql = format!(
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} \
          AND TABLE_NAME = {table} AND EXTRA LIKE '%VIRTUAL%'"
@@ -144,7 +168,11 @@ async fn load(
          AND EVENT_OBJECT_TABLE = {table}"
     );
     Ok(Some(TableFacts {
-        cacheable: if has_virtual_columns { Err(TableRefusal::VirtualColumns) } else { Ok(()) },
+        cacheable: if has_virtual_columns {
+            Err(TableRefusal::VirtualColumns)
+        } else {
+            Ok(())
+        },
         tag: Tag::table(&key.schema, &key.table),
         has_triggers: counts_some(client, &sql).await?,
         is_transactional,
@@ -191,7 +219,9 @@ fn closure(
 async fn counts_some(client: &mut Client, sql: &str) -> Result<bool, ClientError> {
     let rows = client.query(sql, 1).await?;
     let value = rows.first().and_then(|row| text(row, 0));
-    value.map(|value| value != "0").ok_or(ClientError::Answer("no count"))
+    value
+        .map(|value| value != "0")
+        .ok_or(ClientError::Answer("no count"))
 }
 
 #[cfg(test)]
@@ -199,7 +229,10 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> TableKey {
-        TableKey { schema: "app".into(), table: name.into() }
+        TableKey {
+            schema: "app".into(),
+            table: name.into(),
+        }
     }
 
     #[test]
@@ -208,8 +241,11 @@ mod tests {
         children.insert(key("a"), vec![key("b"), key("c")]);
         children.insert(key("b"), vec![key("d"), key("a")]);
         children.insert(key("d"), vec![key("d")]);
-        let reached: Vec<_> =
-            closure(&key("a"), &children).unwrap().into_iter().map(|(_, table)| table).collect();
+        let reached: Vec<_> = closure(&key("a"), &children)
+            .unwrap()
+            .into_iter()
+            .map(|(_, table)| table)
+            .collect();
         assert_eq!(reached, ["b", "c", "d"]);
         assert_eq!(closure(&key("c"), &children), Some(vec![]));
     }
@@ -218,8 +254,14 @@ mod tests {
     fn only_known_engines_are_cached() {
         assert_eq!(kind(Some("BASE TABLE"), Some("InnoDB")), Ok(true));
         assert_eq!(kind(Some("BASE TABLE"), Some("MyISAM")), Ok(false));
-        assert_eq!(kind(Some("BASE TABLE"), Some("SPIDER")), Err(TableRefusal::Engine));
+        assert_eq!(
+            kind(Some("BASE TABLE"), Some("SPIDER")),
+            Err(TableRefusal::Engine)
+        );
         assert_eq!(kind(Some("VIEW"), None), Err(TableRefusal::View));
-        assert_eq!(kind(Some("SYSTEM VIEW"), Some("MEMORY")), Err(TableRefusal::View));
+        assert_eq!(
+            kind(Some("SYSTEM VIEW"), Some("MEMORY")),
+            Err(TableRefusal::View)
+        );
     }
 }

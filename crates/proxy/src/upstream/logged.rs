@@ -23,9 +23,9 @@ pub fn meaning(query: &Query) -> QueryMeaning {
         LoggedStatement::XaCommitOrRollback => QueryMeaning::XaEnd,
         // Rows changed by a statement that was logged as text: its triggers and functions ran on the
         // server and aren't in the log. TRUNCATE runs none.
-        LoggedStatement::Tables { definitions: false, .. } if !is_truncate(&query.text) => {
-            QueryMeaning::Everything
-        }
+        LoggedStatement::Tables {
+            definitions: false, ..
+        } if !is_truncate(&query.text) => QueryMeaning::Everything,
         LoggedStatement::Tables { data, definitions } => resolve(data, definitions, &query.schema),
         LoggedStatement::Everything => QueryMeaning::Everything,
     }
@@ -56,7 +56,8 @@ fn is_readable(query: &Query) -> bool {
 
 fn is_truncate(text: &[u8]) -> bool {
     const WORD: &[u8] = b"TRUNCATE";
-    text.get(..WORD.len()).is_some_and(|word| word.eq_ignore_ascii_case(WORD))
+    text.get(..WORD.len())
+        .is_some_and(|word| word.eq_ignore_ascii_case(WORD))
 }
 
 /// The ids of the collations of utf8mb3 and utf8mb4, MySQL's and MariaDB's.
@@ -73,7 +74,10 @@ fn resolve(names: Vec<TableName>, definitions: bool, schema: &str) -> QueryMeani
         })
         .collect::<Option<Vec<_>>>();
     match tables {
-        Some(tables) => QueryMeaning::Tables { tables, definitions },
+        Some(tables) => QueryMeaning::Tables {
+            tables,
+            definitions,
+        },
         None => QueryMeaning::Everything,
     }
 }
@@ -95,7 +99,10 @@ mod tests {
     #[test]
     fn unqualified_names_are_of_the_events_schema() {
         let tables = vec![LoggedTable::new("app", "a"), LoggedTable::new("other", "b")];
-        let expected = QueryMeaning::Tables { tables, definitions: true };
+        let expected = QueryMeaning::Tables {
+            tables,
+            definitions: true,
+        };
         let mut found = meaning(&query("DROP TABLE a, other.b"));
         if let QueryMeaning::Tables { tables, .. } = &mut found {
             tables.sort();
@@ -128,8 +135,17 @@ mod tests {
         assert_eq!(meaning(&query("ROLLBACK TO `s1`")), QueryMeaning::Nothing);
         assert_eq!(meaning(&query("ROLLBACK")), QueryMeaning::End);
         assert_eq!(meaning(&query("XA END X'78',X'',1")), QueryMeaning::Nothing);
-        assert_eq!(meaning(&query("XA COMMIT X'78',X'',1")), QueryMeaning::XaEnd);
-        assert_eq!(meaning(&query("GRANT SELECT ON app.* TO u@localhost")), QueryMeaning::Accounts);
-        assert_eq!(meaning(&query("insert into a values (1)")), QueryMeaning::Everything);
+        assert_eq!(
+            meaning(&query("XA COMMIT X'78',X'',1")),
+            QueryMeaning::XaEnd
+        );
+        assert_eq!(
+            meaning(&query("GRANT SELECT ON app.* TO u@localhost")),
+            QueryMeaning::Accounts
+        );
+        assert_eq!(
+            meaning(&query("insert into a values (1)")),
+            QueryMeaning::Everything
+        );
     }
 }

@@ -128,14 +128,19 @@ fn report(shared: &UpstreamShared, lost: &Lost) -> bool {
             // Each try finds the same; only news is logged.
             if shared.state() != state {
                 for finding in findings.iter().filter(|finding| !finding.remedy.is_empty()) {
-                    tracing::error!(subject = finding.subject.as_str(), "nothing is cached: {finding}");
+                    tracing::error!(
+                        subject = finding.subject.as_str(),
+                        "nothing is cached: {finding}"
+                    );
                 }
             }
             shared.set_state(state);
             true
         }
         Lost::Connection(error)
-            if error.server_code().is_some_and(|code| REFUSALS.contains(&code))
+            if error
+                .server_code()
+                .is_some_and(|code| REFUSALS.contains(&code))
                 || matches!(error, ClientError::Authentication(_)) =>
         {
             let state = UpstreamState::Refused(why.as_str().into());

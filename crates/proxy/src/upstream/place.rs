@@ -20,7 +20,11 @@ impl LogName {
             return None;
         }
         let number = digits.parse().ok()?;
-        Some(LogName { base: base.to_owned(), number, digits: digits.len() })
+        Some(LogName {
+            base: base.to_owned(),
+            number,
+            digits: digits.len(),
+        })
     }
 
     /// The name as the server writes it.
@@ -78,7 +82,9 @@ impl LastEvent {
         decoded: &Decoded,
         bytes: &[u8],
     ) -> Option<LastEvent> {
-        let start_offset = decoded.end_offset?.checked_sub(decoded.header.event_bytes.into())?;
+        let start_offset = decoded
+            .end_offset?
+            .checked_sub(decoded.header.event_bytes.into())?;
         Some(LastEvent {
             name: name.clone(),
             identity: identity.clone(),
@@ -90,8 +96,12 @@ impl LastEvent {
 
     /// The same as a new one, without allocating anew.
     pub fn replace(&mut self, decoded: &Decoded, bytes: &[u8]) {
-        let Some(end) = decoded.end_offset else { return };
-        let Some(start) = end.checked_sub(decoded.header.event_bytes.into()) else { return };
+        let Some(end) = decoded.end_offset else {
+            return;
+        };
+        let Some(start) = end.checked_sub(decoded.header.event_bytes.into()) else {
+            return;
+        };
         self.start_offset = start;
         self.header = decoded.header;
         self.ends.clear();
@@ -100,7 +110,9 @@ impl LastEvent {
 
     /// Whether an event met in the log is this one.
     pub fn is(&self, decoded: &Decoded, bytes: &[u8]) -> bool {
-        let end = decoded.end_offset.and_then(|end| end.checked_sub(self.start_offset));
+        let end = decoded
+            .end_offset
+            .and_then(|end| end.checked_sub(self.start_offset));
         end == Some(self.header.event_bytes.into())
             && decoded.header == self.header
             && ends_of(bytes) == self.ends
@@ -127,7 +139,14 @@ mod tests {
         let name = LogName::parse("db.example-bin.000017").unwrap();
         assert_eq!((name.base.as_str(), name.number), ("db.example-bin", 17));
         assert_eq!(name.file(), "db.example-bin.000017");
-        for odd in ["binlog", "binlog.", ".000001", "binlog.00x", "binlog.+1", ""] {
+        for odd in [
+            "binlog",
+            "binlog.",
+            ".000001",
+            "binlog.00x",
+            "binlog.+1",
+            "",
+        ] {
             assert_eq!(LogName::parse(odd), None, "{odd}");
         }
     }

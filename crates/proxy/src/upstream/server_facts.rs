@@ -115,7 +115,9 @@ impl ServerFacts {
     /// Whether a variable exists and is `ON`, `1` or `YES`.
     pub fn is_on(&self, name: &str) -> bool {
         let value = self.variable(name).unwrap_or_default();
-        ["ON", "1", "YES"].iter().any(|on| value.eq_ignore_ascii_case(on))
+        ["ON", "1", "YES"]
+            .iter()
+            .any(|on| value.eq_ignore_ascii_case(on))
     }
 
     /// `lower_case_table_names`, if it is known.
@@ -136,8 +138,15 @@ impl Instance {
         let rows = client.query(sql, 1).await?;
         let row = rows.first().ok_or(ClientError::Answer("no row"))?;
         let field = |at| text(row, at).unwrap_or_default().to_owned();
-        let server_id = field(0).parse().map_err(|_| ClientError::Answer("@@server_id"))?;
-        Ok(Instance { server_id, hostname: field(1), port: field(2), pid_file: field(3) })
+        let server_id = field(0)
+            .parse()
+            .map_err(|_| ClientError::Answer("@@server_id"))?;
+        Ok(Instance {
+            server_id,
+            hostname: field(1),
+            port: field(2),
+            pid_file: field(3),
+        })
     }
 }
 
@@ -148,11 +157,18 @@ async fn one(client: &mut Client, sql: &str) -> Result<String, ClientError> {
 
 async fn column(client: &mut Client, sql: &str, at: usize) -> Result<Vec<String>, ClientError> {
     let rows = client.query(sql, 10_000).await?;
-    Ok(rows.iter().map(|row| text(row, at).unwrap_or_default().to_owned()).collect())
+    Ok(rows
+        .iter()
+        .map(|row| text(row, at).unwrap_or_default().to_owned())
+        .collect())
 }
 
 async fn variables(client: &mut Client) -> Result<BTreeMap<String, String>, ClientError> {
-    let names = VARIABLES.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let names = VARIABLES
+        .iter()
+        .map(|name| format!("'{name}'"))
+        .collect::<Vec<_>>()
+        .join(", ");
     let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})");
     let rows = client.query(&sql, 1_000).await?;
     let pair = |row| Some((text(row, 0)?.to_ascii_lowercase(), text(row, 1)?.to_owned()));
@@ -161,10 +177,16 @@ async fn variables(client: &mut Client) -> Result<BTreeMap<String, String>, Clie
 
 async fn result_settings(client: &mut Client) -> Result<Vec<String>, ClientError> {
     let rows = client.query("SHOW SESSION VARIABLES", 10_000).await?;
-    let have: BTreeSet<String> =
-        rows.iter().filter_map(|row| text(row, 0)).map(str::to_ascii_lowercase).collect();
+    let have: BTreeSet<String> = rows
+        .iter()
+        .filter_map(|row| text(row, 0))
+        .map(str::to_ascii_lowercase)
+        .collect();
     let settings = RESULT_SETTINGS.iter().map(|setting| setting.name);
-    Ok(settings.filter(|name| have.contains(*name)).map(str::to_owned).collect())
+    Ok(settings
+        .filter(|name| have.contains(*name))
+        .map(str::to_owned)
+        .collect())
 }
 
 /// An answer, or `None` if the account may not ask.
@@ -184,7 +206,9 @@ async fn filters(client: &mut Client) -> Result<Option<LogFilters>, ClientError>
         }
         other => other,
     };
-    let Some(rows) = allowed(rows)? else { return Ok(None) };
+    let Some(rows) = allowed(rows)? else {
+        return Ok(None);
+    };
     let filters = rows.first().map(|row| LogFilters {
         do_db: text(row, 2).unwrap_or_default().to_owned(),
         ignore_db: text(row, 3).unwrap_or_default().to_owned(),
@@ -198,5 +222,8 @@ async fn replica_ids(client: &mut Client) -> Result<BTreeSet<u32>, ClientError> 
         Err(ClientError::Server(_)) => return Ok(BTreeSet::new()),
         other => other?,
     };
-    Ok(rows.iter().filter_map(|row| text(row, 0)?.parse().ok()).collect())
+    Ok(rows
+        .iter()
+        .filter_map(|row| text(row, 0)?.parse().ok())
+        .collect())
 }

@@ -115,7 +115,11 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new() -> Memory {
-        Memory { last: None, reason: RestartReason::FirstStart, had_followed: false }
+        Memory {
+            last: None,
+            reason: RestartReason::FirstStart,
+            had_followed: false,
+        }
     }
 }
 
@@ -150,7 +154,9 @@ async fn follow(
     if is_caching_off(&findings) {
         return Err(Lost::Unsuitable(findings.into()));
     }
-    shared.catalogue.set_lower_case_table_names(facts.lower_case_table_names().unwrap_or(0));
+    shared
+        .catalogue
+        .set_lower_case_table_names(facts.lower_case_table_names().unwrap_or(0));
     let mut dump = connect(config).await?;
     if Instance::ask(&mut dump).await? != facts.instance {
         return Err(ClientError::Answer("two connections reached two servers").into());
@@ -195,7 +201,10 @@ async fn begin_anew(
     })?;
     shared.timeline.restart(at);
     let reason = memory.reason;
-    let index = RestartReason::ALL.iter().position(|known| *known == reason).unwrap_or(0);
+    let index = RestartReason::ALL
+        .iter()
+        .position(|known| *known == reason)
+        .unwrap_or(0);
     shared.counters.restarts[index].fetch_add(1, Ordering::Relaxed);
     tracing::info!(reason = reason.as_str(), position = %at, "the timeline begins anew");
     let base = name.base.clone();

@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use remora_cache::Timeline;
 use tokio::sync::Notify;
 
+use super::UpstreamConfig;
 use super::catalogue::Catalogue;
 use super::check::Finding;
-use super::UpstreamConfig;
 use crate::clock::Clock;
 use crate::reason::CachingOff;
 use crate::session::settings::SettingsQuery;
@@ -216,11 +216,17 @@ impl UpstreamShared {
 
     /// The question for a session's settings; `None` until the server is known.
     pub fn settings_query(&self) -> Option<Arc<SettingsQuery>> {
-        self.settings_query.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings_query
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(super) fn set_settings_query(&self, query: SettingsQuery) {
-        let mut slot = self.settings_query.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self
+            .settings_query
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if slot.as_deref().is_none_or(|old| old.sql() != query.sql()) {
             *slot = Some(Arc::new(query));
         }
@@ -228,10 +234,17 @@ impl UpstreamShared {
 
     /// What the follower is doing.
     pub fn state(&self) -> UpstreamState {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let state = self
+            .state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         match state {
             UpstreamState::Following { .. } => {
-                let age = self.clock.now_ms().saturating_sub(self.timeline.proved_at_ms());
+                let age = self
+                    .clock
+                    .now_ms()
+                    .saturating_sub(self.timeline.proved_at_ms());
                 let lagging = !self.timeline.is_live() || age > self.lag_ms_max;
                 UpstreamState::Following { lagging }
             }
@@ -245,7 +258,15 @@ impl UpstreamShared {
 
     /// How often the timeline was begun anew, by the label of the reason.
     pub fn restarts(&self) -> Vec<(&'static str, u64)> {
-        let counts = self.counters.restarts.iter().map(|count| count.load(Ordering::Relaxed));
-        RestartReason::ALL.iter().map(|reason| reason.as_str()).zip(counts).collect()
+        let counts = self
+            .counters
+            .restarts
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        RestartReason::ALL
+            .iter()
+            .map(|reason| reason.as_str())
+            .zip(counts)
+            .collect()
     }
 }

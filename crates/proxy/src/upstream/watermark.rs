@@ -58,7 +58,10 @@ pub(super) async fn ask(client: &mut Client) -> Result<Answered, Lost> {
         return Err(ClientError::Answer("no binlog_snapshot_file and _position").into());
     };
     let name = LogName::parse(file).ok_or_else(|| {
-        Lost::restart(RestartReason::PositionUnplaceable, format!("the log file is named {file}"))
+        Lost::restart(
+            RestartReason::PositionUnplaceable,
+            format!("the log file is named {file}"),
+        )
     })?;
     Ok(Answered { name, offset })
 }
@@ -152,13 +155,22 @@ impl<'a> Watermark<'a> {
             return Err(Lost::restart(RestartReason::PositionUnplaceable, what));
         };
         if position < timeline.visible() {
-            let what = format!("the server was at {} and says {position}", timeline.visible());
+            let what = format!(
+                "the server was at {} and says {position}",
+                timeline.visible()
+            );
             return Err(Lost::restart(RestartReason::PositionWentBack, what));
         }
         timeline.advance_visible(epoch, position);
         self.shared.visible_bell.notify_waiters();
         let answered_at = Instant::now();
-        let pending = Pending { position, epoch, asked_at_ms, answered_at, batch };
+        let pending = Pending {
+            position,
+            epoch,
+            asked_at_ms,
+            answered_at,
+            batch,
+        };
         self.pending.borrow_mut().push_back(pending);
         self.settle();
         Ok(())
@@ -166,10 +178,18 @@ impl<'a> Watermark<'a> {
 
     async fn settle_for_ever(&self) -> Lost {
         loop {
-            let oldest = self.pending.borrow().front().map(|pending| pending.answered_at);
-            let deadline =
-                oldest.unwrap_or_else(Instant::now).max(self.progress.last_event()) + self.stuck_after;
-            let heard = timeout_at(deadline, self.shared.applied_bell.notified()).await.is_ok();
+            let oldest = self
+                .pending
+                .borrow()
+                .front()
+                .map(|pending| pending.answered_at);
+            let deadline = oldest
+                .unwrap_or_else(Instant::now)
+                .max(self.progress.last_event())
+                + self.stuck_after;
+            let heard = timeout_at(deadline, self.shared.applied_bell.notified())
+                .await
+                .is_ok();
             self.settle();
             let is_waiting =
                 oldest.is_some() && oldest == self.pending.borrow().front().map(|p| p.answered_at);
@@ -186,7 +206,9 @@ impl<'a> Watermark<'a> {
         while self.progress.is_verified() {
             let mut queue = self.pending.borrow_mut();
             let is_due = |pending: &mut Pending| shared.timeline.applied() >= pending.position;
-            let Some(pending) = queue.pop_front_if(is_due) else { break };
+            let Some(pending) = queue.pop_front_if(is_due) else {
+                break;
+            };
             if self.progress.take_resumption() {
                 shared.timeline.resume();
             }
@@ -195,11 +217,17 @@ impl<'a> Watermark<'a> {
                 let lag = pending.answered_at.elapsed().as_micros();
                 let lag_us = u64::try_from(lag).unwrap_or(u64::MAX);
                 shared.counters.lag_us_last.store(lag_us, Ordering::Relaxed);
-                shared.counters.lag_us_max.fetch_max(lag_us, Ordering::Relaxed);
+                shared
+                    .counters
+                    .lag_us_max
+                    .fetch_max(lag_us, Ordering::Relaxed);
             }
             self.room.notify_one();
         }
         let waiting = self.pending.borrow().len() as u64;
-        shared.counters.batches_waiting.store(waiting, Ordering::Relaxed);
+        shared
+            .counters
+            .batches_waiting
+            .store(waiting, Ordering::Relaxed);
     }
 }
