@@ -17,18 +17,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use remora_cache::{BrokenRules, FillsInFlight, Store, StoreLimits, Timeline, TimelineLimits};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
 use crate::admin::{self, AdminError, AdminHandle};
 use crate::clock::Clock;
-use crate::config::Settings;
+use crate::config::{Account, Settings};
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
-use crate::observe::Observer;
+use crate::observe::{LastAttempt, Observer};
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
-use crate::upstream::{UpstreamHandle, UpstreamShared};
+use crate::upstream::{self, UpstreamConfig, UpstreamShared};
 use crate::worker::{self, Phase, WorkerHandle};
 
 /// Why Remora could not start. Each says which option to change.
@@ -57,7 +57,9 @@ pub struct App {
     phase: watch::Sender<Phase>,
     threads: Vec<JoinHandle<()>>,
     admin: Option<AdminHandle>,
-    upstream: Option<UpstreamHandle>,
+    follower: Option<JoinHandle<()>>,
+    /// Dropped to end the follower.
+    stop_follower: Option<oneshot::Sender<()>>,
 }
 
 impl App {
@@ -84,14 +86,15 @@ impl App {
             phase,
             threads: Vec::new(),
             admin: None,
-            upstream: None,
+            follower: None,
+            stop_follower: None,
         };
         if let Some(address) = settings.admin_listen {
             let observer = Observer::new(Arc::clone(&shared), loads.clone(), settings);
             app.admin =
                 Some(admin::start(address, &settings.admin, Arc::clone(&metrics), Arc::new(observer))?);
         }
-        app.upstream = UpstreamHandle::start(settings, &shared)?;
+        app.start_follower(settings)?;
         let workers = app.start_workers(&metrics, &loads, &watched)?;
         let acceptor = Acceptor {
             workers,
@@ -129,8 +132,33 @@ impl App {
             let _ = thread.join();
         }
         // Last, so that fences of the last writes and metrics are served to the end.
-        drop(self.upstream.take());
+        drop(self.stop_follower.take());
+        if let Some(follower) = self.follower.take() {
+            let _ = follower.join();
+        }
         drop(self.admin.take());
+    }
+
+    /// Starts to follow the server, if the settings allow anything to be cached.
+    fn start_follower(&mut self, settings: &Settings) -> io::Result<()> {
+        let Some(account) = settings.account.clone().filter(|_| settings.cache.enabled) else {
+            return Ok(());
+        };
+        let config = upstream_config(settings, account);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let timeline = Arc::clone(&self.shared.timeline);
+        let shared = Arc::clone(&self.shared.upstream);
+        let run = move || {
+            let stopped = async {
+                // An error says that the sender was dropped, which is how it is told.
+                let _ = stopped.await;
+            };
+            runtime.block_on(upstream::run(config, timeline, shared, stopped));
+        };
+        self.follower = Some(spawn_named("remora-follower".to_owned(), run)?);
+        self.stop_follower = Some(stop);
+        Ok(())
     }
 
     fn start_workers(
@@ -221,6 +249,8 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
     };
     let timeline = Arc::new(Timeline::new(limits, broken));
     let clock = Clock::start();
+    let nobody = Account { user: String::new(), password: String::new() };
+    let config = upstream_config(settings, settings.account.clone().unwrap_or(nobody));
     let judge = Arc::clone(&timeline);
     let store = Store::with_judge(
         StoreLimits {
@@ -232,7 +262,8 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
     );
     Arc::new(Shared {
         clock,
-        upstream: UpstreamShared::new(settings, &timeline, clock, metrics),
+        upstream: Arc::new(UpstreamShared::new(&config, Arc::clone(&timeline), clock)),
+        last_attempt: LastAttempt::none(),
         timeline,
         store: Arc::new(store),
         fills: FillsInFlight::new(cache.fills_in_flight_max),
@@ -248,4 +279,25 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
             shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
         },
     })
+}
+
+/// What the follower needs of the settings.
+pub(crate) fn upstream_config(settings: &Settings, account: Account) -> UpstreamConfig {
+    let follow = &settings.follow;
+    UpstreamConfig {
+        endpoint: settings.upstream.address.clone(),
+        account,
+        server_id: follow.server_id,
+        lag_ms_max: follow.lag_ms_max,
+        ask_interval_us_min: follow.watermark_interval_us_min,
+        connect_timeout_ms: settings.upstream.connect_timeout_ms,
+        query_timeout_ms: settings.upstream.query_timeout_ms,
+        reconnect_ms_min: follow.reconnect_ms_min,
+        reconnect_ms_max: follow.reconnect_ms_max,
+        catalogue_tables_max: follow.catalogue_tables_max,
+        catalogue_queue_max: follow.catalogue_queue_max,
+        transaction_tables_max: follow.transaction_tables_max,
+        event_bytes_max: follow.event_bytes_max.bytes(),
+        heartbeat_ms: follow.heartbeat_ms,
+    }
 }

@@ -16,6 +16,12 @@ impl Clock {
 
     /// Milliseconds since the start.
     pub fn now_ms(&self) -> u64 {
-        u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.to_ms(Instant::now())
+    }
+
+    /// A moment that was read before, in milliseconds since the start.
+    pub fn to_ms(&self, moment: Instant) -> u64 {
+        let since = moment.saturating_duration_since(self.origin);
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 }

@@ -2,12 +2,20 @@
 //!
 //! ARCHITECTURE.md at the repository's root walks one query through these modules.
 
+mod acceptor;
 pub mod admin;
+pub mod app;
 pub mod cli;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod logging;
 pub mod metrics;
 pub mod net;
+mod observe;
 pub mod open_files;
 pub mod reason;
+pub mod session;
+pub mod shared;
+pub mod upstream;
+mod worker;

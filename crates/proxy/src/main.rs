@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use remora::cli::{self, Command, NoCommand, PrintArgs, SettingsArgs};
 use remora::config::{self, Settings};
-use remora::{logging, metrics, open_files, reason};
+use remora::{commands, logging, metrics, open_files, reason};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -20,8 +20,8 @@ fn main() -> ExitCode {
         Err(NoCommand::Wrong(line)) => return complain(&line, STATUS_USAGE),
     };
     match cli.command {
-        Command::Serve(args) => with_settings(&args, "serve"),
-        Command::Check(args) => with_settings(&args, "check"),
+        Command::Serve(args) => serve(&args),
+        Command::Check(args) => check(&args),
         Command::Config(PrintArgs { markdown: false }) => print(&config::example_toml()),
         Command::Config(PrintArgs { markdown: true }) => print(&config::reference_markdown()),
         // Without a choice of format there is only one: Markdown reads well in a terminal.
@@ -30,21 +30,37 @@ fn main() -> ExitCode {
     }
 }
 
-/// Loads the settings and starts the log.
-fn with_settings(args: &SettingsArgs, command: &str) -> ExitCode {
-    let settings: Settings = match args.load() {
+fn serve(args: &SettingsArgs) -> ExitCode {
+    let settings = match load(args) {
         Ok(settings) => settings,
-        Err(error) => return complain(&error.to_string(), STATUS_USAGE),
+        Err(status) => return status,
     };
-    logging::start(settings.log_level);
-    let warnings = settings.warnings.iter().cloned();
-    for warning in warnings.chain(open_files::make_room_for(settings.workers.connections_max)) {
+    for warning in settings.warnings.iter().cloned().chain(open_files::make_room_for(settings.workers.connections_max)) {
         tracing::warn!("{warning}");
     }
-    complain(
-        &format!("the command {command} is not part of this build"),
-        1,
-    )
+    match commands::serve(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error.to_string(), 1),
+    }
+}
+
+fn check(args: &SettingsArgs) -> ExitCode {
+    let settings = match load(args) {
+        Ok(settings) => settings,
+        Err(status) => return status,
+    };
+    match commands::check_server(&settings, &mut std::io::stdout().lock()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => complain(&error.to_string(), 1),
+    }
+}
+
+/// Loads the settings and starts the log.
+fn load(args: &SettingsArgs) -> Result<Settings, ExitCode> {
+    let settings = args.load().map_err(|error| complain(&error.to_string(), STATUS_USAGE))?;
+    logging::start(settings.log_level);
+    Ok(settings)
 }
 
 /// Writes text to standard output. A reader that has left, such as `head`, is no error.

@@ -8,6 +8,7 @@ use remora_cache::{FillsInFlight, Store, Timeline};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::net::Endpoint;
+use crate::observe::LastAttempt;
 use crate::session::settings::Fingerprints;
 use crate::upstream::UpstreamShared;
 
@@ -27,6 +28,8 @@ pub struct Shared {
     pub upstream: Arc<UpstreamShared>,
     /// Where the server is.
     pub upstream_endpoint: Endpoint,
+    /// How the last connection to the server went.
+    pub last_attempt: LastAttempt,
     /// The counters.
     pub metrics: Arc<Metrics>,
     /// Limits of a session.

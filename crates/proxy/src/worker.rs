@@ -40,7 +40,7 @@ pub(crate) struct WorkerHandle {
 
 /// How far a shutdown has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// Serving.
     Running,
     /// No new connections or statements; running statements may finish.

@@ -13,7 +13,7 @@ use remora::admin::{self, AdminHandle};
 use remora::config::options::AdminOptions;
 use remora::metrics::{
     Caching, FollowerObservation, Kind, Metrics, Observation, Observed, StoreObservation,
-    UpstreamState, declared,
+    Reachability, declared,
 };
 use remora::reason::{Bypass, CachingOff, Limit, Outcome};
 
@@ -29,7 +29,7 @@ impl Observed for Scripted {
 fn healthy() -> Observation {
     Observation {
         caching: Caching::On,
-        upstream: UpstreamState::Reachable,
+        upstream: Reachability::Reachable,
         connections: 7,
         fingerprints: 3,
         catalogue_tables: 11,
@@ -145,7 +145,7 @@ fn it_is_ready_without_caching_and_says_why_it_does_not_cache() {
 #[test]
 fn it_is_not_ready_without_its_server_or_while_it_stops() {
     let remora = start(&AdminOptions::default());
-    remora.change(|state| state.upstream = UpstreamState::Unreachable("refused".to_owned()));
+    remora.change(|state| state.upstream = Reachability::Unreachable("refused".to_owned()));
     let (status, body) = remora.get("/readyz");
     assert_eq!(status, 503);
     assert!(
@@ -153,13 +153,13 @@ fn it_is_not_ready_without_its_server_or_while_it_stops() {
         "{body}"
     );
     remora.change(|state| {
-        state.upstream = UpstreamState::Reachable;
+        state.upstream = Reachability::Reachable;
         state.caching = Caching::Off(CachingOff::Stopping);
     });
     assert_eq!(remora.get("/readyz").0, 503);
     assert_eq!(remora.get("/healthz").0, 200);
     remora.change(|state| {
-        state.upstream = UpstreamState::Untried;
+        state.upstream = Reachability::Untried;
         state.caching = Caching::Off(CachingOff::Starting);
     });
     assert_eq!(remora.get("/readyz").0, 200);

@@ -681,6 +681,10 @@ fn a_server_that_does_not_answer_stops_hits_and_keeps_fences() {
     let id = server.child.as_ref().unwrap().id().to_string();
     let signal = |name: &str| Command::new("kill").args([name, &id]).status().unwrap();
     signal("-STOP");
+    wait_until("the server is stopped", || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        status.lines().any(|line| line.starts_with("State:") && line.contains("stopped"))
+    });
     follower
         .timeline
         .raise(FenceScope::Tables(table("b").into()))

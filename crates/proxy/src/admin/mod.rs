@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 
 use self::listener::BoundedListener;
 use crate::config::options::AdminOptions;
-use crate::metrics::{self, Caching, Metrics, Observation, Observed, UpstreamState};
+use crate::metrics::{self, Caching, Metrics, Observation, Observed, Reachability};
 use crate::reason::CachingOff;
 
 /// Why the admin listener could not be started. Its text names the option and what to do.
@@ -196,12 +196,12 @@ async fn show_readiness(State(sources): State<Arc<Sources>>) -> Response {
 /// Whether clients can be served, and the page that says it.
 fn readiness(state: &Observation) -> (bool, String) {
     let is_stopping = state.caching == Caching::Off(CachingOff::Stopping);
-    let is_ready = !is_stopping && !matches!(state.upstream, UpstreamState::Unreachable(_));
+    let is_ready = !is_stopping && !matches!(state.upstream, Reachability::Unreachable(_));
     let mut body = String::from(if is_ready { "ready\n" } else { "not ready\n" });
     let _ = match &state.upstream {
-        UpstreamState::Untried => writeln!(body, "upstream: not tried yet"),
-        UpstreamState::Reachable => writeln!(body, "upstream: reachable"),
-        UpstreamState::Unreachable(why) => writeln!(body, "upstream: unreachable ({why})"),
+        Reachability::Untried => writeln!(body, "upstream: not tried yet"),
+        Reachability::Reachable => writeln!(body, "upstream: reachable"),
+        Reachability::Unreachable(why) => writeln!(body, "upstream: unreachable ({why})"),
     };
     let _ = match state.caching {
         Caching::On => writeln!(body, "caching: on"),

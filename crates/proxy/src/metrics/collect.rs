@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::catalogue::{self as metric, Kind, Metric};
 use super::histogram::{BUCKETS, HistogramTotals, bucket_bound_seconds};
-use super::{Caching, Histogram, Metrics, Observation, UpstreamState, WorkerMetrics};
+use super::{Caching, Histogram, Metrics, Observation, Reachability, WorkerMetrics};
 use crate::reason::{Limit, Outcome};
 
 /// The media type of what [`encode`] gives.
@@ -101,7 +101,7 @@ impl Scrape {
         page.gauge_by(metric::CACHING, [caching])?;
         page.gauge(
             metric::UPSTREAM_UP,
-            u64::from(state.upstream == UpstreamState::Reachable),
+            u64::from(state.upstream == Reachability::Reachable),
         )?;
         page.counter(
             metric::UPSTREAM_FAILURES,

@@ -23,7 +23,7 @@ pub use collect::{CONTENT_TYPE, encode};
 pub use histogram::{BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds};
 pub use observation::{
     Caching, FollowerObservation, Observation, Observed, ReasonCounts, StoreObservation,
-    UpstreamState,
+    Reachability,
 };
 
 /// All that is counted. One for each Remora in the process; clones of the `Arc` go to whoever counts.

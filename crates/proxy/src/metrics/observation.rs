@@ -17,7 +17,7 @@ pub struct Observation {
     /// Whether results are served from memory, and why not.
     pub caching: Caching,
     /// Whether the server can be reached, as far as the last attempt told.
-    pub upstream: UpstreamState,
+    pub upstream: Reachability,
     /// Client connections that are open.
     pub connections: u64,
     /// Combinations of account, schema and settings that have been told apart.
@@ -43,7 +43,7 @@ pub enum Caching {
 
 /// Whether the server can be reached, as far as the last attempt told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UpstreamState {
+pub enum Reachability {
     /// No connection has been attempted yet.
     Untried,
     /// The last connection, of a client or of Remora's own, was established.

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use remora_cache::{FillRefused, NotStored, Unservable};
 use remora_sql::Refusal;
 
-use super::{Reason, TableReason};
+use super::Reason;
+use crate::upstream::catalogue::TableRefusal;
 
 /// What a reason for passing through is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,10 +154,11 @@ bypasses! {
         AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";
         AnswerHasStatus(Answer): "answer_has_status", "The answer's status flags say something that holds for this session or this moment only.";
         AnswerTooLarge(Answer): "answer_too_large", "The answer is larger than `cache.result_bytes_max`.";
+        AnswerCutShort(Answer): "answer_cut_short", "The client or the server went away before the answer's end.";
     }
     nested {
         Statement(Refusal)(Statement): "statement", "What it says keeps it from being cached.";
-        Table(TableReason)(Tables): "table", "One of its tables can't be cached.";
+        Table(TableRefusal)(Tables): "table", "One of its tables can't be cached.";
         Unservable(Unservable)(Log): "unservable", "A result is in memory and may not be served now.";
         Fill(FillRefused)(Answer): "fill", "The answer may not be kept because of others on their way into memory.";
         Outdated(Unservable)(Answer): "outdated", "The answer was outdated when it had arrived.";

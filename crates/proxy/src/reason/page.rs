@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use remora_cache::{EvictionReason, InvalidationReason};
 
+use crate::upstream::RestartReason;
+
 use super::{About, Bypass, CachingOff, Limit, Outcome, Reason};
 
 /// `docs/reasons.md`.
@@ -57,6 +59,12 @@ pub fn reference_markdown() -> String {
         &mut page,
         "Invalidations",
         "Counted in `remora_invalidations_total{reason}`.",
+        "reason",
+    );
+    push_table::<RestartReason>(
+        &mut page,
+        "Restarts of the timeline",
+        "Counted in `remora_forgotten_total{reason}`: everything stored before was forgotten.",
         "reason",
     );
     push_table::<Limit>(

@@ -7,8 +7,12 @@ use remora_sql::Refusal;
 
 use super::Reason;
 use super::macros::{adopt, reasons};
+use crate::upstream::RestartReason;
+use crate::upstream::catalogue::TableRefusal;
 
 adopt!(FillRefused, |reason| reason as usize);
+adopt!(TableRefusal, |reason| reason as usize);
+adopt!(RestartReason, |reason| reason as usize);
 adopt!(NotStored, |reason| reason as usize);
 // `Changed` says which tag: all of them count as one.
 adopt!(Unservable, |reason| {
@@ -65,16 +69,5 @@ reasons! {
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running.";
-    }
-}
-
-reasons! {
-    /// Why a table can't be cached.
-    TableReason {
-        Missing: "missing", "One of its tables does not exist, or the follower's account can't see it.";
-        View: "view", "It reads a view.";
-        Engine: "engine", "One of its tables has an engine whose changes may not all reach the log.";
-        SystemSchema: "system_schema", "It reads a schema of the server's own, such as `information_schema`.";
-        NotLogged: "not_logged", "One of its schemas is left out of the log by the server's filters.";
     }
 }

@@ -5,6 +5,7 @@
 //! A hit needs no analysis: the key is the text itself, and only analysed statements get in.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 use remora_sql::{Dialect, Refusal, SessionEffect, Statement, Transaction, Writes};
@@ -57,12 +58,20 @@ struct Place {
     digest: u128,
 }
 
+/// An entry that was handed to the client's socket.
+struct Sent {
+    /// The length of its response.
+    bytes: usize,
+    /// The entry and how much of it was taken, if that wasn't all.
+    rest: Option<(Arc<Entry>, usize)>,
+}
+
 /// What a look-up found.
 enum Look {
     /// Nothing that can be of use.
     Nothing,
-    /// An entry, and it was sent: whole, or the entry and how much of it.
-    Sent(Option<(Arc<Entry>, usize)>),
+    /// An entry, and it was sent.
+    Sent(Sent),
     /// An entry that may not be served now but perhaps later.
     NotNow(Unservable),
     /// An entry that may never be served again.
@@ -104,7 +113,7 @@ impl Session {
             // A long preparation stays unknown, and counts as everything when it is executed.
             Command::StmtPrepare => Plan::plain(command.expect()),
             Command::StmtExecute | Command::StmtBulkExecute => self.plan_execution(body, command),
-            other => self.plan_other(other),
+            other => Self::plan_other(other),
         };
         self.shared.metrics.rare.count_limit(Limit::StatementBytes);
         if !complete {
@@ -127,9 +136,10 @@ impl Session {
 
     fn handle_query(&mut self, message: &[u8], text: &[u8]) -> Result<Step, Ended> {
         let place = self.place_of(text);
+        let began = Instant::now();
         if let Some(place) = place {
-            match self.look_up(place, text)? {
-                Look::Sent(rest) => return Ok(self.after_hit(text, rest)),
+            match self.look_up(place, text, began)? {
+                Look::Sent(sent) => return Ok(self.after_hit(text, sent, began)),
                 Look::NotNow(why) => {
                     // Only reads without effects are ever stored, so it needs no analysis.
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
@@ -141,7 +151,7 @@ impl Session {
                 Look::Nothing => {}
             }
         }
-        self.handle_miss(message, text, place)
+        self.handle_miss(message, text, place, began)
     }
 
     /// Where the text is looked up, if it can be a `SELECT` and the session allows look-ups.
@@ -154,9 +164,9 @@ impl Session {
     }
 
     /// Looks a statement up and sends what is stored, if that may be served now.
-    fn look_up(&self, place: Place, text: &[u8]) -> Result<Look, Ended> {
+    fn look_up(&self, place: Place, text: &[u8], began: Instant) -> Result<Look, Ended> {
         let shared = &*self.shared;
-        let now_ms = shared.clock.now_ms();
+        let now_ms = shared.clock.to_ms(began);
         if now_ms.saturating_sub(self.server_contact_ms) > shared.limits.server_contact_ms_max {
             // Else the server would end a session that it hears nothing from.
             return Ok(Look::Nothing);
@@ -168,7 +178,7 @@ impl Session {
                     let response = entry.response();
                     let written = self.client.write_now(response)?;
                     let rest = (written < response.len()).then(|| (Arc::clone(entry), written));
-                    Ok::<_, Ended>(Look::Sent(rest))
+                    Ok::<_, Ended>(Look::Sent(Sent { bytes: response.len(), rest }))
                 }
                 Err(why) => Ok(match why.invalidation() {
                     Some(reason) => Look::Outdated(Arc::clone(entry), reason),
@@ -179,11 +189,11 @@ impl Session {
         look.unwrap_or(Ok(Look::Nothing))
     }
 
-    fn after_hit(&mut self, text: &[u8], rest: Option<(Arc<Entry>, usize)>) -> Step {
-        self.worker.metrics.count(Outcome::Hit);
+    fn after_hit(&mut self, text: &[u8], sent: Sent, began: Instant) -> Step {
+        self.worker.metrics.count_hit(sent.bytes, began.elapsed());
         self.unseen_hit.clear();
         self.unseen_hit.extend_from_slice(text);
-        match rest {
+        match sent.rest {
             None => Step::Answered,
             Some((entry, written)) => Step::FinishHit { entry, written },
         }
@@ -195,6 +205,7 @@ impl Session {
         message: &[u8],
         text: &[u8],
         place: Option<Place>,
+        began: Instant,
     ) -> Result<Step, Ended> {
         let Some(statement) = self.analyse(text) else {
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
@@ -209,6 +220,7 @@ impl Session {
         let mut plan = Plan {
             effects: effects_of(&statement),
             writes: self.plan_writes(&statement.writes),
+            looked_up: place.map(|_| began),
             ..Plan::plain(Expect::Results)
         };
         if turns_the_log_off(&statement, text) {
@@ -315,11 +327,11 @@ impl Session {
     }
 
     fn handle_other(&mut self, message: &[u8], command: Command) -> Result<Step, Ended> {
-        let plan = self.plan_other(command);
+        let plan = Self::plan_other(command);
         self.forward(message, plan, Outcome::Bypass(Bypass::NotAQuery))
     }
 
-    fn plan_other(&self, command: Command) -> Plan {
+    fn plan_other(command: Command) -> Plan {
         let plan = Plan::plain(command.expect());
         let rollback = Effects { session: SessionEffect::None, transaction: Transaction::Rollback };
         match command {

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::rc::Rc;
+use std::time::Instant;
 
 use remora_cache::{Fence, FenceScope};
 use remora_sql::{SessionEffect, Transaction};
@@ -21,7 +22,6 @@ use super::{BUFFER_BYTES_KEPT, Ended, Session, Side, either_readable};
 use crate::reason::{Bypass, Limit, Outcome};
 
 /// What a message will do, decided before it is sent.
-#[derive(Debug)]
 pub(super) struct Plan {
     /// The shape of the answer.
     pub expect: Expect,
@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub forgets: bool,
     /// The read whose answer may be kept.
     pub fill: Option<Fill>,
+    /// When it was looked up, if it was.
+    pub looked_up: Option<Instant>,
     /// What its success means beyond that.
     pub settling: Settling,
     /// Where in the message its sent part ends, if the client hasn't sent all of it yet.
@@ -61,6 +63,7 @@ impl Plan {
             writes: PlannedWrites::Nothing,
             forgets: false,
             fill: None,
+            looked_up: None,
             settling: Settling::Plain,
             rest: None,
         }
@@ -77,7 +80,6 @@ impl Plan {
 }
 
 /// A message that is on its way to the server.
-#[derive(Debug)]
 pub(super) struct Exchange {
     plan: Plan,
     wrote: Option<FenceScope>,
@@ -111,6 +113,9 @@ impl Session {
             }
             fence.answered();
             self.shared.upstream.wake();
+        }
+        if plan.fill.take().is_some() {
+            self.count_bypass(Bypass::AnswerCutShort);
         }
         let summary = result?;
         self.settle(plan, wrote.as_ref(), summary);
@@ -236,6 +241,7 @@ impl Session {
                 Err(error) => *client_left = Some(error),
             }
         }
+        self.worker.metrics.count_client_bytes_out(count);
         self.keep_piece(plan, &chunk[..used], progress);
         if used < count {
             // More than the answer: the server says why it will close. It was relayed; nothing can
@@ -292,10 +298,12 @@ impl Session {
 
     fn settle(&mut self, plan: Plan, wrote: Option<&FenceScope>, summary: Option<Summary>) {
         let Some(summary) = summary else { return };
+        if let Some(began) = plan.looked_up {
+            self.worker.metrics.miss_seconds.observe(began.elapsed());
+        }
         let succeeded = !matches!(summary.ending, Ending::Err(_));
         self.state.after(&plan.effects, wrote, &summary);
         match plan.settling {
-            Settling::Plain => {}
             Settling::Prepared(statement) => {
                 if let Ending::Prepared { statement_id } = summary.ending
                     && !self.prepared.insert(StatementId(statement_id), *statement)
@@ -307,7 +315,7 @@ impl Session {
                 self.state.reset(summary.mark);
                 self.prepared.clear();
             }
-            Settling::Reset => {}
+            Settling::Plain | Settling::Reset => {}
             Settling::OptionChanged => self.state.option_changed(),
         }
     }

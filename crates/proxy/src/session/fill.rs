@@ -14,7 +14,6 @@ use crate::reason::{Bypass, Limit, Outcome};
 use crate::upstream::catalogue::Lookup;
 
 /// A read whose answer may be kept.
-#[derive(Debug)]
 pub(super) struct Fill {
     scope: Scope,
     as_of: AsOf,

@@ -27,6 +27,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use remora_wire::WireError;
@@ -37,7 +38,9 @@ use self::dispatch::Step;
 use self::prepared::PreparedStatements;
 use self::settings::Flavour;
 use self::state::SessionState;
-use crate::net::Stream;
+use crate::metrics::Reachability;
+use crate::net::{Endpoint, Stream};
+use crate::reason::Limit;
 use crate::shared::Shared;
 use crate::worker::Worker;
 
@@ -121,17 +124,23 @@ pub(crate) struct Session {
 
 /// Serves a client from its accepted socket to its end.
 pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<Stream>) {
+    let metrics = Arc::clone(&shared.metrics);
+    let protocol_errors = &metrics.rare.protocol_errors;
     let ended = match Session::log_in(shared, worker, Rc::clone(&client)).await {
         Ok(mut session) => session.run().await,
         Err(ended) => ended,
     };
     match ended {
         Ended::Misbehaved { error, sequence } => {
+            if sequence > 0 {
+                protocol_errors.fetch_add(1, Ordering::Relaxed);
+            }
             tracing::debug!(%error, "closing a connection");
             // The client may be gone already; there is nobody else to tell.
             let _ = client.write_all(&error.packet(sequence)).await;
         }
         Ended::ServerMisbehaved(error) => {
+            protocol_errors.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, "the server sent what the protocol does not allow; closing");
         }
         Ended::Closed(error) => tracing::trace!(%error, "connection closed"),
@@ -221,6 +230,7 @@ impl Session {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        self.worker.metrics.count_client_bytes_in(count);
         let chunk = &scratch[..count];
         if !self.inbox.is_empty() {
             self.inbox.extend_from_slice(chunk);
@@ -290,14 +300,25 @@ fn out_of_order() -> Ended {
 }
 
 async fn connect_to_server(shared: &Shared) -> Result<Stream, Ended> {
-    let limit = shared.limits.connect_timeout;
-    Stream::connect(&shared.upstream_endpoint, limit).await.map_err(|error| {
-        let number = error.raw_os_error().map_or_else(|| error.to_string(), |n| n.to_string());
-        let (code, what) = match &shared.upstream_endpoint {
-            crate::net::Endpoint::Tcp { .. } => (2003, "MySQL server on"),
-            crate::net::Endpoint::Unix(_) => (2002, "local server through socket"),
-        };
-        let message = format!("Can't connect to {what} '{}' ({number})", shared.upstream_endpoint);
-        Ended::Misbehaved { error: ServerError::new(code, "HY000", message), sequence: 0 }
-    })
+    let endpoint = &shared.upstream_endpoint;
+    let error = match Stream::connect(endpoint, shared.limits.connect_timeout).await {
+        Ok(stream) => {
+            shared.last_attempt.record(Reachability::Reachable);
+            return Ok(stream);
+        }
+        Err(error) => error,
+    };
+    let rare = &shared.metrics.rare;
+    rare.upstream_connect_failures.fetch_add(1, Ordering::Relaxed);
+    if error.kind() == io::ErrorKind::TimedOut {
+        rare.count_limit(Limit::ConnectTime);
+    }
+    shared.last_attempt.record(Reachability::Unreachable(error.to_string()));
+    let number = error.raw_os_error().map_or_else(|| error.to_string(), |n| n.to_string());
+    let (code, what) = match endpoint {
+        Endpoint::Tcp { .. } => (2003, "MySQL server on"),
+        Endpoint::Unix(_) => (2002, "local MySQL server through socket"),
+    };
+    let message = format!("Can't connect to {what} '{endpoint}' ({number})");
+    Err(Ended::Misbehaved { error: ServerError::new(code, "HY000", message), sequence: 0 })
 }

@@ -144,14 +144,8 @@ pub struct UpstreamCounters {
     pub asks: AtomicU64,
     /// Batches of fences that wait for their position to be applied.
     pub batches_waiting: AtomicU64,
-    /// Look-ups in the catalogue that found valid facts.
-    pub catalogue_hits: AtomicU64,
     /// Tables loaded into the catalogue.
     pub catalogue_loads: AtomicU64,
-    /// Requests to load a table that were dropped because too many waited.
-    pub catalogue_dropped: AtomicU64,
-    /// Facts that made room for others.
-    pub catalogue_evictions: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64, by: u64) {

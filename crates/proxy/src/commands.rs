@@ -1,0 +1,83 @@
+//! What `remora serve` and `remora check` do, once the settings are known.
+
+use std::io::{self, Write};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{App, StartError, upstream_config};
+use crate::config::{Account, Settings};
+use crate::upstream;
+use crate::upstream::check::{Severity, check, is_caching_off};
+use crate::upstream::client::ClientError;
+use crate::upstream::server_facts::ServerFacts;
+
+/// Serves until SIGTERM or SIGINT.
+pub fn serve(settings: &Settings) -> Result<(), StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Before anything listens, so that no signal is missed.
+    let (mut terminate, mut interrupt) = runtime.block_on(async {
+        Ok::<_, io::Error>((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+    })?;
+    let app = App::start(settings)?;
+    for endpoint in app.endpoints() {
+        tracing::info!("serving clients on {endpoint}, server at {}", settings.upstream.address);
+    }
+    if let Some(address) = app.admin_address() {
+        tracing::info!("metrics and health on http://{address}");
+    }
+    runtime.block_on(async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    });
+    tracing::info!("stopping: running statements may finish");
+    app.stop();
+    Ok(())
+}
+
+/// Why the server could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// There is no account to look with.
+    #[error("follow.user: got nothing, accepts the name of Remora's account on the server")]
+    NoAccount,
+    /// The server can't be asked.
+    #[error("the server at upstream.address can't be asked as follow.user: {0}")]
+    Server(#[from] ClientError),
+    /// The findings can't be printed.
+    #[error("can't write: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Looks at the server and prints what was found. Gives whether caching can be on.
+pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool, CheckError> {
+    let account = settings.account.clone().ok_or(CheckError::NoAccount)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let facts = runtime.block_on(gather(settings, account))?;
+    let findings = check(&facts, settings.follow.server_id);
+    for finding in &findings {
+        let mark = match finding.severity {
+            Severity::Good => "ok      ",
+            Severity::Warning => "warning ",
+            Severity::CachingOff => "PROBLEM ",
+        };
+        writeln!(output, "{mark}{}: {}", finding.subject.as_str(), finding.meaning)?;
+        if !finding.remedy.is_empty() {
+            writeln!(output, "        mend it with: {}", finding.remedy)?;
+        }
+    }
+    let can_cache = !is_caching_off(&findings);
+    let verdict = if can_cache {
+        "Caching can be on."
+    } else {
+        "Caching will be off until each PROBLEM is mended; Remora passes everything through."
+    };
+    writeln!(output, "\n{verdict}")?;
+    Ok(can_cache)
+}
+
+async fn gather(settings: &Settings, account: Account) -> Result<ServerFacts, ClientError> {
+    let mut client = upstream::connect(&upstream_config(settings, account)).await?;
+    ServerFacts::gather(&mut client).await
+}

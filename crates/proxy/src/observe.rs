@@ -1,0 +1,127 @@
+//! The state of a running Remora, gathered when somebody scrapes or checks its health.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::acceptor::open_connections;
+use crate::config::Settings;
+use crate::metrics::{
+    Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
+    StoreObservation,
+};
+use crate::reason::{CachingOff, Reason};
+use crate::shared::Shared;
+
+/// Whether the server could be reached when a client last needed it. Written only when that changes.
+#[derive(Debug)]
+pub struct LastAttempt(RwLock<Reachability>);
+
+impl LastAttempt {
+    /// Before any attempt.
+    pub fn none() -> LastAttempt {
+        LastAttempt(RwLock::new(Reachability::Untried))
+    }
+
+    /// An attempt ended like this.
+    pub fn record(&self, result: Reachability) {
+        if *self.0.read().unwrap_or_else(PoisonError::into_inner) != result {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = result;
+        }
+    }
+
+    /// The last result.
+    pub fn get(&self) -> Reachability {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Gathers the state for the admin listener.
+pub(crate) struct Observer {
+    shared: Arc<Shared>,
+    loads: Vec<Arc<AtomicUsize>>,
+    /// Caching that the configuration turns off.
+    configured_off: Option<CachingOff>,
+}
+
+impl Observer {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        loads: Vec<Arc<AtomicUsize>>,
+        settings: &Settings,
+    ) -> Observer {
+        let configured_off = if !settings.cache.enabled {
+            Some(CachingOff::Disabled)
+        } else if settings.account.is_none() {
+            Some(CachingOff::NoAccount)
+        } else {
+            None
+        };
+        Observer { shared, loads, configured_off }
+    }
+
+    fn caching(&self) -> Caching {
+        let off = self.configured_off.or_else(|| self.shared.upstream.state().caching_off());
+        off.map_or(Caching::On, Caching::Off)
+    }
+
+    fn store(&self) -> StoreObservation {
+        let stats = self.shared.store.stats();
+        StoreObservation {
+            entries: stats.entries as u64,
+            bytes: stats.bytes as u64,
+            bytes_max: stats.memory_bytes_max as u64,
+            evictions: counts(|reason| stats.evicted.of(reason)),
+            invalidations: counts(|reason| stats.invalidated.of(reason)),
+            fills_in_flight: self.shared.fills.len() as u64,
+        }
+    }
+
+    fn follower(&self) -> FollowerObservation {
+        let counters = &self.shared.upstream.counters;
+        let timeline = &self.shared.timeline;
+        let applied = timeline.applied();
+        let proved_at_ms = timeline.proved_at_ms();
+        let age_ms = self.shared.clock.now_ms().saturating_sub(proved_at_ms);
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        FollowerObservation {
+            lag: (proved_at_ms > 0).then(|| Duration::from_millis(age_ms)),
+            applied_file: applied.file_number(),
+            applied_offset: applied.offset(),
+            events: read(&counters.events),
+            bytes: read(&counters.event_bytes),
+            commits: read(&counters.commits),
+            commits_of_everything: read(&counters.commits_of_everything),
+            catch_up: Duration::from_micros(read(&counters.lag_us_last)),
+            catch_up_max: Duration::from_micros(read(&counters.lag_us_max)),
+            fence_batches: read(&counters.batches_waiting),
+            connections: read(&counters.connections),
+            forgotten: self.shared.upstream.restarts(),
+            watermark_queries: read(&counters.asks),
+        }
+    }
+}
+
+impl Observed for Observer {
+    fn observe(&self) -> Observation {
+        Observation {
+            caching: self.caching(),
+            upstream: self.shared.last_attempt.get(),
+            connections: open_connections(&self.loads) as u64,
+            fingerprints: self.shared.fingerprints.len() as u64,
+            catalogue_tables: self.shared.upstream.catalogue.len() as u64,
+            catalogue_loads: self
+                .shared
+                .upstream
+                .counters
+                .catalogue_loads
+                .load(Ordering::Relaxed),
+            store: self.store(),
+            follower: self.follower(),
+        }
+    }
+}
+
+fn counts<R: Reason>(count: impl Fn(R) -> u64) -> ReasonCounts {
+    R::ALL.iter().map(|reason| (reason.as_str(), count(*reason))).collect()
+}
