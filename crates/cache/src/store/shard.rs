@@ -20,7 +20,7 @@ const RECLAMATION_BATCH: usize = 32;
 /// Removed bytes that are freed at once, without waiting for the batch.
 const RECLAIMED_BYTES_AT_ONCE: usize = 32 * 1024;
 /// How often room is made before a result is refused.
-const RESERVATION_ROUNDS: usize = 4;
+const RESERVATION_ROUNDS: usize = 2;
 /// How many entries are removed or looked at before the lock is released for others.
 const UNDER_ONE_LOCK: usize = 128;
 /// The map's slots have nine bytes each, and it has at most four slots per entry.
@@ -78,15 +78,21 @@ impl Shard {
         is_outdated: &impl Fn(&Entry) -> bool,
         evicted: &mut Evictions,
     ) -> Result<(), NotStored> {
-        let target = self.live_target(lock(&self.writers).policy.nodes());
-        if cost > target {
-            return Err(NotStored::NoRoom);
-        }
         for _ in 0..RESERVATION_ROUNDS {
             if self.ledger.try_take(cost) {
                 return Ok(());
             }
-            self.evict(cost, is_outdated, evicted);
+            let (live, target) = {
+                let policy = &lock(&self.writers).policy;
+                (policy.bytes(), self.live_target(policy.nodes()))
+            };
+            if cost > target {
+                return Err(NotStored::NoRoom);
+            }
+            // No more than that: if memory is held by what has left already, evicting more would
+            // empty the shard and free nothing.
+            self.evict((live + cost).saturating_sub(target), is_outdated, evicted);
+            self.map.guard().flush();
         }
         if self.ledger.try_take(cost) {
             Ok(())
