@@ -5,6 +5,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -498,13 +499,7 @@ fn a_lost_connection_forgets_nothing_if_the_log_goes_on() {
         } else {
             "COMMAND = 'Sleep'"
         };
-        let connections = || {
-            follower
-                .shared
-                .counters
-                .connections
-                .load(std::sync::atomic::Ordering::Relaxed)
-        };
+        let connections = || follower.shared.counters.connections.load(Ordering::Relaxed);
         let before = connections();
         kill(&server, what);
         if round % 3 == 2 {
@@ -683,7 +678,9 @@ fn a_server_that_does_not_answer_stops_hits_and_keeps_fences() {
     signal("-STOP");
     wait_until("the server is stopped", || {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        status.lines().any(|line| line.starts_with("State:") && line.contains("stopped"))
+        status
+            .lines()
+            .any(|line| line.starts_with("State:") && line.contains("stopped"))
     });
     follower
         .timeline
@@ -724,4 +721,42 @@ fn many_writers_are_followed_without_a_gap() {
         }
     });
     assert_eq!(*failures.lock().unwrap(), Vec::<i32>::new());
+}
+
+#[test]
+fn a_quiet_log_is_told_from_a_dead_connection() {
+    let server = app_server(&[]);
+    let follower = Follower::start_live(&server);
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let counters = &follower.shared.counters;
+    let before = read(&counters.events);
+    // A connection counts as dead after a second; this many heartbeats take longer.
+    wait_until("heartbeats", || read(&counters.events) > before + 15);
+    assert_eq!(read(&counters.connections), 1);
+}
+
+#[test]
+fn an_event_too_long_to_hold_still_names_its_table() {
+    let server = app_server(&["--max-allowed-packet=128M"]);
+    server.sql("CREATE TABLE app.long_rows (v LONGBLOB)");
+    let follower = Follower::start_live(&server);
+    let (long, b) = (
+        follower.as_of(&table("long_rows")),
+        follower.as_of(&table("b")),
+    );
+    server.sql("INSERT INTO app.long_rows VALUES (REPEAT('x', 40000000))");
+    follower.wait_outdated("the long row is seen", long, &table("long_rows"));
+    follower.catch_up();
+    assert_eq!(follower.check(b, &table("b")), Ok(()));
+    assert_eq!(
+        follower
+            .shared
+            .counters
+            .events_oversized
+            .load(Ordering::Relaxed),
+        1
+    );
+    let b = follower.as_of(&table("b"));
+    server.sql("INSERT INTO app.b VALUES (1)");
+    follower.wait_outdated("the log goes on", b, &table("b"));
 }
