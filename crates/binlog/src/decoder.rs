@@ -176,17 +176,16 @@ impl StreamDecoder {
         let low = u64::from(header.end_offset_low);
         let same_high = (self.offset & !0xffff_ffff) | low;
         let end = if same_high >= self.offset {
-            same_high
+            Some(same_high)
         } else {
-            same_high + (1 << 32)
+            same_high.checked_add(1 << 32)
         };
-        if end - self.offset > STEP_BYTES_MAX {
-            return Err(DecodeError::PositionWentBack {
+        end.filter(|end| end - self.offset <= STEP_BYTES_MAX)
+            .map(Some)
+            .ok_or(DecodeError::PositionWentBack {
                 from: self.offset,
                 to: low,
-            });
-        }
-        Ok(Some(end))
+            })
     }
 
     fn body(&mut self, header: &EventHeader, body: &[u8]) -> Result<Event, DecodeError> {

@@ -57,7 +57,10 @@ impl Acceptor {
     }
 
     fn hand_out(&self, accepted: Accepted) {
-        self.metrics.rare.connections_accepted.fetch_add(1, Ordering::Relaxed);
+        self.metrics
+            .rare
+            .connections_accepted
+            .fetch_add(1, Ordering::Relaxed);
         let load = |worker: &WorkerHandle| worker.load.load(Ordering::Relaxed);
         let open: usize = self.workers.iter().map(load).sum();
         if open >= self.connections_max {
@@ -65,7 +68,9 @@ impl Acceptor {
             refuse(accepted);
             return;
         }
-        let Some(worker) = self.workers.iter().min_by_key(|worker| load(worker)) else { return };
+        let Some(worker) = self.workers.iter().min_by_key(|worker| load(worker)) else {
+            return;
+        };
         worker.load.fetch_add(1, Ordering::Relaxed);
         if worker.connections.send(accepted).is_err() {
             // The worker has ended: Remora is shutting down.

@@ -35,7 +35,9 @@ use crate::worker::{self, Phase, WorkerHandle};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A listening address can't be used.
-    #[error("listen.addresses: got {endpoint}, which can't be listened on ({source}); accepts a free address of this host")]
+    #[error(
+        "listen.addresses: got {endpoint}, which can't be listened on ({source}); accepts a free address of this host"
+    )]
     Listen {
         /// The address.
         endpoint: Endpoint,
@@ -46,7 +48,9 @@ pub enum StartError {
     #[error(transparent)]
     Admin(#[from] AdminError),
     /// The system refuses a thread or an event queue.
-    #[error("can't start a thread: {0}; the system's limits on threads or open files may be too low")]
+    #[error(
+        "can't start a thread: {0}; the system's limits on threads or open files may be too low"
+    )]
     System(#[from] io::Error),
 }
 
@@ -71,15 +75,20 @@ impl App {
     /// The same with rules of consistency broken, for the tests that must notice it.
     #[doc(hidden)]
     pub fn start_with(settings: &Settings, broken: BrokenRules) -> Result<App, StartError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let listeners = runtime.block_on(bind(settings))?;
-        let endpoints =
-            listeners.iter().map(Listener::endpoint).collect::<io::Result<Vec<_>>>()?;
+        let endpoints = listeners
+            .iter()
+            .map(Listener::endpoint)
+            .collect::<io::Result<Vec<_>>>()?;
         let metrics = Metrics::new(settings.workers.threads);
         let shared = build_shared(settings, broken, &metrics);
         let (phase, watched) = watch::channel(Phase::Running);
-        let loads: Vec<Arc<AtomicUsize>> =
-            (0..settings.workers.threads).map(|_| Arc::default()).collect();
+        let loads: Vec<Arc<AtomicUsize>> = (0..settings.workers.threads)
+            .map(|_| Arc::default())
+            .collect();
         let mut app = App {
             shared: Arc::clone(&shared),
             endpoints,
@@ -91,8 +100,12 @@ impl App {
         };
         if let Some(address) = settings.admin_listen {
             let observer = Observer::new(Arc::clone(&shared), loads.clone(), settings);
-            app.admin =
-                Some(admin::start(address, &settings.admin, Arc::clone(&metrics), Arc::new(observer))?);
+            app.admin = Some(admin::start(
+                address,
+                &settings.admin,
+                Arc::clone(&metrics),
+                Arc::new(observer),
+            )?);
         }
         app.start_follower(settings)?;
         let workers = app.start_workers(&metrics, &loads, &watched)?;
@@ -145,7 +158,9 @@ impl App {
             return Ok(());
         };
         let config = upstream_config(settings, account);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let timeline = Arc::clone(&self.shared.timeline);
         let shared = Arc::clone(&self.shared.upstream);
@@ -170,15 +185,19 @@ impl App {
         let mut workers = Vec::new();
         for (number, (metrics, load)) in metrics.workers().iter().zip(loads).enumerate() {
             let (connections, incoming) = mpsc::unbounded_channel();
-            workers.push(WorkerHandle { connections, load: Arc::clone(load) });
+            workers.push(WorkerHandle {
+                connections,
+                load: Arc::clone(load),
+            });
             let (shared, metrics) = (Arc::clone(&self.shared), Arc::clone(metrics));
             let (load, phase) = (Arc::clone(load), phase.clone());
             let run = move || {
-                if let Err(error) = worker::run(&shared, metrics, incoming, load, phase) {
+                if let Err(error) = worker::run(&shared, metrics, incoming, &load, phase) {
                     tracing::error!(%error, "a worker can't run");
                 }
             };
-            self.threads.push(spawn_named(format!("remora-worker-{number}"), run)?);
+            self.threads
+                .push(spawn_named(format!("remora-worker-{number}"), run)?);
         }
         Ok(workers)
     }
@@ -202,7 +221,8 @@ impl App {
                 }
             });
         };
-        self.threads.push(spawn_named("remora-acceptor".to_owned(), run)?);
+        self.threads
+            .push(spawn_named("remora-acceptor".to_owned(), run)?);
         Ok(())
     }
 }
@@ -221,7 +241,10 @@ async fn bind(settings: &Settings) -> Result<Vec<Listener>, StartError> {
     let mut listeners = Vec::new();
     for endpoint in &settings.listen.addresses {
         let bound = Listener::bind(endpoint, settings.listen.backlog).await;
-        let failed = |source| StartError::Listen { endpoint: endpoint.clone(), source };
+        let failed = |source| StartError::Listen {
+            endpoint: endpoint.clone(),
+            source,
+        };
         listeners.push(bound.map_err(failed)?);
     }
     Ok(listeners)
@@ -249,7 +272,10 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
     };
     let timeline = Arc::new(Timeline::new(limits, broken));
     let clock = Clock::start();
-    let nobody = Account { user: String::new(), password: String::new() };
+    let nobody = Account {
+        user: String::new(),
+        password: String::new(),
+    };
     let config = upstream_config(settings, settings.account.clone().unwrap_or(nobody));
     let judge = Arc::clone(&timeline);
     let store = Store::with_judge(

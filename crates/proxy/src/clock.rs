@@ -11,7 +11,9 @@ pub struct Clock {
 impl Clock {
     /// A clock that reads zero now.
     pub fn start() -> Clock {
-        Clock { origin: Instant::now() }
+        Clock {
+            origin: Instant::now(),
+        }
     }
 
     /// Milliseconds since the start.

@@ -13,14 +13,22 @@ use crate::upstream::server_facts::ServerFacts;
 
 /// Serves until SIGTERM or SIGINT.
 pub fn serve(settings: &Settings) -> Result<(), StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     // Before anything listens, so that no signal is missed.
     let (mut terminate, mut interrupt) = runtime.block_on(async {
-        Ok::<_, io::Error>((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+        Ok::<_, io::Error>((
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        ))
     })?;
     let app = App::start(settings)?;
     for endpoint in app.endpoints() {
-        tracing::info!("serving clients on {endpoint}, server at {}", settings.upstream.address);
+        tracing::info!(
+            "serving clients on {endpoint}, server at {}",
+            settings.upstream.address
+        );
     }
     if let Some(address) = app.admin_address() {
         tracing::info!("metrics and health on http://{address}");
@@ -53,7 +61,9 @@ pub enum CheckError {
 /// Looks at the server and prints what was found. Gives whether caching can be on.
 pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool, CheckError> {
     let account = settings.account.clone().ok_or(CheckError::NoAccount)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let facts = runtime.block_on(gather(settings, account))?;
     let findings = check(&facts, settings.follow.server_id);
     for finding in &findings {
@@ -62,7 +72,12 @@ pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool
             Severity::Warning => "warning ",
             Severity::CachingOff => "PROBLEM ",
         };
-        writeln!(output, "{mark}{}: {}", finding.subject.as_str(), finding.meaning)?;
+        writeln!(
+            output,
+            "{mark}{}: {}",
+            finding.subject.as_str(),
+            finding.meaning
+        )?;
         if !finding.remedy.is_empty() {
             writeln!(output, "        mend it with: {}", finding.remedy)?;
         }

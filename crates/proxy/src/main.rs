@@ -35,7 +35,12 @@ fn serve(args: &SettingsArgs) -> ExitCode {
         Ok(settings) => settings,
         Err(status) => return status,
     };
-    for warning in settings.warnings.iter().cloned().chain(open_files::make_room_for(settings.workers.connections_max)) {
+    for warning in settings
+        .warnings
+        .iter()
+        .cloned()
+        .chain(open_files::make_room_for(settings.workers.connections_max))
+    {
         tracing::warn!("{warning}");
     }
     match commands::serve(&settings) {
@@ -58,7 +63,9 @@ fn check(args: &SettingsArgs) -> ExitCode {
 
 /// Loads the settings and starts the log.
 fn load(args: &SettingsArgs) -> Result<Settings, ExitCode> {
-    let settings = args.load().map_err(|error| complain(&error.to_string(), STATUS_USAGE))?;
+    let settings = args
+        .load()
+        .map_err(|error| complain(&error.to_string(), STATUS_USAGE))?;
     logging::start(settings.log_level);
     Ok(settings)
 }

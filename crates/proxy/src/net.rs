@@ -171,7 +171,10 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => {
                 let address = listener.local_addr()?;
-                Ok(Endpoint::Tcp { host: address.ip().to_string(), port: address.port() })
+                Ok(Endpoint::Tcp {
+                    host: address.ip().to_string(),
+                    port: address.port(),
+                })
             }
             Listener::Unix(_, path) => Ok(Endpoint::Unix(path.clone())),
         }

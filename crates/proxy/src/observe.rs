@@ -32,7 +32,10 @@ impl LastAttempt {
 
     /// The last result.
     pub fn get(&self) -> Reachability {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -57,11 +60,17 @@ impl Observer {
         } else {
             None
         };
-        Observer { shared, loads, configured_off }
+        Observer {
+            shared,
+            loads,
+            configured_off,
+        }
     }
 
     fn caching(&self) -> Caching {
-        let off = self.configured_off.or_else(|| self.shared.upstream.state().caching_off());
+        let off = self
+            .configured_off
+            .or_else(|| self.shared.upstream.state().caching_off());
         off.map_or(Caching::On, Caching::Off)
     }
 
@@ -123,5 +132,8 @@ impl Observed for Observer {
 }
 
 fn counts<R: Reason>(count: impl Fn(R) -> u64) -> ReasonCounts {
-    R::ALL.iter().map(|reason| (reason.as_str(), count(*reason))).collect()
+    R::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), count(*reason)))
+        .collect()
 }

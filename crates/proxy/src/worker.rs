@@ -61,10 +61,12 @@ pub(crate) fn run(
     shared: &Arc<Shared>,
     metrics: Arc<WorkerMetrics>,
     mut incoming: mpsc::UnboundedReceiver<Accepted>,
-    load: Arc<AtomicUsize>,
+    load: &Arc<AtomicUsize>,
     mut phase: watch::Receiver<Phase>,
 ) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let worker = Rc::new(Worker {
         scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
         metrics,
@@ -75,7 +77,7 @@ pub(crate) fn run(
         loop {
             tokio::select! {
                 accepted = incoming.recv() => match accepted {
-                    Some(accepted) => spawn(shared, &worker, accepted, &load),
+                    Some(accepted) => spawn(shared, &worker, accepted, load),
                     None => break,
                 },
                 changed = phase.wait_for(|phase| *phase != Phase::Running) => {

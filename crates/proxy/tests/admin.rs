@@ -12,8 +12,8 @@ use std::time::Duration;
 use remora::admin::{self, AdminHandle};
 use remora::config::options::AdminOptions;
 use remora::metrics::{
-    Caching, FollowerObservation, Kind, Metrics, Observation, Observed, StoreObservation,
-    Reachability, declared,
+    Caching, FollowerObservation, Kind, Metrics, Observation, Observed, Reachability,
+    StoreObservation, declared,
 };
 use remora::reason::{Bypass, CachingOff, Limit, Outcome};
 

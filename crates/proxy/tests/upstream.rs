@@ -447,8 +447,10 @@ fn the_catalogue_knows_tables_and_hears_of_ddl() {
          CREATE VIEW app.v AS SELECT * FROM app.a;; CREATE SEQUENCE app.s;; \
          CREATE TABLE app.versioned (i INT) WITH SYSTEM VERSIONING;; \
          CREATE TABLE app.virt (i INT, d INT AS (i + 1) VIRTUAL);; \
-         CREATE TABLE app.parts (i INT) ENGINE=Aria PARTITION BY HASH (i) PARTITIONS 2;; \
+         CREATE TABLE app.parts (i INT) PARTITION BY HASH (i) PARTITIONS 2;; \
          CREATE TABLE app.csv (i INT NOT NULL) ENGINE=CSV;; \
+         CREATE TABLE app.aria (i INT) ENGINE=Aria;; \
+         CREATE TABLE app.hours (opens TIME);; \
          CREATE TABLE app.trig (i INT);; \
          CREATE TRIGGER app.t BEFORE INSERT ON app.trig FOR EACH ROW SET @x = 1;; \
          CREATE TABLE app.`it's` (i INT)",
@@ -456,22 +458,26 @@ fn the_catalogue_knows_tables_and_hears_of_ddl() {
     let follower = Follower::start_live(&server);
     let a = follower.facts("a");
     assert_eq!(a.cacheable, Ok(()));
-    assert!(a.is_transactional && !a.has_triggers);
+    assert!(a.is_transactional && a.writes_are_foreseeable);
     let names: Vec<_> = a
         .cascades_to
         .iter()
         .map(|(s, t)| format!("{s}.{t}"))
         .collect();
     assert_eq!(names, ["app.child", "other.grandchild"]);
-    assert!(!follower.facts("m").is_transactional);
+    let m = follower.facts("m");
+    assert!(!m.is_transactional && m.writes_are_foreseeable);
     assert_eq!(follower.facts("parts").cacheable, Ok(()));
     assert_eq!(follower.facts("it's").cacheable, Ok(()));
-    assert!(follower.facts("trig").has_triggers);
+    assert!(!follower.facts("trig").writes_are_foreseeable);
     for (name, why) in [
         ("v", TableRefusal::View),
         ("s", TableRefusal::Sequence),
         ("versioned", TableRefusal::SystemVersioned),
         ("virt", TableRefusal::VirtualColumns),
+        ("m", TableRefusal::VisibleLate),
+        ("aria", TableRefusal::VisibleLate),
+        ("hours", TableRefusal::TimeColumns),
         ("csv", TableRefusal::Engine),
         ("absent", TableRefusal::Missing),
         ("A", TableRefusal::Missing),
@@ -479,7 +485,9 @@ fn the_catalogue_knows_tables_and_hears_of_ddl() {
         assert_eq!(follower.facts(name).cacheable, Err(why), "{name}");
     }
     server.sql("CREATE TRIGGER app.u BEFORE INSERT ON app.a FOR EACH ROW SET @x = 1");
-    wait_until("the trigger is seen", || follower.facts("a").has_triggers);
+    wait_until("the trigger is seen", || {
+        !follower.facts("a").writes_are_foreseeable
+    });
     server.sql("CREATE TABLE app.absent (i INT)");
     wait_until("the table is seen", || {
         follower.facts("absent").cacheable.is_ok()

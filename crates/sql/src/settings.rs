@@ -99,6 +99,11 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "optimizer_switch",
         "the order of rows where none is asked for",
     ),
+    ResultSetting {
+        name: "query_cache_type",
+        why: "the server's own query cache may answer, from before a change",
+        only_when: Some(&["0", "OFF"]),
+    },
     setting("resultset_metadata", "whether an answer holds metadata"),
     setting(
         "session_track_gtids",
@@ -267,7 +272,6 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "progress_report_time",
     "query_alloc_block_size",
     "query_cache_strip_comments",
-    "query_cache_type",
     "query_cache_wlock_invalidate",
     "query_prealloc_size",
     "range_alloc_block_size",

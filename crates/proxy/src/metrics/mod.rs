@@ -22,8 +22,8 @@ pub use catalogue::{Kind, Metric, declared, reference_markdown};
 pub use collect::{CONTENT_TYPE, encode};
 pub use histogram::{BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds};
 pub use observation::{
-    Caching, FollowerObservation, Observation, Observed, ReasonCounts, StoreObservation,
-    Reachability,
+    Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
+    StoreObservation,
 };
 
 /// All that is counted. One for each Remora in the process; clones of the `Arc` go to whoever counts.

@@ -23,6 +23,10 @@ use super::{Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome};
 
 /// What is to be done next in a session.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one exists at a time, and boxing costs each miss"
+)]
 pub(super) enum Step {
     /// Nothing: the message is answered, or needs no answer.
     Answered,
@@ -125,7 +129,9 @@ impl Session {
     }
 
     fn plan_long_query(&self, start: &[u8]) -> Plan {
-        let Some(dialect) = self.dialect() else { return Plan::unknown(Expect::Results) };
+        let Some(dialect) = self.dialect() else {
+            return Plan::unknown(Expect::Results);
+        };
         let statement = remora_sql::analyse_prefix(start, dialect);
         Plan {
             effects: effects_of(&statement),
@@ -160,7 +166,10 @@ impl Session {
             return None;
         }
         let scope = self.state.scope().ok()?;
-        Some(Place { scope, digest: KeyRef { scope, text }.digest() })
+        Some(Place {
+            scope,
+            digest: KeyRef { scope, text }.digest(),
+        })
     }
 
     /// Looks a statement up and sends what is stored, if that may be served now.
@@ -171,14 +180,23 @@ impl Session {
             // Else the server would end a session that it hears nothing from.
             return Ok(Look::Nothing);
         }
-        let key = KeyRef { scope: place.scope, text };
+        let key = KeyRef {
+            scope: place.scope,
+            text,
+        };
         let look = shared.store.with(&key, place.digest, |entry| {
-            match shared.timeline.check_tags(entry.as_of(), entry.tags(), now_ms) {
+            match shared
+                .timeline
+                .check_tags(entry.as_of(), entry.tags(), now_ms)
+            {
                 Ok(()) => {
                     let response = entry.response();
                     let written = self.client.write_now(response)?;
                     let rest = (written < response.len()).then(|| (Arc::clone(entry), written));
-                    Ok::<_, Ended>(Look::Sent(Sent { bytes: response.len(), rest }))
+                    Ok::<_, Ended>(Look::Sent(Sent {
+                        bytes: response.len(),
+                        rest,
+                    }))
                 }
                 Err(why) => Ok(match why.invalidation() {
                     Some(reason) => Look::Outdated(Arc::clone(entry), reason),
@@ -246,7 +264,10 @@ impl Session {
         place: Option<Place>,
         text: &[u8],
     ) -> Result<Fill, Bypass> {
-        let select = statement.cacheable.as_ref().map_err(|why| Bypass::Statement(*why))?;
+        let select = statement
+            .cacheable
+            .as_ref()
+            .map_err(|why| Bypass::Statement(*why))?;
         let scope = self.state.scope()?;
         // Text that a look-up passed over for its first letter is no `SELECT`.
         let place = place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
@@ -269,7 +290,9 @@ impl Session {
     }
 
     fn dialect(&self) -> Option<Dialect> {
-        self.state.fingerprint().map_or(Some(Dialect::default()), |known| known.dialect)
+        self.state
+            .fingerprint()
+            .map_or(Some(Dialect::default()), |known| known.dialect)
     }
 
     fn handle_prepare(&mut self, message: &[u8], text: &[u8]) -> Result<Step, Ended> {
@@ -291,7 +314,10 @@ impl Session {
             diagnostics: statement.diagnostics,
         };
         let settling = Settling::Prepared(Box::new(prepared));
-        let plan = Plan { settling, ..Plan::plain(Expect::Prepared) };
+        let plan = Plan {
+            settling,
+            ..Plan::plain(Expect::Prepared)
+        };
         self.forward(message, plan, outcome)
     }
 
@@ -333,17 +359,34 @@ impl Session {
 
     fn plan_other(command: Command) -> Plan {
         let plan = Plan::plain(command.expect());
-        let rollback = Effects { session: SessionEffect::None, transaction: Transaction::Rollback };
+        let rollback = Effects {
+            session: SessionEffect::None,
+            transaction: Transaction::Rollback,
+        };
         match command {
             Command::InitDb => {
                 let session = SessionEffect::DefaultSchema;
-                Plan { effects: Effects { session, ..Effects::NONE }, ..plan }
+                Plan {
+                    effects: Effects {
+                        session,
+                        ..Effects::NONE
+                    },
+                    ..plan
+                }
             }
-            Command::ResetConnection => {
-                Plan { effects: rollback, settling: Settling::Reset, ..plan }
-            }
-            Command::ChangeUser => Plan { effects: rollback, ..plan },
-            Command::SetOption => Plan { settling: Settling::OptionChanged, ..plan },
+            Command::ResetConnection => Plan {
+                effects: rollback,
+                settling: Settling::Reset,
+                ..plan
+            },
+            Command::ChangeUser => Plan {
+                effects: rollback,
+                ..plan
+            },
+            Command::SetOption => Plan {
+                settling: Settling::OptionChanged,
+                ..plan
+            },
             Command::Other(_) => Plan::unknown(command.expect()),
             _ => plan,
         }
@@ -384,17 +427,24 @@ impl Session {
 }
 
 fn effects_of(statement: &Statement) -> Effects {
-    Effects { session: statement.session, transaction: statement.transaction }
+    Effects {
+        session: statement.session,
+        transaction: statement.transaction,
+    }
 }
 
 fn statement_id(body: &[u8]) -> Option<StatementId> {
-    body.first_chunk().map(|bytes| StatementId(u32::from_le_bytes(*bytes)))
+    body.first_chunk()
+        .map(|bytes| StatementId(u32::from_le_bytes(*bytes)))
 }
 
 /// Whether text can be a `SELECT` at all, by its first letter: only such text is looked up.
 fn may_be_select(text: &[u8]) -> bool {
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    matches!(first, Some(b's' | b'S' | b'w' | b'W' | b'(' | b'/' | b'-' | b'#'))
+    matches!(
+        first,
+        Some(b's' | b'S' | b'w' | b'W' | b'(' | b'/' | b'-' | b'#')
+    )
 }
 
 /// Whether a statement that wasn't understood mentions `sql_log_bin`: several statements in one,
@@ -402,5 +452,7 @@ fn may_be_select(text: &[u8]) -> bool {
 fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
     const NAME: &[u8] = b"sql_log_bin";
     matches!(statement.session, SessionEffect::Unknown(_))
-        && text.windows(NAME.len()).any(|window| window.eq_ignore_ascii_case(NAME))
+        && text
+            .windows(NAME.len())
+            .any(|window| window.eq_ignore_ascii_case(NAME))
 }

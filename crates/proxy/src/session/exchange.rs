@@ -75,7 +75,11 @@ impl Plan {
             session: SessionEffect::Unknown(remora_sql::UnknownEffect::UnknownStatement),
             transaction: Transaction::ImplicitCommit,
         };
-        Plan { effects, writes: PlannedWrites::Everything, ..Plan::plain(expect) }
+        Plan {
+            effects,
+            writes: PlannedWrites::Everything,
+            ..Plan::plain(expect)
+        }
     }
 }
 
@@ -88,7 +92,11 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn new(plan: Plan, wrote: Option<Wrote>, fence: Option<Fence>) -> Exchange {
-        Exchange { plan, wrote: wrote.map(|wrote| wrote.scope), fence }
+        Exchange {
+            plan,
+            wrote: wrote.map(|wrote| wrote.scope),
+            fence,
+        }
     }
 }
 
@@ -102,7 +110,11 @@ struct Piece {
 impl Session {
     /// Sees a message through: sends what remains of it, relays the answer, settles its effects.
     pub(super) async fn exchange(&mut self, exchange: Exchange) -> Result<(), Ended> {
-        let Exchange { mut plan, wrote, fence } = exchange;
+        let Exchange {
+            mut plan,
+            wrote,
+            fence,
+        } = exchange;
         let must_finish = fence.is_some();
         let result = self.converse(&mut plan, must_finish).await;
         if let Some(fence) = fence {
@@ -186,11 +198,7 @@ impl Session {
         ended
     }
 
-    async fn relay_answer(
-        &mut self,
-        plan: &mut Plan,
-        must_finish: bool,
-    ) -> Result<Summary, Ended> {
+    async fn relay_answer(&mut self, plan: &mut Plan, must_finish: bool) -> Result<Summary, Ended> {
         let mut walker = ResponseWalker::new(plan.expect, self.capabilities());
         let mut client_left = None;
         loop {
@@ -252,7 +260,9 @@ impl Session {
     }
 
     fn keep_piece(&mut self, plan: &mut Plan, piece: &[u8], progress: Progress) {
-        let Some(mut fill) = plan.fill.take() else { return };
+        let Some(mut fill) = plan.fill.take() else {
+            return;
+        };
         match progress {
             Progress::Done(summary) => self.finish_fill(fill, piece, &summary),
             Progress::More if fill.capture(piece, self.shared.limits.result_bytes_max) => {
@@ -308,7 +318,10 @@ impl Session {
                 if let Ending::Prepared { statement_id } = summary.ending
                     && !self.prepared.insert(StatementId(statement_id), *statement)
                 {
-                    self.shared.metrics.rare.count_limit(Limit::PreparedStatements);
+                    self.shared
+                        .metrics
+                        .rare
+                        .count_limit(Limit::PreparedStatements);
                 }
             }
             Settling::Reset if succeeded => {

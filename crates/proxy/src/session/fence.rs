@@ -15,7 +15,7 @@ use remora_sql::{TableName, Writes};
 use super::Session;
 use super::settings::TextCharset;
 use super::state::Effects;
-use crate::upstream::catalogue::{Lookup, TableFacts};
+use crate::upstream::catalogue::Lookup;
 
 /// What a statement writes, with names that no longer depend on the session's default schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,10 @@ pub(super) struct Wrote {
 
 impl Wrote {
     fn everything() -> Wrote {
-        Wrote { scope: FenceScope::Everything, is_transactional: false }
+        Wrote {
+            scope: FenceScope::Everything,
+            is_transactional: false,
+        }
     }
 }
 
@@ -80,7 +83,7 @@ impl Session {
         let mut is_transactional = true;
         for (schema, table) in tables {
             match self.shared.upstream.catalogue.lookup(schema, table) {
-                Lookup::Known(facts) if Self::writes_are_foreseeable(&facts) => {
+                Lookup::Known(facts) if facts.writes_are_foreseeable => {
                     tags.push(facts.tag);
                     tags.extend(facts.cascades_to.iter().map(|(s, t)| Tag::table(s, t)));
                     is_transactional &= facts.is_transactional;
@@ -90,12 +93,10 @@ impl Session {
                 }
             }
         }
-        Some(Wrote { scope: FenceScope::Tables(tags), is_transactional })
-    }
-
-    /// A trigger may write any table; a view or an engine beyond the list stands for others.
-    fn writes_are_foreseeable(facts: &TableFacts) -> bool {
-        facts.cacheable.is_ok() && !facts.has_triggers
+        Some(Wrote {
+            scope: FenceScope::Tables(tags),
+            is_transactional,
+        })
     }
 
     /// Raises the fence that a statement needs before it is sent, if it needs one.
@@ -138,7 +139,10 @@ mod tests {
     #[test]
     fn a_scope_widened_by_everything_is_everything() {
         let mut scope = FenceScope::Tables(vec![Tag::table("shop", "orders")]);
-        widen(&mut scope, &FenceScope::Tables(vec![Tag::table("shop", "lines")]));
+        widen(
+            &mut scope,
+            &FenceScope::Tables(vec![Tag::table("shop", "lines")]),
+        );
         assert!(matches!(&scope, FenceScope::Tables(tags) if tags.len() == 2));
         widen(&mut scope, &FenceScope::Everything);
         assert!(matches!(scope, FenceScope::Everything));

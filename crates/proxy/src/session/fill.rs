@@ -62,7 +62,13 @@ impl Session {
         })?;
         self.fill_text.clear();
         self.fill_text.extend_from_slice(text);
-        Ok(Fill { scope, as_of, tags, _permit: permit, captured: Vec::new() })
+        Ok(Fill {
+            scope,
+            as_of,
+            tags,
+            _permit: permit,
+            captured: Vec::new(),
+        })
     }
 
     /// The tag of a table that a statement reads, if results from it can be kept.
@@ -77,7 +83,9 @@ impl Session {
 
     /// The whole answer has passed; `last_piece` is what of it wasn't captured before.
     pub(super) fn finish_fill(&mut self, fill: Fill, last_piece: &[u8], summary: &Summary) {
-        let kept = self.may_keep(summary).and_then(|()| self.keep(fill, last_piece));
+        let kept = self
+            .may_keep(summary)
+            .and_then(|()| self.keep(fill, last_piece));
         let outcome = match kept {
             Ok(()) => Outcome::Fill,
             Err(why) => Outcome::Bypass(why),
@@ -89,7 +97,9 @@ impl Session {
     }
 
     fn may_keep(&self, summary: &Summary) -> Result<(), Bypass> {
-        let Some(mark) = summary.mark else { return Err(Bypass::AnswerIsError) };
+        let Some(mark) = summary.mark else {
+            return Err(Bypass::AnswerIsError);
+        };
         let is_one = summary.results == 1 && summary.numbered_from_one;
         if summary.ending != Ending::ResultSet || !is_one {
             return Err(Bypass::AnswerIsNotOneResultSet);
@@ -120,12 +130,19 @@ impl Session {
             &fill.captured
         };
         let entry = NewEntry {
-            key: KeyRef { scope: fill.scope, text: &self.fill_text },
+            key: KeyRef {
+                scope: fill.scope,
+                text: &self.fill_text,
+            },
             tags: &fill.tags,
             as_of: fill.as_of,
             response,
         };
-        shared.store.insert(&entry).map(drop).map_err(Bypass::NotStored)
+        shared
+            .store
+            .insert(&entry)
+            .map(drop)
+            .map_err(Bypass::NotStored)
     }
 }
 

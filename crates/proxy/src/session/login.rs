@@ -49,7 +49,11 @@ pub(super) async fn relay_login(client: &Stream, server: &Stream) -> Result<Logg
         return Err(Ended::Refused);
     }
     let offered = withdraw(&mut greeting).map_err(|_| {
-        refusal(2027, "HY000", "Remora: the server's greeting is not one that Remora can read")
+        refusal(
+            2027,
+            "HY000",
+            "Remora: the server's greeting is not one that Remora can read",
+        )
     })?;
     client.write_all(&greeting).await?;
 
@@ -63,9 +67,10 @@ pub(super) async fn relay_login(client: &Stream, server: &Stream) -> Result<Logg
     server.write_all(&login_packet).await?;
     match relay_authentication(client, server).await? {
         Verdict::Refused => Err(Ended::Refused),
-        Verdict::Accepted(mark) => {
-            Ok(LoggedIn { capabilities: login.capabilities.and(offered), mark })
-        }
+        Verdict::Accepted(mark) => Ok(LoggedIn {
+            capabilities: login.capabilities.and(offered),
+            mark,
+        }),
     }
 }
 
@@ -77,7 +82,10 @@ fn withdraw(greeting: &mut [u8]) -> Result<Capabilities, WireError> {
 }
 
 fn refusal(code: u16, sql_state: &str, message: &str) -> Ended {
-    Ended::Misbehaved { error: ServerError::new(code, sql_state, message), sequence: 2 }
+    Ended::Misbehaved {
+        error: ServerError::new(code, sql_state, message),
+        sequence: 2,
+    }
 }
 
 /// Reads exactly one packet; more than that before its answer is out of order. A client's packet
@@ -119,7 +127,9 @@ pub(super) async fn relay_authentication(
                 }
             }
             super::Side::Server => {
-                let Some(count) = try_read(server, &mut chunk)? else { continue };
+                let Some(count) = try_read(server, &mut chunk)? else {
+                    continue;
+                };
                 from_server.extend_from_slice(&chunk[..count]);
                 client.write_all(&chunk[..count]).await?;
                 if let Some(verdict) = find_verdict(&mut from_server)? {
@@ -134,7 +144,9 @@ pub(super) async fn relay_authentication(
 fn find_verdict(from_server: &mut Vec<u8>) -> Result<Option<Verdict>, Ended> {
     while let Some(header) = Header::peek(from_server) {
         let end = HEADER_BYTES + header.length;
-        let Some(packet) = from_server.get(HEADER_BYTES..end) else { break };
+        let Some(packet) = from_server.get(HEADER_BYTES..end) else {
+            break;
+        };
         match AuthPacket::parse(packet) {
             Ok(AuthPacket::Ok) => {
                 return Ok(Some(Verdict::Accepted(EndMark::from_ok(packet).ok())));

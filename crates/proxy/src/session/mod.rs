@@ -96,7 +96,9 @@ async fn either_readable(client: &Stream, server: &Stream) -> io::Result<Side> {
         if let Poll::Ready(result) = client.poll_read_ready(cx) {
             return Poll::Ready(result.map(|()| Side::Client));
         }
-        server.poll_read_ready(cx).map(|result| result.map(|()| Side::Server))
+        server
+            .poll_read_ready(cx)
+            .map(|result| result.map(|()| Side::Server))
     })
     .await
 }
@@ -158,7 +160,10 @@ impl Session {
         let privilege_epoch = shared.privilege_epoch();
         let server = connect_to_server(&shared).await?;
         let logged_in = login::relay_login(&client, &server).await?;
-        let flavour = Flavour { capabilities: logged_in.capabilities, privilege_epoch };
+        let flavour = Flavour {
+            capabilities: logged_in.capabilities,
+            privilege_epoch,
+        };
         let prepared = PreparedStatements::new(shared.limits.prepared_statements_max);
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
@@ -195,7 +200,9 @@ impl Session {
             Step::RepeatHit => self.repeat_hit().await,
             Step::Exchange(exchange) => self.exchange(exchange).await,
             Step::Quit => {
-                self.server.write_all(&std::mem::take(&mut self.outbox)).await?;
+                self.server
+                    .write_all(&std::mem::take(&mut self.outbox))
+                    .await?;
                 Err(Ended::closed())
             }
         }
@@ -309,16 +316,24 @@ async fn connect_to_server(shared: &Shared) -> Result<Stream, Ended> {
         Err(error) => error,
     };
     let rare = &shared.metrics.rare;
-    rare.upstream_connect_failures.fetch_add(1, Ordering::Relaxed);
+    rare.upstream_connect_failures
+        .fetch_add(1, Ordering::Relaxed);
     if error.kind() == io::ErrorKind::TimedOut {
         rare.count_limit(Limit::ConnectTime);
     }
-    shared.last_attempt.record(Reachability::Unreachable(error.to_string()));
-    let number = error.raw_os_error().map_or_else(|| error.to_string(), |n| n.to_string());
+    shared
+        .last_attempt
+        .record(Reachability::Unreachable(error.to_string()));
+    let number = error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), |n| n.to_string());
     let (code, what) = match endpoint {
         Endpoint::Tcp { .. } => (2003, "MySQL server on"),
         Endpoint::Unix(_) => (2002, "local MySQL server through socket"),
     };
     let message = format!("Can't connect to {what} '{endpoint}' ({number})");
-    Err(Ended::Misbehaved { error: ServerError::new(code, "HY000", message), sequence: 0 })
+    Err(Ended::Misbehaved {
+        error: ServerError::new(code, "HY000", message),
+        sequence: 0,
+    })
 }

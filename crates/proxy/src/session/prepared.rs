@@ -30,7 +30,10 @@ pub(super) struct PreparedStatements {
 impl PreparedStatements {
     /// Room for `capacity` statements.
     pub(super) fn new(capacity: usize) -> PreparedStatements {
-        PreparedStatements { known: HashMap::new(), capacity }
+        PreparedStatements {
+            known: HashMap::new(),
+            capacity,
+        }
     }
 
     /// Keeps a statement. Gives false if there is no room: then it counts as unknown.

@@ -29,12 +29,12 @@ impl Session {
             return Ok(());
         }
         let row = only_row(&answer, query.fields(), self.capabilities())?;
-        match self.shared.fingerprints.intern(&query, &row, self.state.flavour()) {
-            Ok(fingerprint) => self.state.learn(fingerprint),
-            Err(_) => {
-                self.shared.metrics.rare.count_limit(Limit::Fingerprints);
-                self.state.pass_through(Bypass::FingerprintsFull);
-            }
+        let known = &self.shared.fingerprints;
+        if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
+            self.state.learn(fingerprint);
+        } else {
+            self.shared.metrics.rare.count_limit(Limit::Fingerprints);
+            self.state.pass_through(Bypass::FingerprintsFull);
         }
         Ok(())
     }
@@ -85,7 +85,9 @@ fn only_row(answer: &[u8], fields: usize, capabilities: Capabilities) -> Result<
     let mut number = 0;
     while let Some(header) = Header::peek(rest) {
         let end = HEADER_BYTES + header.length;
-        let payload = rest.get(HEADER_BYTES..end).ok_or(WireError::Truncated("settings"))?;
+        let payload = rest
+            .get(HEADER_BYTES..end)
+            .ok_or(WireError::Truncated("settings"))?;
         if number == row_at {
             return parse_text_row(payload, fields);
         }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use remora_sql::Dialect;
+use remora_sql::{Dialect, RESULT_SETTINGS};
 use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
@@ -38,6 +38,8 @@ pub struct Fingerprint {
     pub isolation: Isolation,
     /// How bytes of statement text relate to characters.
     pub charset: TextCharset,
+    /// Whether each setting has a value under which results can be kept.
+    pub allows_caching: bool,
 }
 
 /// What Remora may assume of statement text in the client's character set.
@@ -56,8 +58,8 @@ impl TextCharset {
         match name {
             "utf8" | "utf8mb3" | "utf8mb4" => TextCharset::Utf8,
             "latin1" | "latin2" | "latin5" | "latin7" | "ascii" | "binary" | "cp1250"
-            | "cp1251" | "cp1256" | "cp1257" | "koi8r" | "koi8u" | "greek" | "hebrew"
-            | "cp850" | "cp852" | "cp866" => TextCharset::AsciiSafe,
+            | "cp1251" | "cp1256" | "cp1257" | "koi8r" | "koi8u" | "greek" | "hebrew" | "cp850"
+            | "cp852" | "cp866" => TextCharset::AsciiSafe,
             _ => TextCharset::Unsafe,
         }
     }
@@ -81,8 +83,13 @@ impl SettingsQuery {
     pub fn new(variables: impl IntoIterator<Item = String>) -> SettingsQuery {
         let names: Vec<String> = variables.into_iter().collect();
         let fields = LEADING_FIELDS.iter().map(|field| (*field).to_owned());
-        let fields: Vec<String> = fields.chain(names.iter().map(|n| format!("@@{n}"))).collect();
-        SettingsQuery { sql: format!("SELECT {}", fields.join(", ")), names }
+        let fields: Vec<String> = fields
+            .chain(names.iter().map(|n| format!("@@{n}")))
+            .collect();
+        SettingsQuery {
+            sql: format!("SELECT {}", fields.join(", ")),
+            names,
+        }
     }
 
     /// The statement.
@@ -96,8 +103,25 @@ impl SettingsQuery {
     }
 
     fn value<'r>(&self, row: &'r Row, names: &[&str]) -> Option<&'r [u8]> {
-        let at = self.names.iter().position(|name| names.contains(&name.as_str()))?;
+        let at = self
+            .names
+            .iter()
+            .position(|name| names.contains(&name.as_str()))?;
         row.get(LEADING_FIELDS.len() + at)?.as_deref()
+    }
+
+    /// Whether no setting has a value under which results depend on more than the key says.
+    fn allows_caching(&self, row: &Row) -> bool {
+        RESULT_SETTINGS.iter().all(|setting| {
+            let (Some(allowed), Some(value)) =
+                (setting.only_when, self.value(row, &[setting.name]))
+            else {
+                return true;
+            };
+            allowed
+                .iter()
+                .any(|allowed| value.eq_ignore_ascii_case(allowed.as_bytes()))
+        })
     }
 
     fn dialect(&self, row: &Row) -> Option<Dialect> {
@@ -114,7 +138,9 @@ impl SettingsQuery {
     }
 
     fn charset(&self, row: &Row) -> TextCharset {
-        let name = self.value(row, &["character_set_client"]).unwrap_or_default();
+        let name = self
+            .value(row, &["character_set_client"])
+            .unwrap_or_default();
         TextCharset::from_name(&String::from_utf8_lossy(name))
     }
 }
@@ -158,12 +184,19 @@ pub struct TooManyFingerprints;
 impl Fingerprints {
     /// Room for `capacity` fingerprints in use at the same time.
     pub fn new(capacity: usize) -> Fingerprints {
-        Fingerprints { known: Mutex::new(HashMap::new()), next_id: AtomicU64::new(1), capacity }
+        Fingerprints {
+            known: Mutex::new(HashMap::new()),
+            next_id: AtomicU64::new(1),
+            capacity,
+        }
     }
 
     /// How many are known.
     pub fn len(&self) -> usize {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 
     /// Whether none is known.
@@ -197,6 +230,7 @@ impl Fingerprints {
             dialect: query.dialect(answer),
             isolation: query.isolation(answer),
             charset: query.charset(answer),
+            allows_caching: query.allows_caching(answer),
         });
         known.insert(bytes, Arc::clone(&fingerprint));
         Ok(fingerprint)

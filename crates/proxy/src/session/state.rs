@@ -70,6 +70,7 @@ impl Written {
 
 /// A session between two statements.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a doubt of its own")]
 pub struct SessionState {
     flavour: Flavour,
     settings: Settings,
@@ -99,7 +100,12 @@ const STATUS_IN_KEY: [StatusFlags; 3] = [
 
 /// The flags of [`STATUS_IN_KEY`] as bits.
 fn status_bits(status: StatusFlags) -> u8 {
-    STATUS_IN_KEY.iter().enumerate().fold(0, |bits, (at, flag)| bits | u8::from(status.has(*flag)) << at)
+    STATUS_IN_KEY
+        .iter()
+        .enumerate()
+        .fold(0, |bits, (at, flag)| {
+            bits | u8::from(status.has(*flag)) << at
+        })
 }
 
 /// The scope of a fingerprint with these flags: the number that no other combination has.
@@ -190,12 +196,7 @@ impl SessionState {
     }
 
     /// A statement with these effects has been answered. `wrote` is what it may have written.
-    pub fn after(
-        &mut self,
-        effects: &Effects,
-        wrote: Option<&FenceScope>,
-        summary: &Summary,
-    ) {
+    pub fn after(&mut self, effects: &Effects, wrote: Option<&FenceScope>, summary: &Summary) {
         match summary.mark {
             Some(mark) => {
                 self.status = mark.status;
@@ -211,7 +212,10 @@ impl SessionState {
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.written = Written::nothing();
             self.changed_in_transaction = false;
-            if matches!(effects.transaction, Transaction::Commit | Transaction::Rollback) {
+            if matches!(
+                effects.transaction,
+                Transaction::Commit | Transaction::Rollback
+            ) {
                 self.next_transaction_differs = false;
             }
         }
@@ -261,7 +265,13 @@ impl SessionState {
 
     /// `COM_CHANGE_USER` succeeded.
     pub fn changed_user(&mut self, privilege_epoch: u64, mark: Option<EndMark>) {
-        *self = SessionState::new(Flavour { privilege_epoch, ..self.flavour }, mark);
+        *self = SessionState::new(
+            Flavour {
+                privilege_epoch,
+                ..self.flavour
+            },
+            mark,
+        );
     }
 
     /// `COM_SET_OPTION` succeeded or not: multi-statements may be on or off.
@@ -283,6 +293,9 @@ impl SessionState {
         };
         if fingerprint.dialect.is_none() {
             return Err(Bypass::DialectUnknown);
+        }
+        if !fingerprint.allows_caching {
+            return Err(Bypass::SettingValue);
         }
         if fingerprint.charset == TextCharset::Unsafe {
             return Err(Bypass::CharsetUnsafe);
@@ -329,8 +342,10 @@ pub struct Effects {
 
 impl Effects {
     /// None.
-    pub const NONE: Effects =
-        Effects { session: SessionEffect::None, transaction: Transaction::None };
+    pub const NONE: Effects = Effects {
+        session: SessionEffect::None,
+        transaction: Transaction::None,
+    };
 
     /// Whether the statement may end the open transaction with a commit.
     pub fn may_commit(&self) -> bool {
@@ -343,8 +358,7 @@ mod tests {
     use super::*;
 
     const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
-    const IN_TRANSACTION: StatusFlags =
-        StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
+    const IN_TRANSACTION: StatusFlags = StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
 
     fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
         Arc::new(Fingerprint {
@@ -353,15 +367,22 @@ mod tests {
             dialect: Some(remora_sql::Dialect::default()),
             isolation,
             charset: TextCharset::Utf8,
+            allows_caching: true,
         })
     }
 
     fn flavour() -> Flavour {
-        Flavour { capabilities: Capabilities::PROTOCOL_41, privilege_epoch: 0 }
+        Flavour {
+            capabilities: Capabilities::PROTOCOL_41,
+            privilege_epoch: 0,
+        }
     }
 
     fn session(isolation: Isolation) -> SessionState {
-        let mark = EndMark { status: AUTOCOMMIT, warnings: 0 };
+        let mark = EndMark {
+            status: AUTOCOMMIT,
+            warnings: 0,
+        };
         let mut state = SessionState::new(flavour(), Some(mark));
         state.learn(fingerprint(isolation));
         state
@@ -370,26 +391,39 @@ mod tests {
     fn ok(status: StatusFlags) -> Summary {
         Summary {
             ending: Ending::Ok,
-            mark: Some(EndMark { status, warnings: 0 }),
+            mark: Some(EndMark {
+                status,
+                warnings: 0,
+            }),
             results: 1,
             numbered_from_one: true,
         }
     }
 
     fn error() -> Summary {
-        Summary { ending: Ending::Err(1213), mark: None, results: 1, numbered_from_one: true }
+        Summary {
+            ending: Ending::Err(1213),
+            mark: None,
+            results: 1,
+            numbered_from_one: true,
+        }
     }
 
     fn effects(session: SessionEffect, transaction: Transaction) -> Effects {
-        Effects { session, transaction }
+        Effects {
+            session,
+            transaction,
+        }
     }
 
     fn one_table() -> FenceScope {
         FenceScope::Tables(vec![Tag::table("shop", "orders")])
     }
 
-    const BEGIN: Effects =
-        Effects { session: SessionEffect::None, transaction: Transaction::Begin };
+    const BEGIN: Effects = Effects {
+        session: SessionEffect::None,
+        transaction: Transaction::Begin,
+    };
 
     #[test]
     fn a_fresh_session_must_ask_for_its_settings_first() {
@@ -402,7 +436,10 @@ mod tests {
     fn statements_outside_a_transaction_are_looked_up() {
         assert!(session(Isolation::RepeatableRead).scope().is_ok());
         assert!(session(Isolation::ReadCommitted).scope().is_ok());
-        assert_eq!(session(Isolation::Other).scope(), Err(Bypass::IsolationLevel));
+        assert_eq!(
+            session(Isolation::Other).scope(),
+            Err(Bypass::IsolationLevel)
+        );
     }
 
     #[test]
@@ -435,7 +472,10 @@ mod tests {
         state.after(&BEGIN, None, &ok(IN_TRANSACTION));
         let set = effects(SessionEffect::SettingsChanged, Transaction::None);
         state.after(&set, None, &ok(IN_TRANSACTION));
-        assert!(!state.wants_settings(), "what the server reports isn't this transaction's");
+        assert!(
+            !state.wants_settings(),
+            "what the server reports isn't this transaction's"
+        );
         state.learn(fingerprint(Isolation::ReadCommitted));
         assert_eq!(state.scope(), Err(Bypass::InTransaction));
     }
@@ -446,7 +486,10 @@ mod tests {
         state.after(&BEGIN, None, &ok(IN_TRANSACTION));
         state.after(&Effects::NONE, None, &error());
         assert_eq!(state.scope(), Err(Bypass::StatusUncertain));
-        assert!(!state.is_certainly_in_transaction(), "a deadlock has rolled it back");
+        assert!(
+            !state.is_certainly_in_transaction(),
+            "a deadlock has rolled it back"
+        );
         state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
         assert!(state.scope().is_ok());
     }
@@ -484,13 +527,19 @@ mod tests {
         for (effect, why) in [
             (SessionEffect::TemporaryTable, Bypass::TemporaryTables),
             (SessionEffect::BinlogOff, Bypass::WritesUnlogged),
-            (SessionEffect::Unknown(UnknownEffect::DynamicSql), Bypass::UnknownSessionState),
+            (
+                SessionEffect::Unknown(UnknownEffect::DynamicSql),
+                Bypass::UnknownSessionState,
+            ),
         ] {
             let mut state = session(Isolation::RepeatableRead);
             state.after(&effects(effect, Transaction::None), None, &ok(AUTOCOMMIT));
             state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
             assert_eq!(state.scope(), Err(why));
-            state.reset(Some(EndMark { status: AUTOCOMMIT, warnings: 0 }));
+            state.reset(Some(EndMark {
+                status: AUTOCOMMIT,
+                warnings: 0,
+            }));
             assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
         }
     }

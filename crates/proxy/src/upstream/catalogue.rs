@@ -36,22 +36,28 @@ pub enum TableRefusal {
     Engine,
     /// It belongs to the server itself.
     SystemSchema,
+    /// Its engine shows changes later than the log says.
+    VisibleLate,
     /// It has virtual generated columns.
     VirtualColumns,
+    /// It has columns of type TIME.
+    TimeColumns,
     /// Its name goes beyond ASCII on a server that folds letter case.
     Name,
 }
 
 impl TableRefusal {
     /// Every reason.
-    pub const ALL: [TableRefusal; 8] = [
+    pub const ALL: [TableRefusal; 10] = [
         TableRefusal::Missing,
         TableRefusal::View,
         TableRefusal::Sequence,
         TableRefusal::SystemVersioned,
         TableRefusal::Engine,
         TableRefusal::SystemSchema,
+        TableRefusal::VisibleLate,
         TableRefusal::VirtualColumns,
+        TableRefusal::TimeColumns,
         TableRefusal::Name,
     ];
 
@@ -64,7 +70,9 @@ impl TableRefusal {
             TableRefusal::SystemVersioned => "system_versioned",
             TableRefusal::Engine => "engine",
             TableRefusal::SystemSchema => "system_schema",
+            TableRefusal::VisibleLate => "visible_late",
             TableRefusal::VirtualColumns => "virtual_columns",
+            TableRefusal::TimeColumns => "time_columns",
             TableRefusal::Name => "name",
         }
     }
@@ -81,7 +89,13 @@ impl TableRefusal {
                 "It has system versioning: results depend on the time."
             }
             TableRefusal::Engine => {
-                "Its engine isn't one of those whose every change reaches the log (InnoDB, MyISAM, Aria, MEMORY, ROCKSDB, ARCHIVE)."
+                "Its engine isn't one of those whose every change is known to reach the log."
+            }
+            TableRefusal::VisibleLate => {
+                "Its engine (MyISAM, Aria, ARCHIVE, ROCKSDB) may show a change to readers only after the server has reported it as visible; InnoDB and MEMORY don't."
+            }
+            TableRefusal::TimeColumns => {
+                "It has columns of type TIME, which the server completes with today's date when it compares them with dates."
             }
             TableRefusal::SystemSchema => "It belongs to the server itself.",
             TableRefusal::VirtualColumns => {
@@ -101,9 +115,10 @@ pub struct TableFacts {
     pub cacheable: Result<(), TableRefusal>,
     /// The tag of the whole table.
     pub tag: Tag,
-    /// A trigger runs when it changes, which may write any table.
-    pub has_triggers: bool,
-    /// Changes stay invisible to others until the commit (InnoDB, ROCKSDB).
+    /// A write to it changes it and `cascades_to`, and nothing else: it is a table of its own (no
+    /// view, no stand-in for others), and no trigger runs.
+    pub writes_are_foreseeable: bool,
+    /// Changes stay invisible to others until the commit (InnoDB).
     pub is_transactional: bool,
     /// Tables that may change with it through foreign keys, directly or through others.
     pub cascades_to: Vec<(String, String)>,
@@ -114,7 +129,7 @@ impl TableFacts {
         TableFacts {
             cacheable: Err(why),
             tag: Tag::table(schema, table),
-            has_triggers: false,
+            writes_are_foreseeable: false,
             is_transactional: false,
             cascades_to: Vec::new(),
         }

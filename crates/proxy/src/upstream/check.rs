@@ -34,6 +34,8 @@ pub enum Subject {
     Cluster,
     /// Commits may become visible in another order than in the log.
     CommitOrder,
+    /// Its own query cache.
+    QueryCache,
     /// The privileges of the follower's account.
     Privileges,
     /// How the server folds table names.
@@ -44,7 +46,7 @@ pub enum Subject {
 
 impl Subject {
     /// Every subject.
-    pub const ALL: [Subject; 11] = [
+    pub const ALL: [Subject; 12] = [
         Subject::Version,
         Subject::BinaryLog,
         Subject::LogFormat,
@@ -53,6 +55,7 @@ impl Subject {
         Subject::Replica,
         Subject::Cluster,
         Subject::CommitOrder,
+        Subject::QueryCache,
         Subject::Privileges,
         Subject::TableNames,
         Subject::ServerId,
@@ -69,6 +72,7 @@ impl Subject {
             Subject::Replica => "replica",
             Subject::Cluster => "cluster",
             Subject::CommitOrder => "commit_order",
+            Subject::QueryCache => "query_cache",
             Subject::Privileges => "privileges",
             Subject::TableNames => "table_names",
             Subject::ServerId => "server_id",
@@ -138,6 +142,7 @@ pub fn check(facts: &ServerFacts, server_id: u32) -> Vec<Finding> {
         replica(facts),
         cluster(facts),
         commit_order(facts),
+        query_cache(facts),
         privileges(facts),
         table_names(facts),
         own_number(facts, server_id),
@@ -319,6 +324,22 @@ fn commit_order(facts: &ServerFacts) -> Finding {
             Subject::CommitOrder,
             "commits become visible in the order of the log.",
         ),
+    }
+}
+
+/// The server's own query cache is told of a commit at another moment than readers are. Whether a
+/// read that it answers can be older than the position that the server reports isn't proven.
+fn query_cache(facts: &ServerFacts) -> Finding {
+    match facts.variable("query_cache_type") {
+        Some(value) if value != "0" && !value.eq_ignore_ascii_case("off") => bad(
+            Subject::QueryCache,
+            Severity::CachingOff,
+            format!(
+                "query_cache_type is {value}: the server's own query cache answers reads, and may be behind its log."
+            ),
+            "SET GLOBAL query_cache_type = OFF; (and in its configuration file)",
+        ),
+        _ => good(Subject::QueryCache, "the server's own query cache is off."),
     }
 }
 

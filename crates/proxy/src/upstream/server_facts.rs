@@ -71,6 +71,7 @@ const VARIABLES: &[&str] = &[
     "binlog_row_image",
     "binlog_checksum",
     "binlog_order_commits",
+    "query_cache_type",
     "encrypt_binlog",
     "log_slave_updates",
     "log_replica_updates",
