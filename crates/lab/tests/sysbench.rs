@@ -1,7 +1,7 @@
-//! Every database script of sysbench 1.0, unmodified, runs through a proxy without an error.
+//! Every database script of sysbench 1.0, unmodified, runs through Remora without an error.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use remora_lab::proxies::HaProxy;
+use remora_lab::proxies::{InProcessRemora, RemoraOptions};
 use remora_lab::servers::{SCHEMA, Server, ServerOptions};
 use remora_lab::sysbench::{Length, SCRIPTS, Sysbench};
 
@@ -9,9 +9,9 @@ const EVENTS: u64 = 300;
 
 fn every_script_runs(prepared: bool) {
     let server = Server::start(ServerOptions::default()).unwrap();
-    let proxy = HaProxy::start(server.address(), 1).unwrap();
+    let remora = InProcessRemora::start(&server, &RemoraOptions::following()).unwrap();
     for script in SCRIPTS {
-        let mut sysbench = Sysbench::new(script, proxy.address(), SCHEMA);
+        let mut sysbench = Sysbench::new(script, remora.address(), SCHEMA);
         sysbench.prepared = prepared;
         sysbench.threads = 4;
         // The scripts that select random points and ranges know only one table.

@@ -1,10 +1,12 @@
 //! What stands in front of a server.
 //!
-//! [`remora`] runs the built program as a child, as a user would. A Remora inside the test's own
-//! process, with switches that only tests have, belongs beside it in a file of its own.
+//! [`Remora`] runs the built program as a child, as a user would; the demo and the benchmark use it. Tests take
+//! [`InProcessRemora`], which is always of the same build as the test and whose rules can be broken.
 
 pub mod haproxy;
+pub mod in_process;
 pub mod remora;
 
 pub use haproxy::HaProxy;
+pub use in_process::InProcessRemora;
 pub use remora::{Remora, RemoraOptions};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::client::ConnectOptions;
-use crate::metrics::{self, Metrics};
+use crate::metrics::Metrics;
 use crate::process::{Process, Program};
 use crate::scratch::Scratch;
 use crate::servers::{FOLLOW_USER, Server};
@@ -24,8 +24,8 @@ pub struct RemoraOptions {
     pub threads: Option<usize>,
     /// Memory for cached results, MiB; `None`: Remora's own default.
     pub memory_mib: Option<u32>,
-    /// Further arguments of `remora serve`.
-    pub further: Vec<String>,
+    /// Further options by their full names, such as `cache.result_bytes_max`, with their values.
+    pub set: Vec<(String, String)>,
 }
 
 impl RemoraOptions {
@@ -37,16 +37,41 @@ impl RemoraOptions {
         }
     }
 
-    fn arguments(&self) -> Vec<String> {
-        let mut arguments = Vec::new();
+    /// With one more option, by its full name.
+    #[must_use]
+    pub fn with(mut self, option: &str, value: &str) -> RemoraOptions {
+        self.set.push((option.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// All options by their full names.
+    pub(super) fn assignments(&self, server: &Server) -> Vec<(String, String)> {
+        let mut all = vec![("upstream.address".to_owned(), server.address().to_string())];
+        if self.follow {
+            let file = server.follow_password_file().display().to_string();
+            all.push(("follow.user".to_owned(), FOLLOW_USER.to_owned()));
+            all.push(("follow.password_file".to_owned(), file));
+        }
         if let Some(threads) = self.threads {
-            arguments.push(format!("--workers={threads}"));
+            all.push(("workers.threads".to_owned(), threads.to_string()));
         }
         if let Some(memory) = self.memory_mib {
-            arguments.push(format!("--memory={memory}MiB"));
+            all.push(("cache.memory_bytes_max".to_owned(), format!("{memory}MiB")));
         }
-        arguments.extend(self.further.iter().cloned());
-        arguments
+        all.extend(self.set.iter().cloned());
+        all
+    }
+
+    fn arguments(&self, server: &Server) -> Vec<String> {
+        let argument = |(option, value): (String, String)| match option.as_str() {
+            "upstream.address" => format!("--upstream={value}"),
+            "follow.user" => format!("--follow-user={value}"),
+            "follow.password_file" => format!("--follow-password-file={value}"),
+            "workers.threads" => format!("--workers={value}"),
+            "cache.memory_bytes_max" => format!("--memory={value}"),
+            _ => format!("--set={option}={value}"),
+        };
+        self.assignments(server).into_iter().map(argument).collect()
     }
 }
 
@@ -64,18 +89,11 @@ impl Remora {
     pub fn start(server: &Server, options: &RemoraOptions) -> anyhow::Result<Remora> {
         let scratch = Scratch::new()?;
         let (address, admin) = (ports::free()?, ports::free()?);
-        let mut program = Program::new("remora", programs::remora()?, scratch.join("log"))
+        let program = Program::new("remora", programs::remora()?, scratch.join("log"))
             .arg("serve")
-            .arg(format!("--upstream={}", server.address()))
             .arg(format!("--listen={address}"))
             .arg(format!("--admin={admin}"))
-            .args(options.arguments());
-        if options.follow {
-            program = program
-                .arg(format!("--follow-user={FOLLOW_USER}"))
-                .arg("--follow-password-file")
-                .arg(server.follow_password_file());
-        }
+            .args(options.arguments(server));
         let process = program.spawn()?;
         let mut remora = Remora {
             process,
@@ -97,10 +115,8 @@ impl Remora {
         let admin = self.admin;
         if follow {
             self.process
-                .wait_until("Remora to be ready (/readyz)", PATIENCE, || {
-                    metrics::get(admin, "/readyz")
-                        .is_ok_and(|page| page.is_ok())
-                        .then_some(())
+                .wait_until("Remora to serve from memory", PATIENCE, || {
+                    is_caching(admin)
                 })
                 .context("Remora relays, but does not cache")?;
         }
@@ -136,4 +152,10 @@ impl Remora {
     pub fn stop(&mut self) -> anyhow::Result<bool> {
         Ok(self.process.stop(PATIENCE)?.success())
     }
+}
+
+/// Something if the Remora whose metrics are there serves from memory.
+pub(super) fn is_caching(admin: SocketAddr) -> Option<()> {
+    let metrics = Metrics::fetch(admin).ok()?;
+    (metrics.sum("remora_caching") > 0.0).then_some(())
 }
