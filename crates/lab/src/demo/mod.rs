@@ -268,7 +268,7 @@ fn explain(options: &DemoOptions, stage: &Stage) {
     println!(
         "On your own server, make an account for Remora and start it; applications then connect to its port:\n\n\
          \x20   CREATE USER {FOLLOW_USER}@'%' IDENTIFIED BY '…';\n\
-         \x20   GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT, TRIGGER, SHOW VIEW ON *.* TO {FOLLOW_USER}@'%';\n\n\
+         \x20   GRANT REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES ON *.* TO {FOLLOW_USER}@'%';\n\n\
          \x20   remora check --upstream 127.0.0.1:3306 --follow-user {FOLLOW_USER} --follow-password-file FILE\n\
          \x20   remora serve --upstream 127.0.0.1:3306 --listen 127.0.0.1:3307 --follow-user {FOLLOW_USER} \
          --follow-password-file FILE\n"

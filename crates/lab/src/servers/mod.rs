@@ -156,7 +156,7 @@ impl Server {
                 "CREATE USER IF NOT EXISTS {FOLLOW_USER}@'%' IDENTIFIED BY '{FOLLOW_PASSWORD}'"
             ),
             format!(
-                "GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT, TRIGGER, SHOW VIEW ON *.* TO {FOLLOW_USER}@'%'"
+                "GRANT REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES ON *.* TO {FOLLOW_USER}@'%'"
             ),
             format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
         ] {

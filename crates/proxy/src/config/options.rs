@@ -110,10 +110,10 @@ pub struct FollowOptions {
     /// The longest wait between two attempts to connect again.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub reconnect_ms_max: u64,
-    /// Shortest time between two questions to the server about its position. Less means fewer misses after a write and more questions.
+    /// Shortest time between two questions to the server about its position, rounded up to whole milliseconds. Less means fewer misses after a write and more questions, each of which costs the server about a tenth of a millisecond.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub watermark_interval_us_min: u64,
-    /// The largest event of the log that is read whole. A larger one drops everything cached.
+    /// The largest event of the log that is read whole. Of a larger one only the tables count; a larger statement text drops everything cached.
     #[schemars(range(min = 65_536_u64, max = 1_073_741_824_u64))]
     pub event_bytes_max: ByteSize,
     /// Tables that one transaction may change before it counts as a change of all of them.
@@ -137,7 +137,7 @@ impl Default for FollowOptions {
             heartbeat_ms: 200,
             reconnect_ms_min: 100,
             reconnect_ms_max: 5_000,
-            watermark_interval_us_min: 500,
+            watermark_interval_us_min: 1_000,
             event_bytes_max: ByteSize::new(64 << 20),
             transaction_tables_max: 4_096,
             catalogue_tables_max: 65_536,
