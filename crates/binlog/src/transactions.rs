@@ -19,13 +19,17 @@ impl Touched {
         Self::Tables(BTreeSet::new())
     }
 
-    fn add(&mut self, table: LoggedTable, tables_max: usize) {
-        if let Self::Tables(tables) = self {
-            tables.insert(table);
-            if tables.len() > tables_max {
-                *self = Self::Everything;
-            }
+    /// Adds a table. True if there were too many and all count from here on.
+    fn add(&mut self, table: LoggedTable, tables_max: usize) -> bool {
+        let Self::Tables(tables) = self else {
+            return false;
+        };
+        tables.insert(table);
+        let is_over = tables.len() > tables_max;
+        if is_over {
+            *self = Self::Everything;
         }
+        is_over
     }
 
     /// Whether nothing was touched.
@@ -127,6 +131,7 @@ impl Group {
 pub struct Transactions {
     tables_max: usize,
     open: Option<Group>,
+    over_bound: u64,
 }
 
 impl Transactions {
@@ -135,7 +140,13 @@ impl Transactions {
         Self {
             tables_max,
             open: None,
+            over_bound: 0,
         }
+    }
+
+    /// How many groups had more tables than are told apart, since the start.
+    pub fn over_bound(&self) -> u64 {
+        self.over_bound
     }
 
     /// Whether a group has begun and not ended.
@@ -212,7 +223,10 @@ impl Transactions {
         let tables_max = self.tables_max;
         let group = self.group();
         match table {
-            Some(table) => group.touched.add(table.clone(), tables_max),
+            Some(table) => {
+                let is_over = group.touched.add(table.clone(), tables_max);
+                self.over_bound += u64::from(is_over);
+            }
             None => group.touched = Touched::Everything,
         }
         None
@@ -244,9 +258,11 @@ impl Transactions {
             } => {
                 let group = self.group();
                 group.definitions |= definitions;
+                let mut is_over = false;
                 for table in tables {
-                    group.touched.add(table, tables_max);
+                    is_over |= group.touched.add(table, tables_max);
                 }
+                self.over_bound += u64::from(is_over);
             }
             QueryMeaning::Accounts => {
                 let group = self.group();

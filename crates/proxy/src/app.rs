@@ -299,6 +299,7 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
             result_bytes_max: cache.result_bytes_max.bytes(),
+            read_bytes_max: settings.workers.read_bytes_max.bytes(),
             prepared_statements_max: settings.workers.prepared_statements_max,
             connect_timeout: Duration::from_millis(settings.upstream.connect_timeout_ms),
             server_contact_ms_max: settings.workers.server_contact_ms,

@@ -10,7 +10,7 @@ use crate::metrics::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
     StoreObservation,
 };
-use crate::reason::{CachingOff, Reason};
+use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
 
 /// Whether the server could be reached when a client last needed it. Written only when that changes.
@@ -86,6 +86,24 @@ impl Observer {
         }
     }
 
+    fn limits(&self) -> Vec<(Limit, u64)> {
+        let counters = &self.shared.upstream.counters;
+        let [_, dropped, evicted] = self.shared.upstream.catalogue.counts();
+        vec![
+            (
+                Limit::EventBytes,
+                counters.events_oversized.load(Ordering::Relaxed),
+            ),
+            (
+                Limit::TransactionTables,
+                counters.commits_over_bound.load(Ordering::Relaxed),
+            ),
+            (Limit::QueryTime, counters.timeouts.load(Ordering::Relaxed)),
+            (Limit::CatalogueQueue, dropped),
+            (Limit::CatalogueTables, evicted),
+        ]
+    }
+
     fn follower(&self) -> FollowerObservation {
         let counters = &self.shared.upstream.counters;
         let timeline = &self.shared.timeline;
@@ -125,6 +143,7 @@ impl Observed for Observer {
                 .counters
                 .catalogue_loads
                 .load(Ordering::Relaxed),
+            limits: self.limits(),
             store: self.store(),
             follower: self.follower(),
         }

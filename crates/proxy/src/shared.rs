@@ -43,6 +43,8 @@ pub struct SessionLimits {
     pub statement_bytes_max: usize,
     /// The largest answer that is kept, bytes.
     pub result_bytes_max: usize,
+    /// How much is read from a socket at a time, bytes.
+    pub read_bytes_max: usize,
     /// Prepared statements that a session may have before further ones count as unknown.
     pub prepared_statements_max: usize,
     /// How long the server may take to accept a connection.

@@ -14,15 +14,13 @@ use tokio::task::LocalSet;
 
 use crate::metrics::WorkerMetrics;
 use crate::net::{Accepted, Stream};
+use crate::reason::Limit;
 use crate::session;
 use crate::shared::Shared;
 
-/// How much is read from a socket at a time, bytes. One buffer serves all sessions of a worker.
-const SCRATCH_BYTES: usize = 64 * 1024;
-
 /// What the sessions of one worker share.
 pub(crate) struct Worker {
-    /// Where bytes are read to and handled. Nobody holds it across a wait.
+    /// Where bytes are read to and handled, for all sessions. Nobody holds it across a wait.
     pub scratch: RefCell<Box<[u8]>>,
     /// This worker's counters.
     pub metrics: Arc<WorkerMetrics>,
@@ -68,7 +66,7 @@ pub(crate) fn run(
         .enable_all()
         .build()?;
     let worker = Rc::new(Worker {
-        scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
+        scratch: RefCell::new(vec![0; shared.limits.read_bytes_max].into_boxed_slice()),
         metrics,
         clients: RefCell::new(Vec::new()),
     });
@@ -92,7 +90,9 @@ pub(crate) fn run(
     worker.stop_reading();
     runtime.block_on(async {
         // Whatever has not ended by then is dropped with its connections.
-        let _ = tokio::time::timeout(grace, sessions).await;
+        if tokio::time::timeout(grace, sessions).await.is_err() {
+            shared.metrics.rare.count_limit(Limit::GracePeriod);
+        }
     });
     runtime.shutdown_timeout(Duration::ZERO);
     Ok(())

@@ -33,6 +33,7 @@ fn healthy() -> Observation {
         connections: 7,
         fingerprints: 3,
         catalogue_tables: 11,
+        limits: Vec::new(),
         catalogue_loads: 12,
         store: StoreObservation {
             entries: 5,

@@ -122,9 +122,11 @@ impl Scrape {
             self.sum(WorkerMetrics::client_bytes_out),
         )?;
         page.gauge(metric::FINGERPRINTS, state.fingerprints)?;
-        let limits = Limit::ALL
-            .iter()
-            .map(|limit| ([limit.as_str()], rare.limit(*limit)));
+        let limits = Limit::ALL.iter().map(|limit| {
+            let elsewhere = state.limits.iter().filter(|(other, _)| other == limit);
+            let elsewhere: u64 = elsewhere.map(|(_, count)| count).sum();
+            ([limit.as_str()], rare.limit(*limit) + elsewhere)
+        });
         page.counters(metric::LIMITS, limits)
     }
 

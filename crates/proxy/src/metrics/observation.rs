@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::reason::CachingOff;
+use crate::reason::{CachingOff, Limit};
 
 /// Gives the state of a running Remora. Asked from the admin thread, at each scrape: it must not wait for
 /// anything that a busy worker holds.
@@ -26,6 +26,8 @@ pub struct Observation {
     pub catalogue_tables: u64,
     /// Definitions of tables that were asked for since the start.
     pub catalogue_loads: u64,
+    /// How often limits were reached that others than sessions keep.
+    pub limits: Vec<(Limit, u64)>,
     /// The store.
     pub store: StoreObservation,
     /// The follower.

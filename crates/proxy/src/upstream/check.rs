@@ -485,6 +485,8 @@ mod tests {
         bad.variables.insert("wsrep_on".into(), "ON".into());
         bad.variables
             .insert("binlog_order_commits".into(), "OFF".into());
+        bad.variables
+            .insert("query_cache_type".into(), "DEMAND".into());
         bad.filters = Some(LogFilters {
             do_db: "app".into(),
             ignore_db: String::new(),

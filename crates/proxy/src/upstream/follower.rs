@@ -175,6 +175,7 @@ impl<'a> Follower<'a> {
             return Ok(());
         }
         self.check_stream(&decoded)?;
+        let over_bound = self.transactions.over_bound();
         for commit in self
             .transactions
             .apply(&decoded, offset_before, meaning)
@@ -183,6 +184,8 @@ impl<'a> Follower<'a> {
         {
             self.apply(&commit)?;
         }
+        let more = self.transactions.over_bound() - over_bound;
+        count(&self.shared.counters.commits_over_bound, more);
         self.remember(&decoded, bytes);
         if let Event::Rotate { file, .. } = &decoded.event {
             self.enter(file)?;

@@ -122,6 +122,9 @@ async fn follow_for_ever(config: &UpstreamConfig, shared: &UpstreamShared) {
 /// Logs the loss and shows it in the state. True if trying again soon is of no use.
 fn report(shared: &UpstreamShared, lost: &Lost) -> bool {
     let why = lost.describe();
+    if matches!(lost, Lost::Connection(ClientError::Timeout(_))) {
+        state::count(&shared.counters.timeouts, 1);
+    }
     match lost {
         Lost::Unsuitable(findings) => {
             let state = UpstreamState::CachingOff(Arc::clone(findings));

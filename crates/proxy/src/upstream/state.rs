@@ -136,6 +136,10 @@ pub struct UpstreamCounters {
     pub commits: AtomicU64,
     /// Commits that counted as a change of everything.
     pub commits_of_everything: AtomicU64,
+    /// Commits with more tables than are told apart.
+    pub commits_over_bound: AtomicU64,
+    /// Questions that were not answered in time.
+    pub timeouts: AtomicU64,
     /// Connections established to follow the log.
     pub connections: AtomicU64,
     /// Restarts of the timeline, by the index of their reason in [`RestartReason::ALL`].
