@@ -9,6 +9,8 @@
 //! | [`proxies`] | what stands in front of a server: Remora, HAProxy |
 //! | [`client`] | a small client that keeps the bytes it was sent |
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
+//! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
+//! | [`semisync`] | a replica that holds commits back between their event and their rows |
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
 //! | [`sysbench`] | runs sysbench, unmodified |
 //! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
@@ -21,6 +23,7 @@ pub mod demo;
 pub mod interrupt;
 pub mod load;
 pub mod metrics;
+pub mod mixed;
 pub mod ports;
 pub mod process;
 pub mod programs;
@@ -28,6 +31,7 @@ pub mod progress;
 pub mod proxies;
 pub mod responder;
 pub mod scratch;
+pub mod semisync;
 pub mod servers;
 pub mod stats;
 pub mod sysbench;

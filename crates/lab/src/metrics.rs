@@ -99,6 +99,14 @@ impl Metrics {
             .sum()
     }
 
+    /// The labels, as written, of the values with this name, each with its value.
+    pub fn labelled(&self, name: &str) -> Vec<(&str, f64)> {
+        let named = self.samples.iter().filter(|sample| sample.name == name);
+        named
+            .map(|sample| (sample.labels.as_str(), sample.value))
+            .collect()
+    }
+
     /// Whether there is a value with this name.
     pub fn has(&self, name: &str) -> bool {
         self.samples.iter().any(|sample| sample.name == name)

@@ -104,6 +104,13 @@ pub struct Floor {
     sent_at: Instant,
 }
 
+impl Floor {
+    /// The oldest value that the read may return.
+    pub fn oldest_allowed(&self) -> u64 {
+        self.bound.value
+    }
+}
+
 /// What is known of a set of counters.
 #[derive(Debug)]
 pub struct Oracle {
@@ -222,6 +229,11 @@ impl Oracle {
                 newest,
             })
         }
+    }
+
+    /// The newest value that anybody has begun to write.
+    pub fn newest(&self, counter: usize) -> u64 {
+        self.counters[counter].newest.load(Ordering::SeqCst)
     }
 
     /// Forgets what has been written: all counters hold `value` now, because the server was given other contents.

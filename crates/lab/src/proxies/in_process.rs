@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use remora::app::App;
 use remora::config::{Override, Settings};
 use remora_cache::BrokenRules;
 
-use super::remora::{RemoraOptions, is_caching};
+use super::remora::{RemoraOptions, is_caching, why_not_caching};
 use crate::metrics::Metrics;
 use crate::process::wait_for;
 use crate::servers::Server;
@@ -53,16 +53,15 @@ impl InProcessRemora {
         let admin = app
             .admin_address()
             .context("Remora has no admin listener")?;
-        if options.follow {
-            wait_for("Remora to serve from memory", PATIENCE, || {
-                Ok(is_caching(admin))
-            })?;
-        }
-        Ok(InProcessRemora {
+        let remora = InProcessRemora {
             app: Some(app),
             address,
             admin,
-        })
+        };
+        if options.follow {
+            remora.wait_until_caching()?;
+        }
+        Ok(remora)
     }
 
     /// Where clients connect to.
@@ -85,6 +84,7 @@ impl InProcessRemora {
         wait_for("Remora to serve from memory", PATIENCE, || {
             Ok(is_caching(self.admin))
         })
+        .map_err(|error| anyhow!("{error:#}; {}", why_not_caching(self.admin)))
     }
 
     /// What runs; for tests that look inside.

@@ -118,7 +118,12 @@ impl Remora {
                 .wait_until("Remora to serve from memory", PATIENCE, || {
                     is_caching(admin)
                 })
-                .context("Remora relays, but does not cache")?;
+                .with_context(|| {
+                    format!(
+                        "Remora relays, but does not cache: {}",
+                        why_not_caching(admin)
+                    )
+                })?;
         }
         Ok(())
     }
@@ -158,4 +163,12 @@ impl Remora {
 pub(super) fn is_caching(admin: SocketAddr) -> Option<()> {
     let metrics = Metrics::fetch(admin).ok()?;
     (metrics.sum("remora_caching") > 0.0).then_some(())
+}
+
+/// What the Remora whose metrics are there says of its caching.
+pub(super) fn why_not_caching(admin: SocketAddr) -> String {
+    match Metrics::fetch(admin) {
+        Ok(metrics) => format!("remora_caching is {:?}", metrics.labelled("remora_caching")),
+        Err(error) => format!("{error:#}"),
+    }
 }

@@ -1,0 +1,171 @@
+//! No read through Remora is older than it may be: many clients, many kinds of tables and of writes, a real server.
+//!
+//! Two promises are checked for each read (docs/consistency.md): it has every write through Remora that was answered
+//! before it was sent, whoever wrote; and every direct write that was answered more than `lag_ms_max` before. The seed
+//! of each run is printed.
+//!
+//! The test must be able to fail: the same load against a Remora whose watermark rule, or whose fences, are broken must
+//! find stale reads, and does.
+//!
+//! **A slow replica** takes part in half of the runs: a semi-synchronous replica that acknowledges each commit some
+//! milliseconds after its event was sent. The server shows the rows only then (`AFTER_SYNC`), so the time between event and rows,
+//! otherwise some tens of microseconds, is long enough to be met by many reads.
+//!
+//! **The long mode**: `REMORA_CONSISTENCY_READS=2000000 cargo test --release -p remora-lab --test consistency` checks so
+//! many reads in each of the two runs that must find nothing.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use remora_cache::BrokenRules;
+use remora_lab::load::{Oracle, Random};
+use remora_lab::mixed::{self, MixedLoad, MixedReport, questions, tables};
+use remora_lab::process::wait_for;
+use remora_lab::proxies::{InProcessRemora, RemoraOptions};
+use remora_lab::semisync::{Acknowledge, SemiSyncReplica};
+use remora_lab::servers::{Server, ServerOptions};
+
+/// For how long a result may lack a direct write.
+const LAG_MS_MAX: u64 = 200;
+/// Rounding of Remora's clock to milliseconds, on both sides.
+const ROUNDING: Duration = Duration::from_millis(2);
+/// Reads that are checked unless the environment says otherwise.
+const READS: u64 = 30_000;
+/// By when a broken rule must have been noticed.
+const BROKEN_TIME: Duration = Duration::from_secs(90);
+/// How late the slow replica acknowledges.
+const SLOW: Duration = Duration::from_millis(3);
+
+struct World {
+    // Dropped in this order: who waits for the replica is let go first.
+    replica: Option<SemiSyncReplica>,
+    remora: InProcessRemora,
+    server: Server,
+    oracle: Oracle,
+}
+
+impl World {
+    fn new(broken: BrokenRules, is_slow: bool) -> World {
+        let server = Server::start(ServerOptions::default()).unwrap();
+        tables::create(&mut server.app().connect().unwrap()).unwrap();
+        let options = RemoraOptions::following().with("follow.lag_ms_max", LAG_MS_MAX);
+        let remora = InProcessRemora::start_broken(&server, &options, broken).unwrap();
+        let lag = Duration::from_millis(LAG_MS_MAX) + ROUNDING;
+        let replica =
+            is_slow.then(|| SemiSyncReplica::join(&server, 77, Acknowledge::After(SLOW)).unwrap());
+        World {
+            replica,
+            remora,
+            server,
+            oracle: Oracle::new(tables::COUNTERS, 0, lag),
+        }
+    }
+
+    fn load(&self, reads: u64, time: Duration, until_stale: bool) -> MixedLoad {
+        let seed = Random::fresh_seed();
+        println!("seed {seed}");
+        MixedLoad {
+            through: self.server.app().at(self.remora.address()),
+            direct: self.server.app(),
+            readers: 8,
+            writers_through: 3,
+            writers_direct: 2,
+            write_pause: Duration::from_millis(10),
+            hot: Duration::from_millis(150),
+            reads,
+            time,
+            until_stale,
+            seed,
+        }
+    }
+
+    fn hits(&self) -> u64 {
+        let hits = self.remora.metrics().unwrap().sum("remora_hits_total");
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let hits = hits as u64;
+        hits
+    }
+
+    /// Everybody rests: whatever is in memory must be what the server says, byte for byte, and come from memory.
+    fn check_rest(&self) {
+        let mut direct = self.server.app().connect().unwrap();
+        let mut through = self.server.app().at(self.remora.address()).connect().unwrap();
+        for question in questions::all() {
+            let expected = direct.query_bytes(&question.text).unwrap().to_vec();
+            assert_eq!(
+                through.query_bytes(&question.text).unwrap(),
+                expected,
+                "{}",
+                question.text
+            );
+            if question.kind == tables::Kind::Isam {
+                continue;
+            }
+            let what = format!("a hit of {}", question.text);
+            wait_for(&what, Duration::from_secs(20), || {
+                let before = self.hits();
+                assert_eq!(through.query_bytes(&question.text).unwrap(), expected);
+                Ok((self.hits() > before).then_some(()))
+            })
+            .unwrap();
+        }
+    }
+}
+
+fn reads_wanted() -> u64 {
+    std::env::var("REMORA_CONSISTENCY_READS").map_or(READS, |text| {
+        text.parse().expect("REMORA_CONSISTENCY_READS is a number")
+    })
+}
+
+fn nothing_is_stale(is_slow: bool) {
+    let reads = reads_wanted();
+    let world = World::new(BrokenRules::default(), is_slow);
+    let load = world.load(reads, Duration::from_secs(600 + reads / 500), false);
+    let report = mixed::run(&load, &world.oracle).unwrap();
+    let hits = world.hits();
+    println!("slow replica: {is_slow}; {report}; {hits} hits");
+    assert_eq!(report.stale, Vec::<String>::new());
+    assert_eq!(report.impossible, Vec::<String>::new());
+    assert!(report.reads >= reads, "{report}");
+    assert!(hits * 4 > report.reads, "{hits} hits are too few to prove anything");
+    assert!(report.writes_through > 100 && report.writes_direct > 50, "{report}");
+    world.check_rest();
+}
+
+fn broken(rules: BrokenRules, is_slow: bool) -> MixedReport {
+    let world = World::new(rules, is_slow);
+    let load = world.load(u64::MAX, BROKEN_TIME, true);
+    let report = mixed::run(&load, &world.oracle).unwrap();
+    println!("{rules:?}: {report}; {} hits", world.hits());
+    println!("{:#?}", report.stale);
+    report
+}
+
+#[test]
+fn no_read_is_older_than_a_write_that_was_answered() {
+    nothing_is_stale(false);
+}
+
+#[test]
+fn no_read_is_older_than_allowed_when_events_come_long_before_their_rows() {
+    nothing_is_stale(true);
+}
+
+#[test]
+fn without_fences_stale_reads_are_found() {
+    let rules = BrokenRules {
+        fences: true,
+        ..BrokenRules::default()
+    };
+    assert!(broken(rules, false).stale_count > 0);
+}
+
+#[test]
+fn without_the_watermark_stale_reads_are_found() {
+    let rules = BrokenRules {
+        watermark: true,
+        ..BrokenRules::default()
+    };
+    assert!(broken(rules, true).stale_count > 0);
+}
