@@ -86,7 +86,8 @@ pub struct TimelineLimits {
 /// product never sets them.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct BrokenRules {
-    /// `as_of` gives the applied position in place of the visible watermark.
+    /// The applied position takes the place of the visible watermark: in `as_of`, and where a fill
+    /// is refused because the watermark is behind.
     pub watermark: bool,
     /// Raised fences are ignored by checks.
     pub fences: bool,
@@ -332,11 +333,7 @@ impl Timeline {
     /// What a fill must carry, taken before its query is sent. `None`: not live, don't fill.
     pub fn as_of(&self) -> Option<AsOf> {
         let before = self.state.load(Ordering::SeqCst);
-        let position = if self.broken.watermark {
-            self.applied()
-        } else {
-            self.visible()
-        };
+        let position = self.watermark();
         let after = self.state.load(Ordering::SeqCst);
         if before != after || after & 1 == 0 {
             return None;
@@ -351,11 +348,20 @@ impl Timeline {
     /// still below a change that the follower has already seen. Then it pays to ask the server for
     /// a newer one first.
     pub fn needs_fresher_watermark(&self, tags: &[Tag]) -> bool {
-        let visible = self.visible.load(Ordering::SeqCst);
+        let visible = self.watermark().to_bits();
         self.floor.load(Ordering::SeqCst) > visible
             || tags
                 .iter()
                 .any(|tag| self.slot(*tag).load(Ordering::SeqCst) > visible)
+    }
+
+    /// What fills go by: the visible watermark, unless a test breaks that rule.
+    fn watermark(&self) -> Position {
+        if self.broken.watermark {
+            self.applied()
+        } else {
+            self.visible()
+        }
     }
 
     /// Whether a result with this `as_of` and these tags may be served at `now_ms`, which the caller
