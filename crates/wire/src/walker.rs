@@ -41,8 +41,16 @@ pub struct Summary {
     pub mark: Option<EndMark>,
     /// How many results (OK packets, result sets, errors) it had; none for a preparation.
     pub results: u32,
-    /// Whether its packets were numbered one after the other from 1.
+    /// Whether its packets were numbered one after the other from 1, with nothing between them that
+    /// only this client wanted.
     pub numbered_from_one: bool,
+}
+
+impl Summary {
+    /// Whether it ended without an error.
+    pub fn succeeded(&self) -> bool {
+        !matches!(self.ending, Ending::Err(_))
+    }
 }
 
 /// What the bytes fed so far amount to.
@@ -418,7 +426,10 @@ impl ResponseWalker {
         let mut reader = Reader::new(payload);
         reader.u8("ERR packet")?;
         let code = reader.u16("ERR packet's code")?;
-        if code != PROGRESS_CODE {
+        if code == PROGRESS_CODE {
+            // Only this client asked for it, and another's answer would be numbered differently.
+            self.summary.numbered_from_one = false;
+        } else {
             self.summary.mark = None;
             self.finish(Ending::Err(code));
         }

@@ -69,6 +69,8 @@ struct Builder {
     capabilities: Capabilities,
     packets: Packets,
     local_files: Vec<usize>,
+    /// A progress report came, which only this client asked for.
+    reported: bool,
 }
 
 impl Builder {
@@ -96,6 +98,7 @@ impl Builder {
                 for (row, report) in rows.iter().zip(reports) {
                     if *report {
                         self.packets.put(&progress());
+                        self.reported = true;
                     }
                     let fields: Vec<Option<&[u8]>> = row.iter().map(Option::as_deref).collect();
                     let payload = if *binary {
@@ -132,6 +135,7 @@ fn answer() -> impl Strategy<Value = Answer> {
             capabilities,
             packets: Packets::answer(),
             local_files: Vec::new(),
+            reported: false,
         };
         let more = mark(StatusFlags::MORE_RESULTS);
         let last = mark(StatusFlags::IN_TRANSACTION);
@@ -152,11 +156,12 @@ fn answer() -> impl Strategy<Value = Answer> {
         let Builder {
             packets,
             local_files,
+            reported,
             ..
         } = builder;
         let mut answer =
             Answer::new(Expect::Results, capabilities, packets, ending, mark).with_results(results);
-        answer.summary.numbered_from_one = local_files.is_empty();
+        answer.summary.numbered_from_one = local_files.is_empty() && !reported;
         answer.local_files = local_files;
         answer
     })

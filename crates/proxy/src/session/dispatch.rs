@@ -408,8 +408,9 @@ impl Session {
         if !matches!(plan.expect, Expect::Nothing | Expect::Prepared) {
             self.unseen_hit.clear();
         }
+        let epoch = self.shared.privilege_epoch();
         self.send(message)?;
-        Ok(Step::Exchange(Exchange::new(plan, wrote, fence)))
+        Ok(Step::Exchange(Exchange::new(plan, wrote, fence, epoch)))
     }
 
     /// Sends to the server what its socket takes, and keeps the rest for the exchange.

@@ -86,14 +86,22 @@ impl Plan {
 /// A message that is on its way to the server.
 pub(super) struct Exchange {
     plan: Plan,
+    /// How often privileges had changed before the message was sent.
+    privilege_epoch: u64,
     wrote: Option<FenceScope>,
     fence: Option<Fence>,
 }
 
 impl Exchange {
-    pub(super) fn new(plan: Plan, wrote: Option<Wrote>, fence: Option<Fence>) -> Exchange {
+    pub(super) fn new(
+        plan: Plan,
+        wrote: Option<Wrote>,
+        fence: Option<Fence>,
+        privilege_epoch: u64,
+    ) -> Exchange {
         Exchange {
             plan,
+            privilege_epoch,
             wrote: wrote.map(|wrote| wrote.scope),
             fence,
         }
@@ -112,6 +120,7 @@ impl Session {
     pub(super) async fn exchange(&mut self, exchange: Exchange) -> Result<(), Ended> {
         let Exchange {
             mut plan,
+            privilege_epoch,
             wrote,
             fence,
         } = exchange;
@@ -129,8 +138,13 @@ impl Session {
         if plan.fill.take().is_some() {
             self.count_bypass(Bypass::AnswerCutShort);
         }
-        let summary = result?;
-        self.settle(plan, wrote.as_ref(), summary);
+        let Some(summary) = result? else {
+            return Ok(());
+        };
+        if plan.effects.session == SessionEffect::DefaultSchema && summary.succeeded() {
+            self.state.chose_schema(privilege_epoch);
+        }
+        self.settle(plan, wrote.as_ref(), &summary);
         Ok(())
     }
 
@@ -306,13 +320,11 @@ impl Session {
         }
     }
 
-    fn settle(&mut self, plan: Plan, wrote: Option<&FenceScope>, summary: Option<Summary>) {
-        let Some(summary) = summary else { return };
+    fn settle(&mut self, plan: Plan, wrote: Option<&FenceScope>, summary: &Summary) {
         if let Some(began) = plan.looked_up {
             self.worker.metrics.miss_seconds.observe(began.elapsed());
         }
-        let succeeded = !matches!(summary.ending, Ending::Err(_));
-        self.state.after(&plan.effects, wrote, &summary);
+        self.state.after(&plan.effects, wrote, summary);
         match plan.settling {
             Settling::Prepared(statement) => {
                 if let Ending::Prepared { statement_id } = summary.ending
@@ -324,7 +336,7 @@ impl Session {
                         .count_limit(Limit::PreparedStatements);
                 }
             }
-            Settling::Reset if succeeded => {
+            Settling::Reset if summary.succeeded() => {
                 self.state.reset(summary.mark);
                 self.prepared.clear();
             }

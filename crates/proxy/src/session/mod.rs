@@ -162,7 +162,8 @@ impl Session {
         let logged_in = login::relay_login(&client, &server).await?;
         let flavour = Flavour {
             capabilities: logged_in.capabilities,
-            privilege_epoch,
+            login_epoch: privilege_epoch,
+            schema_epoch: privilege_epoch,
         };
         let prepared = PreparedStatements::new(shared.limits.prepared_statements_max);
         Ok(Session {

@@ -150,9 +150,13 @@ impl SettingsQuery {
 pub struct Flavour {
     /// The protocol features that both sides use.
     pub capabilities: Capabilities,
-    /// How often privileges had changed when the session logged in: a session from before a
-    /// `REVOKE` may still read what a later one may not.
-    pub privilege_epoch: u64,
+    /// How often privileges had changed when the session logged in: the server looks at an account's
+    /// global privileges only then, so a session from before a `REVOKE` may still read what a later
+    /// one may not.
+    pub login_epoch: u64,
+    /// The same when it chose its default schema, the moment at which the server looks at the
+    /// account's privileges on that schema.
+    pub schema_epoch: u64,
 }
 
 /// Flags that change how a connection begins or what it may send, but no byte of a result set.
@@ -239,7 +243,8 @@ impl Fingerprints {
     fn bytes(answer: &Row, flavour: Flavour) -> Vec<u8> {
         let capabilities = flavour.capabilities.without(WITHOUT_EFFECT_ON_RESULTS);
         let mut bytes = capabilities.0.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&flavour.privilege_epoch.to_le_bytes());
+        bytes.extend_from_slice(&flavour.login_epoch.to_le_bytes());
+        bytes.extend_from_slice(&flavour.schema_epoch.to_le_bytes());
         for field in answer {
             match field {
                 None => bytes.push(0),

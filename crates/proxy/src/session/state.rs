@@ -258,6 +258,11 @@ impl SessionState {
             && self.status.has(StatusFlags::AUTOCOMMIT)
     }
 
+    /// The default schema was chosen anew; privileges had changed this often before.
+    pub fn chose_schema(&mut self, privilege_epoch: u64) {
+        self.flavour.schema_epoch = privilege_epoch;
+    }
+
     /// `COM_RESET_CONNECTION` succeeded: the session is as after the login.
     pub fn reset(&mut self, mark: Option<EndMark>) {
         *self = SessionState::new(self.flavour, mark);
@@ -267,7 +272,8 @@ impl SessionState {
     pub fn changed_user(&mut self, privilege_epoch: u64, mark: Option<EndMark>) {
         *self = SessionState::new(
             Flavour {
-                privilege_epoch,
+                login_epoch: privilege_epoch,
+                schema_epoch: privilege_epoch,
                 ..self.flavour
             },
             mark,
@@ -374,7 +380,8 @@ mod tests {
     fn flavour() -> Flavour {
         Flavour {
             capabilities: Capabilities::PROTOCOL_41,
-            privilege_epoch: 0,
+            login_epoch: 0,
+            schema_epoch: 0,
         }
     }
 
