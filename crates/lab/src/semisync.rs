@@ -191,14 +191,16 @@ fn read_events(mut stream: &TcpStream, mut file: Vec<u8>, shared: &Shared) -> an
     loop {
         let mut header = [0; 4];
         stream.read_exact(&mut header)?;
-        let length = usize::from(header[0])
-            | usize::from(header[1]) << 8
-            | usize::from(header[2]) << 16;
+        let length =
+            usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
         payload.resize(length, 0);
         stream.read_exact(&mut payload)?;
         let (&status, rest) = payload.split_first().context("an empty packet")?;
         if status != 0 {
-            bail!("the server ended the log: {}", String::from_utf8_lossy(rest));
+            bail!(
+                "the server ended the log: {}",
+                String::from_utf8_lossy(rest)
+            );
         }
         // Fake events may come without the two bytes; they are never acknowledged.
         let (wants, event) = match rest {
@@ -214,7 +216,12 @@ fn read_events(mut stream: &TcpStream, mut file: Vec<u8>, shared: &Shared) -> an
             file = name.to_vec();
         }
         if wants {
-            let next = [head[NEXT_AT], head[NEXT_AT + 1], head[NEXT_AT + 2], head[NEXT_AT + 3]];
+            let next = [
+                head[NEXT_AT],
+                head[NEXT_AT + 1],
+                head[NEXT_AT + 2],
+                head[NEXT_AT + 3],
+            ];
             let waiting = Waiting {
                 arrived: Instant::now(),
                 file: file.clone(),
