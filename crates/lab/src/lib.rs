@@ -14,7 +14,7 @@
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
 //! | [`sysbench`] | runs sysbench, unmodified |
 //! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
-//! | [`demo`], [`bench`] | `make demo` and `make bench` |
+//! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
 
 pub mod bench;
