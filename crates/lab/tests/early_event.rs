@@ -1,0 +1,225 @@
+//! The event that comes before its rows: what is read in between is not kept.
+//!
+//! The server takes part in semi-synchronous replication with a replica of the test's own, which holds its acknowledgement
+//! back. The commit is then in the log and at Remora's follower, and its rows are invisible, for as long as the test
+//! wants (`rpl_semi_sync_master_wait_point = AFTER_SYNC`).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use remora_cache::{BrokenRules, Position};
+use remora_lab::client::{Client, ConnectOptions};
+use remora_lab::process::wait_for;
+use remora_lab::proxies::{InProcessRemora, RemoraOptions};
+use remora_lab::semisync::{Acknowledge, SemiSyncReplica};
+use remora_lab::servers::{Server, ServerOptions};
+
+const READ: &str = "SELECT value FROM counters WHERE id = 1";
+const SUM: &str = "SELECT SUM(value) FROM counters";
+const PATIENCE: Duration = Duration::from_secs(20);
+/// So many reads are sent between the event and its rows.
+const READS_BETWEEN: usize = 50;
+
+struct World {
+    // Dropped in this order: the replica lets everybody go first.
+    replica: SemiSyncReplica,
+    remora: InProcessRemora,
+    server: Server,
+}
+
+impl World {
+    fn new(broken: BrokenRules) -> World {
+        let server = Server::start(ServerOptions::default()).unwrap();
+        server
+            .execute([
+                "CREATE TABLE counters (id INT PRIMARY KEY, value BIGINT NOT NULL) ENGINE=InnoDB",
+                "INSERT INTO counters VALUES (1, 1), (2, 10)",
+            ])
+            .unwrap();
+        let options = RemoraOptions::following();
+        let remora = InProcessRemora::start_broken(&server, &options, broken).unwrap();
+        let replica = SemiSyncReplica::join(&server, 77, Acknowledge::WhenTold).unwrap();
+        World {
+            replica,
+            remora,
+            server,
+        }
+    }
+
+    fn through(&self) -> ConnectOptions {
+        self.server.app().at(self.remora.address())
+    }
+
+    fn applied(&self) -> Position {
+        self.remora.app().unwrap().shared().timeline.applied()
+    }
+
+    fn visible(&self) -> Position {
+        self.remora.app().unwrap().shared().timeline.visible()
+    }
+
+    fn hits(&self) -> f64 {
+        self.remora.metrics().unwrap().sum("remora_hits_total")
+    }
+
+    /// Asks until an answer comes from memory; gives it.
+    fn wait_for_hit(&self, client: &mut Client, text: &str) -> String {
+        wait_for("a hit", PATIENCE, || {
+            let before = self.hits();
+            let value = client.query_value(text)?.unwrap();
+            Ok((self.hits() > before).then_some(value))
+        })
+        .unwrap()
+    }
+
+    /// Has `writer` send an update. Returns when its event has been applied and its rows are still invisible; calls
+    /// `between` then; lets the commit go and waits for the writer's answer.
+    fn write_slowly(&self, writer: &ConnectOptions, between: impl FnOnce()) {
+        let before = self.applied();
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                let mut client = writer.connect().unwrap();
+                client
+                    .query("UPDATE counters SET value = value + 1 WHERE id = 1")
+                    .map(drop)
+            });
+            self.replica.wait_until_held().unwrap();
+            wait_for("the event at the follower", PATIENCE, || {
+                Ok((self.applied() > before).then_some(()))
+            })
+            .unwrap();
+            assert!(!writing.is_finished());
+            between();
+            assert!(!writing.is_finished());
+            self.replica.let_go().unwrap();
+            writing.join().unwrap().unwrap();
+        });
+    }
+
+    /// Waits until the server has been at work on a statement for a while.
+    fn wait_until_running(&self, text: &str) {
+        let mut root = self.server.root().unwrap();
+        let question = format!(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = '{text}' AND STATE = 'Sending data' \
+             AND TIME_MS > 50"
+        );
+        wait_for("a running statement", PATIENCE, || {
+            let running = root.query_value(&question)?;
+            Ok((running.as_deref() == Some("1")).then_some(()))
+        })
+        .unwrap();
+    }
+
+    fn read_between(&self, text: &str, old: &str) {
+        let mut direct = self.server.app().connect().unwrap();
+        let mut reader = self.through().connect().unwrap();
+        for _ in 0..READS_BETWEEN {
+            assert_eq!(direct.query_value(text).unwrap().as_deref(), Some(old));
+            assert_eq!(reader.query_value(text).unwrap().as_deref(), Some(old));
+        }
+        // The server says itself that it isn't there yet.
+        assert!(self.visible() < self.applied());
+    }
+}
+
+#[test]
+fn a_read_between_a_direct_writers_event_and_its_rows_is_not_kept() {
+    let world = World::new(BrokenRules::default());
+    let mut reader = world.through().connect().unwrap();
+    for round in 0..5 {
+        let (old, new) = ((1 + round).to_string(), (2 + round).to_string());
+        assert_eq!(world.wait_for_hit(&mut reader, READ), old);
+        let direct = world.server.app();
+        world.write_slowly(&direct, || world.read_between(READ, &old));
+        // The follower knows of the change already, so even a direct writer is not followed by an old row.
+        assert_eq!(reader.query_value(READ).unwrap().unwrap(), new);
+        assert_eq!(world.wait_for_hit(&mut reader, READ), new);
+        assert_eq!(
+            world.wait_for_hit(&mut reader, SUM),
+            (12 + round).to_string()
+        );
+    }
+}
+
+#[test]
+fn a_read_between_the_event_and_the_rows_of_a_write_through_remora_is_not_kept() {
+    let world = World::new(BrokenRules::default());
+    let mut reader = world.through().connect().unwrap();
+    for round in 0..5 {
+        let (old, new) = ((1 + round).to_string(), (2 + round).to_string());
+        assert_eq!(world.wait_for_hit(&mut reader, READ), old);
+        // One text that is in memory, and one that isn't yet.
+        let fresh = format!("SELECT value FROM counters WHERE id = 1 AND {round} = {round}");
+        world.write_slowly(&world.through(), || {
+            world.read_between(READ, &old);
+            world.read_between(&fresh, &old);
+        });
+        for text in [READ, &fresh] {
+            assert_eq!(reader.query_value(text).unwrap().unwrap(), new);
+            assert_eq!(world.wait_for_hit(&mut reader, text), new);
+        }
+    }
+}
+
+/// The read is sent before the write and sees the old row; its answer comes when the write is long visible.
+#[test]
+fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
+    let world = World::new(BrokenRules::default());
+    world
+        .replica
+        .acknowledge(Acknowledge::After(Duration::ZERO));
+    world
+        .server
+        .execute([
+            "CREATE TABLE many (n INT) ENGINE=InnoDB",
+            "INSERT INTO many SELECT seq FROM seq_1_to_3000",
+        ])
+        .unwrap();
+    let slow =
+        "SELECT MIN(c.value) FROM counters c, many a, many b WHERE c.id = 1 AND a.n + b.n > 0";
+    let mut reader = world.through().connect().unwrap();
+    let mut value = 1;
+    for writer in [world.server.app(), world.through()] {
+        assert_eq!(world.wait_for_hit(&mut reader, READ), value.to_string());
+        let overtaken = std::thread::scope(|scope| {
+            let reading = scope.spawn(|| {
+                let mut client = world.through().connect().unwrap();
+                client.query_value(slow).unwrap().unwrap()
+            });
+            world.wait_until_running(slow);
+            let mut client = writer.connect().unwrap();
+            client
+                .query("UPDATE counters SET value = value + 1 WHERE id = 1")
+                .unwrap();
+            assert!(
+                !reading.is_finished(),
+                "the read must take longer than the write"
+            );
+            reading.join().unwrap()
+        });
+        assert_eq!(overtaken, value.to_string());
+        value += 1;
+        assert_eq!(
+            reader.query_value(slow).unwrap().unwrap(),
+            value.to_string()
+        );
+        assert_eq!(world.wait_for_hit(&mut reader, slow), value.to_string());
+    }
+}
+
+/// What the rule is for: with the applied position in its place, the old row is kept and served.
+#[test]
+fn without_the_watermark_rule_the_old_row_is_kept() {
+    let world = World::new(BrokenRules {
+        watermark: true,
+        ..BrokenRules::default()
+    });
+    let mut reader = world.through().connect().unwrap();
+    assert_eq!(world.wait_for_hit(&mut reader, READ), "1");
+    world.write_slowly(&world.server.app(), || {
+        assert_eq!(world.wait_for_hit(&mut reader, READ), "1");
+    });
+    let mut direct = world.server.app().connect().unwrap();
+    assert_eq!(direct.query_value(READ).unwrap().unwrap(), "2");
+    assert_eq!(world.wait_for_hit(&mut reader, READ), "1", "the stale row");
+}
