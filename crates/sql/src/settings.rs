@@ -156,7 +156,6 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "time_zone",
         "the values of TIMESTAMP columns and of FROM_UNIXTIME()",
     ),
-    setting("timestamp", "the time that NOW() gives"),
     setting(
         "transaction_isolation",
         "which versions of rows are read, and whether they are locked",
@@ -288,6 +287,8 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "sql_warnings",
     "storage_engine",
     "thread_pool_priority",
+    // The clock functions that it sets are refused; unset, its value is the time itself.
+    "timestamp",
     "tmp_disk_table_size",
     "tmp_memory_table_size",
     "tmp_table_size",
