@@ -68,6 +68,8 @@ reasons! {
         NoRoom = "no_room": "It does not fit into a shard of the store, even when that is empty.",
         MemoryHeld = "memory_held":
             "The memory of evicted results is still being read and could not be freed in time.",
+        Unwanted = "unwanted":
+            "The store is full and it has not been asked for lately; it is stored when it comes again.",
         NewerStored = "newer_stored": "A newer result of the same statement is stored already.",
     }
 }

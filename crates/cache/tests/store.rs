@@ -459,3 +459,60 @@ fn after_clear_only_the_indexes_are_accounted() {
     );
     assert!(first.bytes < SMALL.memory_bytes_max / 4);
 }
+
+fn wants(store: &Store, number: u64) -> bool {
+    let text = text(number);
+    let key = KeyRef {
+        scope: Scope::new(1),
+        text: text.as_bytes(),
+    };
+    store.wants(key.digest())
+}
+
+/// Stores as a session does: only what is wanted.
+fn offer(store: &Store, number: u64) {
+    if wants(store, number) {
+        insert(store, number, &[7; 1000]).unwrap();
+    }
+}
+
+#[test]
+fn a_store_with_room_wants_everything() {
+    let store = Store::new(SMALL);
+    assert!((0..100).all(|number| wants(&store, number)));
+}
+
+#[test]
+fn a_full_store_wants_what_comes_again_and_not_what_comes_once() {
+    let store = Store::new(SMALL);
+    (0..2_000).for_each(|number| offer(&store, number));
+    let stored = store.stats().stored;
+    (10_000..10_400).for_each(|number| offer(&store, number));
+    let taken = store.stats().stored - stored;
+    assert!(taken < 40, "{taken} of 400 that came once were stored");
+    let again = (20_000..20_050).filter(|number| {
+        offer(&store, *number);
+        wants(&store, *number)
+    });
+    assert!(again.count() > 40, "what comes again is wanted");
+}
+
+#[test]
+fn a_full_store_wants_the_successor_of_what_a_change_outdated() {
+    let store = Store::new(SMALL);
+    (0..2_000).for_each(|number| offer(&store, number));
+    let held: Vec<u64> = (0..2_000).filter(|n| get(&store, *n).is_some()).collect();
+    for number in held.iter().take(20) {
+        let entry = get(&store, *number).unwrap();
+        assert!(store.remove_if_same(&entry, InvalidationReason::Changed));
+        assert!(wants(&store, *number));
+    }
+}
+
+#[test]
+fn a_store_that_was_emptied_has_room_again() {
+    let store = Store::new(SMALL);
+    (0..2_000).for_each(|number| offer(&store, number));
+    store.clear();
+    assert!((30_000..30_100).all(|number| wants(&store, number)));
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 pub use crate::config::Endpoint;
@@ -41,10 +42,28 @@ impl Stream {
 
     /// Reads what is there; `WouldBlock` if nothing is, zero at the end.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
+        let read = match self {
             Stream::Tcp(stream) => stream.try_read(buffer),
             Stream::Unix(stream) => stream.try_read(buffer),
+        };
+        if read
+            .as_ref()
+            .is_ok_and(|count| *count > 0 && *count < buffer.len())
+        {
+            self.forget_readiness();
         }
+        read
+    }
+
+    /// After a read that emptied the socket: the next one waits for news instead of asking the kernel
+    /// in vain. Whatever arrives later is announced anew, as readiness is edge-triggered.
+    fn forget_readiness(&self) {
+        let nothing = || Err::<(), _>(io::Error::from(io::ErrorKind::WouldBlock));
+        // The error is the message; there is no other.
+        let _ = match self {
+            Stream::Tcp(stream) => stream.try_io(Interest::READABLE, nothing),
+            Stream::Unix(stream) => stream.try_io(Interest::READABLE, nothing),
+        };
     }
 
     /// Writes what the socket takes; `WouldBlock` if that is nothing.

@@ -1,4 +1,4 @@
-//! Which results were evicted while they were new.
+//! Which results were evicted while they were new, or not taken in because there was no room.
 
 /// Fingerprints of digests in buckets of four; within a bucket the oldest gives way. A false match
 /// only puts a new entry into the main queue.
@@ -34,6 +34,21 @@ impl Ghost {
             bucket.rotate_right(1);
             bucket[0] = fingerprint;
         }
+    }
+
+    /// Whether it is remembered; if not, it is from now on.
+    pub(crate) fn recall(&mut self, digest: u128) -> bool {
+        let (bucket, fingerprint) = self.find(digest);
+        let Some(bucket) = self.buckets.get_mut(bucket) else {
+            // Nothing can be remembered yet.
+            return true;
+        };
+        let is_known = bucket.contains(&fingerprint);
+        if !is_known {
+            bucket.rotate_right(1);
+            bucket[0] = fingerprint;
+        }
+        is_known
     }
 
     /// Whether it was remembered; it is then no longer.

@@ -169,6 +169,14 @@ impl Store {
         Some(serve(entry))
     }
 
+    /// Whether a result with this key's digest is worth collecting. While there is room it always is.
+    /// When the room is needed, only one that was asked for lately is: most results are never asked
+    /// for again, and storing each of them would cost every miss an insertion and an eviction. What
+    /// isn't wanted now is remembered, and wanted when it comes again.
+    pub fn wants(&self, digest: u128) -> bool {
+        self.shard(digest).wants(digest)
+    }
+
     /// Stores a result, in place of an older one with the same key if there is one. Others leave if
     /// the room is needed.
     ///

@@ -1,6 +1,7 @@
 //! One shard of the store: a map for the readers, a policy behind a mutex for the writers.
 
 use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use papaya::{Guard as _, HashMap, LocalGuard, ResizeMode};
@@ -29,6 +30,8 @@ const MAP_SLOT_BYTES: usize = 4 * 9;
 pub(super) struct Shard {
     pub(super) map: Map,
     pub(super) ledger: Arc<Ledger>,
+    /// The room is needed: results leave for others. Only a hint, read without the lock.
+    is_full: AtomicBool,
     /// Guards the policy and every change of the map.
     writers: Mutex<Writers>,
 }
@@ -62,6 +65,7 @@ impl Shard {
                 .resize_mode(ResizeMode::Blocking)
                 .build(),
             ledger: Arc::new(Ledger::new(bytes_max)),
+            is_full: AtomicBool::new(false),
             writers: Mutex::new(Writers {
                 policy: Policy::new(),
                 stored: 0,
@@ -69,6 +73,15 @@ impl Shard {
                 invalidated: Invalidations::default(),
             }),
         }
+    }
+
+    /// Whether a result for this digest should be stored: while there is room always, else only if
+    /// it was asked for lately. What is not wanted is remembered, and wanted when it comes again.
+    pub(super) fn wants(&self, digest: u128) -> bool {
+        if !self.is_full.load(Ordering::Relaxed) {
+            return true;
+        }
+        lock(&self.writers).policy.ghost().recall(digest)
     }
 
     /// Takes `cost` bytes from the account, for an entry to be made. Evicts if that is needed.
@@ -164,6 +177,9 @@ impl Shard {
                 removed.extend(writers.policy.remove(entry));
                 self.map.remove(&digest, &guard);
                 writers.invalidated.count(reason);
+                // A look-up found it: its successor is wanted.
+                writers.policy.ghost().remember(digest);
+                self.note_room(&writers.policy);
             }
         }
         let was_there = !removed.is_empty();
@@ -200,6 +216,7 @@ impl Shard {
                 removed.push(entry);
             }
             report.examined += end.saturating_sub(node);
+            self.note_room(&writers.policy);
             if end >= writers.policy.nodes() {
                 SweptShard::Finished
             } else {
@@ -230,8 +247,17 @@ impl Shard {
             let is_empty = removed.is_empty();
             self.drop_removed(removed, true);
             if is_empty {
+                self.is_full.store(false, Ordering::Relaxed);
                 return;
             }
+        }
+    }
+
+    /// After entries have left by themselves: with an eighth free, there is room again.
+    fn note_room(&self, policy: &Policy) {
+        let target = self.live_target(policy.nodes());
+        if policy.bytes() < target - target / 8 && self.is_full.load(Ordering::Relaxed) {
+            self.is_full.store(false, Ordering::Relaxed);
         }
     }
 
@@ -326,6 +352,7 @@ impl Shard {
     ) -> Option<Arc<Entry>> {
         self.fit_ghost(&mut writers.policy);
         let (victim, reason) = writers.policy.evict(is_outdated)?;
+        self.is_full.store(true, Ordering::Relaxed);
         self.map.remove(&victim.key().digest(), guard);
         writers.count_eviction(reason, evicted);
         Some(victim)

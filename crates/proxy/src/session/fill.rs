@@ -4,7 +4,7 @@
 //! `as_of` is taken before the question is sent. Whatever commit the read may have missed has a
 //! position above it, however late its event arrives; the entry then isn't served. Nothing is locked.
 
-use remora_cache::{AsOf, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Tag};
+use remora_cache::{AsOf, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope, Tag};
 use remora_sql::{Select, TableName};
 use remora_wire::StatusFlags;
 use remora_wire::walker::{Ending, Summary};
@@ -53,6 +53,9 @@ impl Session {
             // Such an answer would never be served: a change is known that may not be visible yet.
             shared.upstream.wake();
             return Err(Bypass::WatermarkBehind);
+        }
+        if !shared.store.wants(digest) {
+            return Err(Bypass::NotStored(NotStored::Unwanted));
         }
         let permit = shared.fills.begin(digest).map_err(|why| {
             if why == FillRefused::Full {
