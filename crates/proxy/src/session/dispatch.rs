@@ -404,8 +404,7 @@ impl Session {
         }
         let wrote = self.resolve_writes(&plan.writes);
         let fence = self.raise_fence(&plan.effects, wrote.as_ref());
-        // A preparation leaves the diagnostics of the statement before it alone.
-        if !matches!(plan.expect, Expect::Nothing | Expect::Prepared) {
+        if !leaves_diagnostics(message) {
             self.unseen_hit.clear();
         }
         let epoch = self.shared.privilege_epoch();
@@ -432,6 +431,24 @@ fn effects_of(statement: &Statement) -> Effects {
         session: statement.session,
         transaction: statement.transaction,
     }
+}
+
+/// Whether a message leaves alone what a client can ask about the statement before it: a connection pool's
+/// ping must not come between a hit and `FOUND_ROWS()`.
+fn leaves_diagnostics(message: &[u8]) -> bool {
+    let command = message
+        .get(HEADER_BYTES)
+        .map(|byte| Command::from_byte(*byte));
+    matches!(
+        command,
+        Some(
+            Command::Ping
+                | Command::Statistics
+                | Command::StmtPrepare
+                | Command::StmtClose
+                | Command::StmtSendLongData
+        )
+    )
 }
 
 fn statement_id(body: &[u8]) -> Option<StatementId> {
