@@ -65,7 +65,7 @@ impl Acceptor {
         let open: usize = self.workers.iter().map(load).sum();
         if open >= self.connections_max {
             self.metrics.rare.count_limit(Limit::Connections);
-            refuse(accepted);
+            refuse(&accepted);
             return;
         }
         let Some(worker) = self.workers.iter().min_by_key(|worker| load(worker)) else {
@@ -80,12 +80,10 @@ impl Acceptor {
 }
 
 /// Tells a client what a server would tell it, if its socket takes that at once.
-fn refuse(accepted: Accepted) {
+fn refuse(accepted: &Accepted) {
     let packet = ServerError::new(1040, "08004", "Too many connections").packet(0);
-    if let Ok(stream) = accepted.into_stream() {
-        // A fresh socket takes so few bytes; if it doesn't, the client sees a closed connection.
-        let _ = stream.try_write(&packet);
-    }
+    // A fresh socket takes so few bytes; if it doesn't, the client sees a closed connection.
+    let _ = accepted.write_now(&packet);
 }
 
 /// How many connections all workers have.

@@ -1,6 +1,6 @@
 //! Streams and listeners over TCP or Unix sockets, as one type each.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::Shutdown;
 use std::path::PathBuf;
 use std::task::{Context, Poll};
@@ -142,6 +142,15 @@ impl Accepted {
                 Ok(Stream::Tcp(TcpStream::from_std(stream)?))
             }
             Accepted::Unix(stream) => Ok(Stream::Unix(UnixStream::from_std(stream)?)),
+        }
+    }
+
+    /// Writes what the socket takes. Past any runtime, which would first have to learn that a fresh socket
+    /// can be written to.
+    pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Accepted::Tcp(stream) => (&mut &*stream).write(bytes),
+            Accepted::Unix(stream) => (&mut &*stream).write(bytes),
         }
     }
 }
