@@ -113,9 +113,16 @@ impl Raw {
     /// The next packet is an error, and the last: the connection is closed after it.
     pub fn receive_error_and_end(&mut self) -> (u8, ServerError) {
         let packet = self.receive().expect("an ERR packet before the end");
-        assert_eq!(packet.payload.first(), Some(&0xff), "{packet:?} is an error");
+        assert_eq!(
+            packet.payload.first(),
+            Some(&0xff),
+            "{packet:?} is an error"
+        );
         assert_eq!(self.receive(), None, "the connection is closed");
-        (packet.sequence, ServerError::parse(&packet.payload).unwrap())
+        (
+            packet.sequence,
+            ServerError::parse(&packet.payload).unwrap(),
+        )
     }
 
     /// Reads a whole answer without DEPRECATE_EOF: one OK or ERR, or a result set up to its second EOF.
