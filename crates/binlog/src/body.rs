@@ -244,3 +244,14 @@ fn inflate(bytes: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, DecodeErro
         Err(DecodeError::Invalid(FIELD))
     }
 }
+
+/// The file that a checkpoint event names: its length in four bytes, then the name.
+pub(crate) fn checkpoint(body: &[u8]) -> Result<String, DecodeError> {
+    let mut cursor = Cursor::new(body);
+    let length = cursor.u32("checkpoint's length")?;
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    utf8(
+        cursor.bytes(length, "checkpoint's file name")?,
+        "checkpoint's file name",
+    )
+}

@@ -209,6 +209,7 @@ impl StreamDecoder {
             ty::XA_PREPARE => {
                 body::xa_prepare(body).map(|one_phase| Event::XaPrepare { one_phase })
             }
+            ty::BINLOG_CHECKPOINT => body::checkpoint(body).map(|file| Event::Checkpoint { file }),
             ty::STOP => Ok(Event::Stop),
             ty::INCIDENT => Ok(Event::Incident),
             other => match rows_kind(other) {

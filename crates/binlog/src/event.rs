@@ -153,6 +153,12 @@ pub enum Event {
         /// Prepared and committed at once.
         one_phase: bool,
     },
+    /// Every transaction in the files before this one has been committed in its engines (MariaDB's
+    /// binlog checkpoint; the engines' order is that of the log, so its readers see them all).
+    Checkpoint {
+        /// The file.
+        file: String,
+    },
     /// Nothing new; sent so that the reader knows that the connection is alive.
     Heartbeat {
         /// The file that the server reads.

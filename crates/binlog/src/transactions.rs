@@ -182,7 +182,9 @@ impl Transactions {
             Event::Query(query) => self.query(meaning(query), end),
             Event::Incident => Some(self.unnamed(end)),
             Event::Unnamed(_) => self.unknown(end),
-            Event::Heartbeat { .. } | Event::Ignored(_) => self.quiet(end),
+            Event::Heartbeat { .. } | Event::Checkpoint { .. } | Event::Ignored(_) => {
+                self.quiet(end)
+            }
         };
         [None, single]
     }

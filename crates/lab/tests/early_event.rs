@@ -5,7 +5,7 @@
 //! wants (`rpl_semi_sync_master_wait_point = AFTER_SYNC`).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use remora_cache::{BrokenRules, Position};
 use remora_lab::client::{Client, ConnectOptions};
@@ -181,6 +181,10 @@ fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
     let mut value = 1;
     for writer in [world.server.app(), world.through()] {
         assert_eq!(world.wait_for_hit(&mut reader, READ), value.to_string());
+        // Another text each time: the one before is in memory.
+        let slow = &format!(
+            "SELECT MIN(c.value) FROM counters c, many a, many b WHERE c.id = 1 AND a.n + b.n > {value}"
+        );
         let overtaken = std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
                 let mut client = world.through().connect().unwrap();
@@ -205,6 +209,40 @@ fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
         );
         assert_eq!(world.wait_for_hit(&mut reader, slow), value.to_string());
     }
+}
+
+/// The log goes on in the next file while a commit of the old one is still invisible. The server's position is one of the
+/// next file then, and after the commit it is the old file's offset with the new file's name.
+#[test]
+fn a_read_between_event_and_rows_is_not_kept_when_the_log_goes_on_in_the_next_file() {
+    let world = World::new(BrokenRules::default());
+    let mut reader = world.through().connect().unwrap();
+    assert_eq!(world.wait_for_hit(&mut reader, READ), "1");
+    std::thread::scope(|scope| {
+        world.write_slowly(&world.server.app(), || {
+            // It is answered when the commit is visible.
+            let flush = || world.server.execute(["FLUSH BINARY LOGS"]).unwrap();
+            scope.spawn(flush);
+            let mut between = world.through().connect().unwrap();
+            wait_for("the next file", PATIENCE, || {
+                assert_eq!(between.query_value(READ)?.unwrap(), "1");
+                Ok((world.applied().file_number() == 2).then_some(()))
+            })
+            .unwrap();
+            // Remora asks for the position every 250 ms. The server may not answer while it waits to close the file, so
+            // there is no count to wait for.
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(600) {
+                assert_eq!(between.query_value(READ).unwrap().unwrap(), "1");
+            }
+        });
+    });
+    assert_eq!(reader.query_value(READ).unwrap().unwrap(), "2");
+    assert_eq!(world.wait_for_hit(&mut reader, READ), "2");
+    // The offset of the old file doesn't vouch for what comes in the new one.
+    world.write_slowly(&world.server.app(), || world.read_between(READ, "2"));
+    assert_eq!(reader.query_value(READ).unwrap().unwrap(), "3");
+    assert_eq!(world.wait_for_hit(&mut reader, READ), "3");
 }
 
 /// What the rule is for: with the applied position in its place, the old row is kept and served.

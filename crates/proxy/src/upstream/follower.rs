@@ -26,7 +26,7 @@ const ACCOUNT_SCHEMA: &str = "mysql";
 /// Where a session begins to read.
 #[derive(Debug, Clone)]
 pub(super) enum Start {
-    /// At a position that the server has just given. The timeline was begun anew there.
+    /// At the beginning of the server's present file. The timeline was begun anew there.
     Anew(LogName, u64),
     /// Before the last event that was applied, which must come first and be the same.
     Again(LastEvent),
@@ -201,11 +201,32 @@ impl<'a> Follower<'a> {
                 RestartReason::ServerRestarted,
                 "the server was shut down",
             )),
-            Event::Heartbeat { file } if *file != self.name.file() => {
+            Event::Heartbeat { file } if !self.is_reading(file) => {
                 let what = format!("the server reads {file}, not {}", self.name.file());
                 Err(Lost::restart(RestartReason::LogChanged, what))
             }
+            Event::Checkpoint { file } => {
+                self.settle_file(file);
+                Ok(())
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether the server can be reading this file. Behind a file's last event it may send a heartbeat
+    /// of that file, before the first of the next.
+    fn is_reading(&self, file: &str) -> bool {
+        let is_between = self.crossed && self.identity.is_none();
+        let is_before = |file: &LogName| is_between && file.is_followed_by(&self.name);
+        *file == self.name.file() || LogName::parse(file).as_ref().is_some_and(is_before)
+    }
+
+    /// All files before `file` hold only what is visible.
+    fn settle_file(&self, file: &str) {
+        if let Some(name) = LogName::parse(file).filter(|name| name.base == self.name.base) {
+            self.progress.settled(name.number);
+            self.shared.applied_bell.notify_one();
+            self.shared.wake();
         }
     }
 

@@ -26,6 +26,9 @@ use super::state::{RestartReason, UpstreamShared, UpstreamState, count};
 use super::watermark::{self, Watermark};
 use super::{UpstreamConfig, connect};
 
+/// The offset of a log file's first event, behind the file's magic number.
+pub(super) const FILE_BEGINS_AT: u64 = 4;
+
 /// Why a session ended.
 #[derive(Debug)]
 pub(super) enum Lost {
@@ -67,14 +70,20 @@ pub(super) struct Progress {
     verified: Cell<bool>,
     resumption_due: Cell<bool>,
     last_event: Cell<Instant>,
+    /// Every commit in files before this one is visible.
+    settled_file: Cell<u64>,
+    /// The file in which the timeline was begun anew. What lies before it was never read.
+    start_file: u64,
 }
 
 impl Progress {
-    fn new(resumes: bool) -> Progress {
+    fn new(resumes: bool, memory: &Memory) -> Progress {
         Progress {
             verified: Cell::new(false),
             resumption_due: Cell::new(resumes),
             last_event: Cell::new(Instant::now()),
+            settled_file: Cell::new(memory.settled_file),
+            start_file: memory.start_file,
         }
     }
 
@@ -85,6 +94,22 @@ impl Progress {
 
     pub(super) fn is_verified(&self) -> bool {
         self.verified.get()
+    }
+
+    /// Every commit in files before this one is visible.
+    pub(super) fn settled(&self, file_number: u64) {
+        self.settled_file
+            .set(self.settled_file.get().max(file_number));
+    }
+
+    pub(super) fn settled_file(&self) -> u64 {
+        self.settled_file.get()
+    }
+
+    /// Whether the follower knows all that may still become visible: it doesn't while a commit in a
+    /// file that it never read is on its way.
+    pub(super) fn knows_all(&self) -> bool {
+        self.is_verified() && self.settled_file() >= self.start_file
     }
 
     /// An event arrived that isn't a heartbeat.
@@ -109,6 +134,10 @@ pub(super) struct Memory {
     last: Option<LastEvent>,
     /// Why the next one begins anew, if it does.
     reason: RestartReason,
+    /// Of the log that goes on: every commit in files before this one is visible.
+    settled_file: u64,
+    /// The file in which the timeline was begun anew.
+    start_file: u64,
     /// The session that just ended had followed the right log.
     pub(super) had_followed: bool,
 }
@@ -118,6 +147,8 @@ impl Memory {
         Memory {
             last: None,
             reason: RestartReason::FirstStart,
+            settled_file: 0,
+            start_file: 0,
             had_followed: false,
         }
     }
@@ -168,7 +199,7 @@ async fn follow(
         }
         None => begin_anew(shared, memory, &mut control).await?,
     };
-    let progress = Progress::new(matches!(start, Start::Again(_)));
+    let progress = Progress::new(matches!(start, Start::Again(_)), memory);
     let server_id = facts.instance.server_id;
     let mut follower = Follower::new(config, shared, &progress, server_id, start);
     follower.request(config, &mut dump).await?;
@@ -184,21 +215,26 @@ async fn follow(
     tracing::debug!(events = follower.events(), "session over");
     memory.had_followed = progress.is_verified();
     memory.last = follower.into_last();
+    memory.settled_file = progress.settled_file();
     memory.reason = RestartReason::NothingToCompare;
     Err(lost)
 }
 
+/// Begins at the beginning of the server's present file: the events there say when the commits of the
+/// file before are visible, and until then nothing is served.
 async fn begin_anew(
     shared: &UpstreamShared,
-    memory: &Memory,
+    memory: &mut Memory,
     control: &mut Client,
 ) -> Result<(Start, String), Lost> {
-    let answered = watermark::ask(control).await?;
-    let (name, offset) = (answered.name, answered.offset);
+    let name = watermark::end_of_log(control).await?.name;
+    let offset = FILE_BEGINS_AT;
     let at = Position::new(name.number, offset).ok_or_else(|| {
-        let what = format!("{} has an offset of {offset}", name.file());
+        let what = format!("the log file is named {}", name.file());
         Lost::restart(RestartReason::PositionUnplaceable, what)
     })?;
+    memory.settled_file = 0;
+    memory.start_file = name.number;
     shared.timeline.restart(at);
     let reason = memory.reason;
     let index = RestartReason::ALL

@@ -9,6 +9,18 @@
 //! 3. the watermark becomes `P`;
 //! 4. when the follower has applied `P`, lower those fences and prove for the noted time.
 //!
+//! **When the log goes on in the next file**, MariaDB's answer isn't to be trusted for a while. It names
+//! the new file at once, although the last commits of the old one may still be invisible; and one of those then
+//! sets the answer's offset to its own, which is one of the old file. So in a new file:
+//!
+//! - The watermark stays where it is until the follower has read a checkpoint event that names the new
+//!   file: the server writes it when all commits of older files have been made visible. From then on it
+//!   may be at the new file's beginning.
+//! - An answer asked for after that is believed if the log ends there, or if it differs from one before: then
+//!   a commit of the new file has set it. From then on all answers in this file are.
+//! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never before
+//!   a visible commit.
+//!
 //! **Why the watermark may move before the follower has applied `P`.** It says what a read sent now
 //! will see, and nothing of what the follower knows. A fill with `as_of = P` has seen every commit up
 //! to `P`; if the event of such a commit arrives later, it sets `changed_at <= P`, and the entry
@@ -16,7 +28,7 @@
 //! on. Until that event arrives such an entry can be served although the commit has happened: that
 //! is the lag of any follower, bounded by the proofs (step 4), not by the watermark.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,7 +40,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::UpstreamConfig;
 use super::client::{Client, ClientError, text};
 use super::place::LogName;
-use super::session::{Lost, Progress};
+use super::session::{FILE_BEGINS_AT, Lost, Progress};
 use super::state::{RestartReason, UpstreamShared, count};
 
 /// Questions whose positions the follower has yet to apply. With more, asking waits.
@@ -66,6 +78,29 @@ pub(super) async fn ask(client: &mut Client) -> Result<Answered, Lost> {
     Ok(Answered { name, offset })
 }
 
+/// Asks where the log ends: at or after each commit that can be seen.
+pub(super) async fn end_of_log(client: &mut Client) -> Result<Answered, Lost> {
+    let rows = client.query("SHOW MASTER STATUS", 10).await?;
+    let row = rows.first().ok_or(ClientError::Answer("no log"))?;
+    let file = text(row, 0).unwrap_or_default();
+    let offset = text(row, 1).and_then(|offset| offset.parse().ok());
+    match (LogName::parse(file), offset) {
+        (Some(name), Some(offset)) => Ok(Answered { name, offset }),
+        _ => Err(Lost::restart(
+            RestartReason::PositionUnplaceable,
+            format!("the log file is named {file}"),
+        )),
+    }
+}
+
+/// What an answer is worth.
+struct Worth {
+    /// How far reads can see for certain, if that is news.
+    visible: Option<Position>,
+    /// When the follower has applied this, it has all that could be seen when the question was asked.
+    complete: Position,
+}
+
 struct Pending {
     position: Position,
     epoch: Epoch,
@@ -79,6 +114,10 @@ pub(super) struct Watermark<'a> {
     shared: &'a UpstreamShared,
     progress: &'a Progress,
     base: &'a str,
+    /// The file in which answers are believed.
+    trusted_file: Cell<Option<u64>>,
+    /// An answer that wasn't, since the file was known to be settled.
+    doubted: Cell<Option<Position>>,
     pending: RefCell<VecDeque<Pending>>,
     /// Rung when `pending` has become shorter.
     room: Notify,
@@ -98,6 +137,8 @@ impl<'a> Watermark<'a> {
             shared,
             progress,
             base,
+            trusted_file: Cell::new(None),
+            doubted: Cell::new(None),
             pending: RefCell::new(VecDeque::new()),
             room: Notify::new(),
             interval_min: Duration::from_micros(config.ask_interval_us_min),
@@ -138,15 +179,8 @@ impl<'a> Watermark<'a> {
         let batch = timeline.take_answered();
         let asked_at_ms = self.shared.clock.now_ms();
         count(&self.shared.counters.asks, 1);
-        let Answered { name, offset } = ask(client).await?;
-        if name.base != self.base {
-            let what = format!("the log's files are now named {}", name.base);
-            return Err(Lost::restart(RestartReason::LogChanged, what));
-        }
-        let Some(position) = Position::new(name.number, offset) else {
-            let what = format!("{} has an offset of {offset}", name.file());
-            return Err(Lost::restart(RestartReason::PositionUnplaceable, what));
-        };
+        let settled_file = self.progress.settled_file();
+        let position = self.place(&ask(client).await?)?;
         if position < timeline.visible() {
             let what = format!(
                 "the server was at {} and says {position}",
@@ -154,11 +188,14 @@ impl<'a> Watermark<'a> {
             );
             return Err(Lost::restart(RestartReason::PositionWentBack, what));
         }
-        timeline.advance_visible(epoch, position);
-        self.shared.visible_bell.notify_waiters();
+        let worth = self.weigh(client, position, settled_file).await?;
+        if let Some(visible) = worth.visible {
+            timeline.advance_visible(epoch, visible);
+            self.shared.visible_bell.notify_waiters();
+        }
         let answered_at = Instant::now();
         let pending = Pending {
-            position,
+            position: worth.complete,
             epoch,
             asked_at_ms,
             answered_at,
@@ -167,6 +204,56 @@ impl<'a> Watermark<'a> {
         self.pending.borrow_mut().push_back(pending);
         self.settle();
         Ok(())
+    }
+
+    fn place(&self, answered: &Answered) -> Result<Position, Lost> {
+        let Answered { name, offset } = answered;
+        if name.base != self.base {
+            let what = format!("the log's files are now named {}", name.base);
+            return Err(Lost::restart(RestartReason::LogChanged, what));
+        }
+        Position::new(name.number, *offset).ok_or_else(|| {
+            let what = format!("{} has an offset of {offset}", name.file());
+            Lost::restart(RestartReason::PositionUnplaceable, what)
+        })
+    }
+
+    /// Finds out how far an answer can be believed. `settled_file` is of before it was asked for.
+    async fn weigh(
+        &self,
+        client: &mut Client,
+        position: Position,
+        settled_file: u64,
+    ) -> Result<Worth, Lost> {
+        let file = position.file_number();
+        if self.trusted_file.get() == Some(file) {
+            return Ok(Worth {
+                visible: Some(position),
+                complete: position,
+            });
+        }
+        let end = self.place(&end_of_log(client).await?)?;
+        if settled_file < file {
+            return Ok(Worth {
+                visible: None,
+                complete: end,
+            });
+        }
+        let before = self.doubted.replace(Some(position));
+        let has_moved = before.is_some_and(|before| {
+            before.file_number() == file && before.offset() != position.offset()
+        });
+        if has_moved || position == end {
+            self.trusted_file.set(Some(file));
+            return Ok(Worth {
+                visible: Some(position),
+                complete: end,
+            });
+        }
+        Ok(Worth {
+            visible: Position::new(file, FILE_BEGINS_AT),
+            complete: end,
+        })
     }
 
     async fn settle_for_ever(&self) -> Lost {
@@ -196,7 +283,7 @@ impl<'a> Watermark<'a> {
     fn settle(&self) {
         let shared = self.shared;
         // Before the follower has shown that it reads the right log, its position means nothing.
-        while self.progress.is_verified() {
+        while self.progress.knows_all() {
             let mut queue = self.pending.borrow_mut();
             let is_due = |pending: &mut Pending| shared.timeline.applied() >= pending.position;
             let Some(pending) = queue.pop_front_if(is_due) else {
