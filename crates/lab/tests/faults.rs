@@ -61,7 +61,7 @@ fn a_log_that_goes_on_in_the_next_file_is_followed() {
     let mut forgotten = 0.0;
     world.under_load(|world| {
         forgotten = world.forgotten_at_all();
-        for _ in 0..8 {
+        for _ in 0..4 {
             world.server.execute(["FLUSH BINARY LOGS"]).unwrap();
             world.wait_for_hits();
         }

@@ -118,7 +118,12 @@ impl World {
     }
 
     /// After a change elsewhere that was answered at `answered_at`: reads sent after the lag must have it.
-    pub(crate) fn expect_truth_soon(&self, clients: &mut [Client], text: &str, answered_at: Instant) {
+    pub(crate) fn expect_truth_soon(
+        &self,
+        clients: &mut [Client],
+        text: &str,
+        answered_at: Instant,
+    ) {
         let truth = self.truth(text);
         loop {
             let may_lag = answered_at.elapsed() <= LAG;
