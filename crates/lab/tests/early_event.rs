@@ -175,8 +175,6 @@ fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
             "INSERT INTO many SELECT seq FROM seq_1_to_3000",
         ])
         .unwrap();
-    let slow =
-        "SELECT MIN(c.value) FROM counters c, many a, many b WHERE c.id = 1 AND a.n + b.n > 0";
     let mut reader = world.through().connect().unwrap();
     let mut value = 1;
     for writer in [world.server.app(), world.through()] {

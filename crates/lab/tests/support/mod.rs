@@ -177,7 +177,7 @@ impl World {
         println!("seed {}", load.seed);
         let until = Until {
             reads: u64::MAX,
-            time: Duration::from_secs(240),
+            time: Duration::from_mins(4),
         };
         let over = AtomicBool::new(false);
         let report = std::thread::scope(|scope| {
