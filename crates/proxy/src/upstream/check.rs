@@ -131,6 +131,13 @@ pub fn grant_statement(family: Family, account: &str) -> String {
     format!("GRANT REPLICATION SLAVE, {monitor}, TRIGGER, REFERENCES ON *.* TO {account};")
 }
 
+/// `user@host` as SQL text. The host can't contain an `@`; the name can.
+fn quoted_account(account: &str) -> String {
+    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+    let quote = |part: &str| format!("'{}'", part.replace('\\', "\\\\").replace('\'', "''"));
+    format!("{}@{}", quote(user), quote(host))
+}
+
 /// Looks at the facts. `server_id` is the number that the follower will use.
 pub fn check(facts: &ServerFacts, server_id: u32) -> Vec<Finding> {
     vec![
@@ -256,7 +263,7 @@ fn log_filters(facts: &ServerFacts) -> Finding {
             Subject::LogFilters,
             Severity::CachingOff,
             "the account may not see whether the log leaves schemas out.",
-            grant_statement(facts.family, "<follow.user>"),
+            grant_statement(facts.family, &quoted_account(&facts.account)),
         );
     };
     if filters.do_db.is_empty() && filters.ignore_db.is_empty() {
@@ -362,7 +369,7 @@ fn privileges(facts: &ServerFacts) -> Finding {
             "the follower's account lacks {} on *.*.",
             missing.join(", ")
         ),
-        grant_statement(facts.family, "<follow.user>"),
+        grant_statement(facts.family, &quoted_account(&facts.account)),
     )
 }
 
@@ -456,6 +463,7 @@ mod tests {
             filters: Some(LogFilters::default()),
             replica_threads: 0,
             replica_ids: BTreeSet::new(),
+            account: "r@%".into(),
             grants: vec![
                 "GRANT REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES ON *.* TO `r`@`%`"
                     .into(),
@@ -509,6 +517,22 @@ mod tests {
                 finding.remedy.is_empty()
             );
         }
+    }
+
+    #[test]
+    fn the_grant_names_the_account_and_can_be_run_as_it_is() {
+        let mut facts = facts();
+        facts.grants.clear();
+        facts.account = "o'brien@home@10.0.0.%".into();
+        let findings = check(&facts, 2);
+        let finding = findings
+            .iter()
+            .find(|finding| finding.subject == Subject::Privileges);
+        let remedy = &finding.expect("privileges are looked at").remedy;
+        assert!(
+            remedy.ends_with(" ON *.* TO 'o''brien@home'@'10.0.0.%';"),
+            "{remedy}"
+        );
     }
 
     #[test]

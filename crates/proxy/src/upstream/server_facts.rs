@@ -58,6 +58,8 @@ pub struct ServerFacts {
     pub replica_threads: u32,
     /// Its replicas' numbers, if the account may ask (`REPLICATION MASTER ADMIN`, else empty).
     pub replica_ids: BTreeSet<u32>,
+    /// The account that asks, as the server knows it: `user@host`.
+    pub account: String,
     /// The lines of `SHOW GRANTS`.
     pub grants: Vec<String>,
     /// Those of [`RESULT_SETTINGS`] that it has as session variables.
@@ -103,6 +105,7 @@ impl ServerFacts {
             filters: filters(client).await?,
             replica_threads: threads.first().and_then(|n| n.parse().ok()).unwrap_or(0),
             replica_ids: replica_ids(client).await?,
+            account: one(client, "SELECT CURRENT_USER()").await?,
             grants,
             result_settings: result_settings(client).await?,
         })
