@@ -600,7 +600,7 @@ mod state {
                 Interlude::Nothing => {}
                 Interlude::Ping => drop(client.command(0x0e, b"", Expect::Single).unwrap()),
                 Interlude::Prepare => {
-                    drop(client.command(0x16, b"SELECT 1", Expect::Prepared).unwrap())
+                    client.command(0x16, b"SELECT 1", Expect::Prepared).unwrap();
                 }
                 Interlude::Statistics => drop(client.command(0x09, b"", Expect::Single).unwrap()),
             }

@@ -125,7 +125,7 @@ impl Raw {
         )
     }
 
-    /// Reads a whole answer without DEPRECATE_EOF: one OK or ERR, or a result set up to its second EOF.
+    /// Reads a whole answer without `DEPRECATE_EOF`: one OK or ERR, or a result set up to its second EOF.
     pub fn receive_answer(&mut self) -> Vec<Packet> {
         let mut packets = vec![self.receive().expect("an answer")];
         if matches!(packets[0].payload.first(), Some(0x00 | 0xff | 0xfb | 0xfe)) {
