@@ -15,6 +15,7 @@
 //! many reads in each of the runs that must find nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use remora_cache::BrokenRules;
@@ -36,16 +37,21 @@ const BROKEN_TIME: Duration = Duration::from_secs(90);
 /// How late the slow replica acknowledges.
 const SLOW: Duration = Duration::from_millis(3);
 
+/// The runs would only take the processors from one another.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 struct World {
     // Dropped in this order: who waits for the replica is let go first.
     _replica: Option<SemiSyncReplica>,
     remora: InProcessRemora,
     server: Server,
     oracle: Oracle,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl World {
     fn new(broken: BrokenRules, is_slow: bool, further: &[&str]) -> World {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let options = ServerOptions {
             further: further.iter().map(|option| (*option).to_owned()).collect(),
             ..ServerOptions::default()
@@ -64,6 +70,7 @@ impl World {
             remora,
             server,
             oracle: Oracle::new(tables::COUNTERS, 0, lag),
+            _turn: turn,
         }
     }
 

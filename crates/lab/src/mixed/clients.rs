@@ -24,6 +24,12 @@ const KEPT_MAX: usize = 20;
 const DEADLOCKS: [u16; 2] = [1213, 1614];
 /// The longest lag that is told apart, microseconds.
 const LAG_US_MAX: u64 = 60_000_000;
+/// A writer lets at least so many reads pass between two writes, and a kind stays hot for at least so many: on a machine
+/// that is busy, results are served as often between two changes as on one that isn't.
+const READS_BETWEEN_WRITES: u64 = 350;
+const READS_WHILE_HOT: u64 = 1_500;
+/// How often a writer looks whether it is time to write.
+const LOOK: Duration = Duration::from_millis(1);
 /// One write in so many goes to another kind than the hot one.
 const ELSEWHERE: usize = 30;
 
@@ -37,6 +43,14 @@ struct Run<'a> {
     reads: AtomicU64,
     writes: [AtomicU64; 2],
     findings: Mutex<MixedReport>,
+    hot: Mutex<Hot>,
+}
+
+/// The kind that is written most, and since when.
+struct Hot {
+    kind: usize,
+    since: Instant,
+    reads: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +80,11 @@ pub fn run(load: &MixedLoad, oracle: &Oracle) -> anyhow::Result<MixedReport> {
         reads: AtomicU64::new(0),
         writes: [AtomicU64::new(0), AtomicU64::new(0)],
         findings: Mutex::new(nothing_found()?),
+        hot: Mutex::new(Hot {
+            kind: 0,
+            since: Instant::now(),
+            reads: 0,
+        }),
     };
     let roles = std::iter::repeat_n(Role::Reader, load.readers)
         .chain(std::iter::repeat_n(
@@ -354,20 +373,35 @@ impl Run<'_> {
             if let Some(row) = row.filter(|_| route == Route::Through && random.below(2) == 0) {
                 self.read_back(&mut client, kind, row, random)?;
             }
-            let pause_us = u64::try_from(self.load.write_pause.as_micros()).unwrap_or(u64::MAX);
-            let bound = usize::try_from(pause_us.max(1)).unwrap_or(usize::MAX);
-            std::thread::sleep(Duration::from_micros(random.below(bound) as u64));
+            self.pause(random);
         }
         Ok(())
     }
 
+    fn pause(&self, random: &mut Random) {
+        let pause_us = self.load.write_pause.as_micros().max(1);
+        let bound = usize::try_from(pause_us).unwrap_or(usize::MAX);
+        let next = self.reads.load(Ordering::Relaxed) + READS_BETWEEN_WRITES;
+        std::thread::sleep(Duration::from_micros(random.below(bound) as u64));
+        while self.reads.load(Ordering::Relaxed) < next && !self.is_over() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
     fn kind_to_write(&self, random: &mut Random) -> Kind {
-        let hot = self.started.elapsed().as_micros() / self.load.hot.as_micros().max(1);
-        let hot = usize::try_from(hot % Kind::ALL.len() as u128).unwrap_or_default();
+        let reads = self.reads.load(Ordering::Relaxed);
+        let mut hot = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
+        if hot.since.elapsed() >= self.load.hot && reads >= hot.reads + READS_WHILE_HOT {
+            *hot = Hot {
+                kind: (hot.kind + 1) % Kind::ALL.len(),
+                since: Instant::now(),
+                reads,
+            };
+        }
         if random.below(ELSEWHERE) == 0 {
             Kind::ALL[random.below(Kind::ALL.len())]
         } else {
-            Kind::ALL[hot]
+            Kind::ALL[hot.kind]
         }
     }
 

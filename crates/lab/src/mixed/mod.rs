@@ -8,7 +8,7 @@
 //! | `clients.rs` | who reads and writes, and how answers are judged |
 //!
 //! **So that caching happens**: at each moment most writers are busy with one kind of table, the *hot*
-//! one, which changes every [`MixedLoad::hot`]. The others rest meanwhile, and results from them can be
+//! one, which changes after [`MixedLoad::hot`] and some reads. The others rest meanwhile, and results from them can be
 //! served. A result that was kept wrongly is served then, too, and found.
 
 mod clients;
@@ -40,7 +40,7 @@ pub struct MixedLoad {
     pub writers_direct: usize,
     /// The longest pause of a writer between two writes.
     pub write_pause: Duration,
-    /// For how long one kind of table is written most.
+    /// For how long, at least, one kind of table is written most.
     pub hot: Duration,
     /// Reads to be checked.
     pub reads: u64,
