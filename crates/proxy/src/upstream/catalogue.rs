@@ -1,7 +1,7 @@
 //! What tables are: whether results from them can be cached, and what else changes with them.
 //!
 //! Sessions ask without waiting. What isn't known is asked of the server by the loader
-//! ([`super::loader`]) on a connection of its own; until then the statement passes through.
+//! (`loader.rs`) on a connection of its own; until then the statement passes through.
 //!
 //! Facts are valid by the same rule as results: they carry the watermark taken before their
 //! questions were sent, and are used only while no definition has changed since.
