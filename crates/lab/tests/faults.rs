@@ -73,6 +73,44 @@ fn a_log_that_goes_on_in_the_next_file_is_followed() {
     );
 }
 
+/// The server notes in the new file, some time after the first commits, that all is well with the old one. That note moves
+/// its position, too, so that only a later commit shows what can be seen.
+#[test]
+fn caching_goes_on_with_the_next_commit_after_a_rotation() {
+    let world = World::new();
+    world
+        .server
+        .execute([
+            "CREATE TABLE t (id INT PRIMARY KEY, value BIGINT)",
+            "CREATE TABLE other (id INT AUTO_INCREMENT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1, 0)",
+        ])
+        .unwrap();
+    let text = "SELECT value FROM t WHERE id = 1";
+    let warm_while_committing = |world: &World| {
+        let (mut client, truth) = (world.client(), world.truth(text));
+        wait_for("a hit", PATIENCE, || {
+            let before = world.hits();
+            assert_eq!(client.query_bytes(text)?, truth);
+            world.server.execute(["INSERT INTO other VALUES ()"])?;
+            Ok((world.hits() > before).then_some(()))
+        })
+        .unwrap();
+    };
+    let (mut root, mut clients) = (world.server.root().unwrap(), [world.client()]);
+    root.query("USE lab").unwrap();
+    for _ in 0..5 {
+        root.query("UPDATE t SET value = value + 1").unwrap();
+        root.query("FLUSH BINARY LOGS").unwrap();
+        root.query("UPDATE t SET value = value + 1").unwrap();
+        world.expect_truth_soon(&mut clients, text, Instant::now());
+        warm_while_committing(&world);
+    }
+    // One that begins to follow in the middle of such a file.
+    let world = World::with_server(world.server);
+    warm_while_committing(&world);
+}
+
 #[test]
 fn a_log_purged_under_a_cut_follower_makes_it_forget() {
     let mut world = World::new();
@@ -180,6 +218,14 @@ fn a_server_with_other_contents_is_not_taken_for_the_old_one() {
         // As soon as there is a table, whatever state Remora is in.
         world.expect_truth_now(&mut [world.client()], text);
         world.warm(&[text]);
+        // A log file is told from another of its name by the second in which it was begun, besides by its events, which
+        // are alike here.
+        wait_for("another second", PATIENCE, || {
+            let uptime = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'";
+            let seconds = world.direct().query_value(uptime)?.unwrap_or_default();
+            Ok((seconds.parse::<u64>()? >= 2).then_some(()))
+        })
+        .unwrap();
         world.server.restart_with_other_contents().unwrap();
         let mut client = wait_for("the new server", PATIENCE, || {
             Ok(world.through().connect().ok())

@@ -312,6 +312,7 @@ impl<'a> Follower<'a> {
             count(&counters.commits_of_everything, 1);
         }
         if commit.kind != CommitKind::Progress {
+            self.progress.changed(at);
             count(&counters.commits, 1);
         }
         // After all touches: whoever sees the position sees them. Never back: after a reconnection

@@ -72,6 +72,8 @@ pub(super) struct Progress {
     last_event: Cell<Instant>,
     /// Every commit in files before this one is visible.
     settled_file: Cell<u64>,
+    /// Where the last commit ended that was applied.
+    last_commit: Cell<Position>,
     /// The file in which the timeline was begun anew. What lies before it was never read.
     start_file: u64,
 }
@@ -83,6 +85,7 @@ impl Progress {
             resumption_due: Cell::new(resumes),
             last_event: Cell::new(Instant::now()),
             settled_file: Cell::new(memory.settled_file),
+            last_commit: Cell::new(memory.last_commit),
             start_file: memory.start_file,
         }
     }
@@ -104,6 +107,15 @@ impl Progress {
 
     pub(super) fn settled_file(&self) -> u64 {
         self.settled_file.get()
+    }
+
+    /// A commit was applied that ended at `at`.
+    pub(super) fn changed(&self, at: Position) {
+        self.last_commit.set(at);
+    }
+
+    pub(super) fn last_commit(&self) -> Position {
+        self.last_commit.get()
     }
 
     /// Whether the follower knows all that may still become visible: it doesn't while a commit in a
@@ -136,6 +148,8 @@ pub(super) struct Memory {
     reason: RestartReason,
     /// Of the log that goes on: every commit in files before this one is visible.
     settled_file: u64,
+    /// Where the last commit ended that was applied.
+    last_commit: Position,
     /// The file in which the timeline was begun anew.
     start_file: u64,
     /// The session that just ended had followed the right log.
@@ -148,6 +162,7 @@ impl Memory {
             last: None,
             reason: RestartReason::FirstStart,
             settled_file: 0,
+            last_commit: Position::ZERO,
             start_file: 0,
             had_followed: false,
         }
@@ -216,6 +231,7 @@ async fn follow(
     memory.had_followed = progress.is_verified();
     memory.last = follower.into_last();
     memory.settled_file = progress.settled_file();
+    memory.last_commit = progress.last_commit();
     memory.reason = RestartReason::NothingToCompare;
     Err(lost)
 }
@@ -234,6 +250,7 @@ async fn begin_anew(
         Lost::restart(RestartReason::PositionUnplaceable, what)
     })?;
     memory.settled_file = 0;
+    memory.last_commit = Position::ZERO;
     memory.start_file = name.number;
     shared.timeline.restart(at);
     let reason = memory.reason;

@@ -16,8 +16,11 @@
 //! - The watermark stays where it is until the follower has read a checkpoint event that names the new
 //!   file: the server writes it when all commits of older files have been made visible. From then on it
 //!   may be at the new file's beginning.
-//! - An answer asked for after that is believed if the log ends there, or if it differs from one before: then
-//!   a commit of the new file has set it. From then on all answers in this file are.
+//! - An answer asked for after that is believed if the last commit that the follower has applied ends there, or
+//!   if it differs from one before: then a commit of the new file has set it. From then on all answers in this
+//!   file are.
+//!   The checkpoint event itself also sets the answer, past commits that are on their way: if nothing is
+//!   committed behind it, tables that have changed in this file can't be cached until something is.
 //! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never before
 //!   a visible commit.
 //!
@@ -243,7 +246,7 @@ impl<'a> Watermark<'a> {
         let has_moved = before.is_some_and(|before| {
             before.file_number() == file && before.offset() != position.offset()
         });
-        if has_moved || position == end {
+        if has_moved || position == self.progress.last_commit() {
             self.trusted_file.set(Some(file));
             return Ok(Worth {
                 visible: Some(position),
