@@ -243,6 +243,38 @@ fn a_read_between_event_and_rows_is_not_kept_when_the_log_goes_on_in_the_next_fi
     assert_eq!(world.wait_for_hit(&mut reader, READ), "3");
 }
 
+/// The checkpoint event that a server writes some time after a rotation passes a commit that is still invisible, and the
+/// server's position goes with it.
+#[test]
+fn a_read_between_event_and_rows_is_not_kept_when_a_checkpoint_event_passes() {
+    let world = World::new(BrokenRules::default());
+    let mut reader = world.through().connect().unwrap();
+    assert_eq!(world.wait_for_hit(&mut reader, READ), "1");
+    let mut root = world.server.root().unwrap();
+    world
+        .replica
+        .acknowledge(Acknowledge::After(Duration::ZERO));
+    root.query("UPDATE lab.counters SET value = value + 1 WHERE id = 2")
+        .unwrap();
+    world.replica.acknowledge(Acknowledge::WhenTold);
+    root.query("FLUSH BINARY LOGS").unwrap();
+    world.write_slowly(&world.server.app(), || {
+        let (held_at, began) = (world.applied(), Instant::now());
+        let mut between = world.through().connect().unwrap();
+        // The checkpoint event comes with the next flush of InnoDB's log, mostly within a second; it may also have come
+        // before the commit.
+        while world.applied() == held_at && began.elapsed() < Duration::from_secs(2) {
+            assert_eq!(between.query_value(READ).unwrap().unwrap(), "1");
+        }
+        let passed_at = Instant::now();
+        while passed_at.elapsed() < Duration::from_millis(600) {
+            assert_eq!(between.query_value(READ).unwrap().unwrap(), "1");
+        }
+    });
+    assert_eq!(reader.query_value(READ).unwrap().unwrap(), "2");
+    assert_eq!(world.wait_for_hit(&mut reader, READ), "2");
+}
+
 /// What the rule is for: with the applied position in its place, the old row is kept and served.
 #[test]
 fn without_the_watermark_rule_the_old_row_is_kept() {
