@@ -46,6 +46,8 @@ struct World {
     remora: InProcessRemora,
     server: Server,
     oracle: Oracle,
+    /// The log is rotated often.
+    rotates: bool,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -57,7 +59,9 @@ impl World {
             ..ServerOptions::default()
         };
         let server = Server::start(options).unwrap();
-        tables::create(&mut server.app().connect().unwrap()).unwrap();
+        let mut setup = server.app().connect().unwrap();
+        tables::create(&mut setup).unwrap();
+        setup.query("CREATE TABLE aside (i INT)").unwrap();
         let options = RemoraOptions::following()
             .with("follow.lag_ms_max", &LAG_MS_MAX.to_string())
             .with("follow.heartbeat_ms", &(LAG_MS_MAX / 4).to_string());
@@ -70,6 +74,7 @@ impl World {
             remora,
             server,
             oracle: Oracle::new(tables::COUNTERS, 0, lag),
+            rotates: !further.is_empty(),
             _turn: turn,
         }
     }
@@ -123,7 +128,13 @@ impl World {
             wait_for(&what, Duration::from_secs(20), || {
                 let before = self.hits();
                 assert_eq!(through.query_bytes(&question.text).unwrap(), expected);
-                Ok((self.hits() > before).then_some(()))
+                let is_hit = self.hits() > before;
+                if !is_hit && self.rotates {
+                    // A checkpoint event behind the last commit hides whether that is visible, until
+                    // another commit shows it: see the watermark's documentation.
+                    direct.query("INSERT INTO aside VALUES (1)")?;
+                }
+                Ok(is_hit.then_some(()))
             })
             .unwrap();
         }
@@ -136,26 +147,40 @@ fn reads_wanted() -> u64 {
     })
 }
 
+/// Rounds of load until there was enough of everything to prove something. More than one are needed only where
+/// the disk makes writers slow.
+const ROUNDS_MAX: usize = 10;
+
 fn nothing_is_stale(is_slow: bool, further: &[&str], hits_share: u64) {
     let reads = reads_wanted();
     let world = World::new(BrokenRules::default(), is_slow, further);
-    let load = world.load(reads, Duration::from_secs(600 + reads / 500), false);
-    let report = mixed::run(&load, &world.oracle).unwrap();
+    let (mut reads_done, mut through, mut direct) = (0, 0, 0);
+    for _ in 0..ROUNDS_MAX {
+        let load = world.load(reads, Duration::from_secs(600 + reads / 500), false);
+        let report = mixed::run(&load, &world.oracle).unwrap();
+        println!(
+            "slow replica: {is_slow}; {report}; {} hits so far; log at {}",
+            world.hits(),
+            world.server.position().unwrap()
+        );
+        assert_eq!(report.stale, Vec::<String>::new());
+        assert_eq!(report.impossible, Vec::<String>::new());
+        assert!(report.reads >= reads, "{report}");
+        reads_done += report.reads;
+        through += report.writes_through;
+        direct += report.writes_direct;
+        if through > 100 && direct > 50 && world.hits() * hits_share > reads_done {
+            break;
+        }
+    }
     let hits = world.hits();
-    println!(
-        "slow replica: {is_slow}; {report}; {hits} hits; log at {}",
-        world.server.position().unwrap()
-    );
-    assert_eq!(report.stale, Vec::<String>::new());
-    assert_eq!(report.impossible, Vec::<String>::new());
-    assert!(report.reads >= reads, "{report}");
     assert!(
-        hits * hits_share > report.reads,
-        "{hits} hits are too few to prove anything"
+        hits * hits_share > reads_done,
+        "{hits} hits of {reads_done} reads are too few to prove anything"
     );
     assert!(
-        report.writes_through > 100 && report.writes_direct > 50,
-        "{report}"
+        through > 100 && direct > 50,
+        "{through} writes through Remora and {direct} direct ones are too few to prove anything"
     );
     world.check_rest();
 }
