@@ -424,6 +424,20 @@ fn an_idle_client_whose_connection_is_killed_sees_what_a_direct_one_sees() {
 }
 
 #[test]
+fn a_client_that_never_logs_in_is_ended_when_the_server_ends_it() {
+    let front = Front::new("silent", &T);
+    let mut root = front.server().root().unwrap();
+    root.query("SET GLOBAL connect_timeout = 4").unwrap();
+    let mut silent = std::net::TcpStream::connect(front.remora().address()).unwrap();
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut said = Vec::new();
+    // The greeting, what the server says of the time that is up, and the end.
+    std::io::Read::read_to_end(&mut silent, &mut said).unwrap();
+    assert!(!said.is_empty());
+    root.query("SET GLOBAL connect_timeout = DEFAULT").unwrap();
+}
+
+#[test]
 fn a_client_that_leaves_while_its_write_runs_leaves_no_old_result() {
     let front = Front::new("leavers", &T);
     let mut reader = front.guest();

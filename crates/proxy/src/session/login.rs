@@ -57,7 +57,12 @@ pub(super) async fn relay_login(client: &Stream, server: &Stream) -> Result<Logg
     })?;
     client.write_all(&greeting).await?;
 
-    let login_packet = read_packet(client, Some(1)).await?;
+    // A login that takes too long is ended by the server, after its `connect_timeout`.
+    let login_packet = tokio::select! {
+        biased;
+        packet = read_packet(client, Some(1)) => packet?,
+        ended = relay_last_words(client, server) => return Err(ended),
+    };
     let payload = &login_packet[HEADER_BYTES..];
     if Login::is_tls_request(payload) {
         let text = "Bad handshake: Remora does not offer TLS, and the client asked for it";
@@ -71,6 +76,25 @@ pub(super) async fn relay_login(client: &Stream, server: &Stream) -> Result<Logg
             capabilities: login.capabilities.and(offered),
             mark,
         }),
+    }
+}
+
+/// Waits until the server speaks although it is the client's turn: it closes, or says why it will.
+async fn relay_last_words(client: &Stream, server: &Stream) -> Ended {
+    let mut chunk = [0; 1024];
+    loop {
+        if let Err(error) = server.readable().await {
+            return error.into();
+        }
+        match try_read(server, &mut chunk) {
+            Ok(None) => {}
+            Ok(Some(count)) => {
+                if let Err(error) = client.write_all(&chunk[..count]).await {
+                    return error.into();
+                }
+            }
+            Err(ended) => return ended,
+        }
     }
 }
 
