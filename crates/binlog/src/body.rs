@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::cursor::{Cursor, utf8};
 use crate::error::DecodeError;
-use crate::event::{ChecksumAlgorithm, GroupShape, Gtid, LoggedTable, Query, XaSide};
+use crate::event::{ChecksumAlgorithm, GroupBegin, GroupShape, LoggedTable, Query, XaSide};
 
 /// Version of the log format that is spoken since MySQL 5.0.
 const LOG_VERSION: u16 = 4;
@@ -73,7 +73,7 @@ pub(crate) fn rotate(body: &[u8]) -> Result<(String, u64), DecodeError> {
     Ok((file, offset))
 }
 
-pub(crate) fn gtid(body: &[u8]) -> Result<Gtid, DecodeError> {
+pub(crate) fn gtid(body: &[u8]) -> Result<GroupBegin, DecodeError> {
     let mut cursor = Cursor::new(body);
     let sequence = cursor.uint(8, "GTID sequence")?;
     let domain = cursor.u32("GTID domain")?;
@@ -84,7 +84,7 @@ pub(crate) fn gtid(body: &[u8]) -> Result<Gtid, DecodeError> {
         (false, true) => Some(XaSide::Complete),
         (false, false) => None,
     };
-    Ok(Gtid {
+    Ok(GroupBegin {
         domain,
         sequence,
         shape: if standalone {

@@ -7,9 +7,11 @@ use flate2::Crc;
 use crate::body;
 use crate::error::DecodeError;
 use crate::event::{
-    ChecksumAlgorithm, Event, FormatDescription, GroupShape, Gtid, LoggedTable, RowsKind,
+    ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape, LoggedTable, RowsKind,
 };
+use crate::gtid::Gtid;
 use crate::header::{EventHeader, HEADER_BYTES, LOG_IN_USE, event_type as ty};
+use crate::mysql_gtid;
 
 const CHECKSUM_BYTES: usize = 4;
 /// Row event flag: the last of its statement; table numbers are void after it.
@@ -201,9 +203,12 @@ impl StreamDecoder {
             }
             ty::QUERY | ty::QUERY_COMPRESSED => self.query(header, body),
             ty::TABLE_MAP => self.table_map(body),
-            ty::GTID => body::gtid(body).map(Event::Gtid),
-            ty::MYSQL_GTID | ty::MYSQL_ANONYMOUS_GTID | ty::MYSQL_GTID_TAGGED => {
-                Ok(Event::Gtid(mysql_gtid()))
+            ty::GTID => body::gtid(body).map(|group| Event::Gtid { gtid: None, group }),
+            ty::MYSQL_GTID | ty::MYSQL_ANONYMOUS_GTID => mysql_gtid::gtid(body).map(mysql_group),
+            ty::MYSQL_GTID_TAGGED => Ok(mysql_group(mysql_gtid::tagged(body))),
+            ty::PREVIOUS_GTIDS => {
+                let ignored = Event::Ignored(header.event_type);
+                mysql_gtid::previous(body).map(|set| set.map_or(ignored, Event::PreviousGtids))
             }
             ty::XID => Ok(Event::Xid),
             ty::XA_PREPARE => {
@@ -328,16 +333,16 @@ fn checksum_of(bytes: &[u8], format_description: bool) -> [u8; CHECKSUM_BYTES] {
     crc.sum().to_le_bytes()
 }
 
-/// MySQL's GTID events say nothing here that the assembler needs.
-fn mysql_gtid() -> Gtid {
-    let shape = GroupShape::ToldByFirstStatement;
-    Gtid {
+/// MySQL's GTID events say no more about the group than its identity.
+fn mysql_group(gtid: Option<Gtid>) -> Event {
+    let group = GroupBegin {
         domain: 0,
         sequence: 0,
-        shape,
+        shape: GroupShape::ToldByFirstStatement,
         ddl: false,
         xa: None,
-    }
+    };
+    Event::Gtid { gtid, group }
 }
 
 fn rows_kind(event_type: u8) -> Option<RowsKind> {

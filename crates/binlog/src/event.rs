@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::gtid::{Gtid, GtidSet};
+
 /// A table by the names in the log (as the server stores them).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LoggedTable {
@@ -54,7 +56,7 @@ pub struct FormatDescription {
 
 /// The beginning of an event group (a transaction or a single statement).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gtid {
+pub struct GroupBegin {
     /// MariaDB's domain; 0 for MySQL.
     pub domain: u32,
     /// The number of the group; 0 for MySQL.
@@ -127,7 +129,15 @@ pub enum Event {
         offset: u64,
     },
     /// A group of events begins.
-    Gtid(Gtid),
+    Gtid {
+        /// MySQL's identity of the transaction. `None` on MariaDB, for an anonymous one, and for one
+        /// that can't be read.
+        gtid: Option<Gtid>,
+        /// What else is said about the group.
+        group: GroupBegin,
+    },
+    /// MySQL: the transactions in all files before this one.
+    PreviousGtids(GtidSet),
     /// A statement's text.
     Query(Query),
     /// The next row events of `table_id` are about this table; or it may be changed by a foreign key.

@@ -13,14 +13,17 @@ mod cursor;
 mod decoder;
 mod error;
 mod event;
+pub mod gtid;
 mod header;
+mod mysql_gtid;
 mod transactions;
 
 pub use decoder::{Decoded, DecoderLimits, StreamDecoder};
 pub use error::DecodeError;
 pub use event::{
-    ChecksumAlgorithm, Event, FormatDescription, GroupShape, Gtid, LoggedTable, Query, RowsKind,
-    XaSide,
+    ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape, LoggedTable, Query,
+    RowsKind, XaSide,
 };
+pub use gtid::{Gtid, GtidError, GtidSet};
 pub use header::{EventHeader, HEADER_BYTES, event_type};
 pub use transactions::{Commit, CommitKind, QueryMeaning, Touched, Transactions};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::decoder::Decoded;
-use crate::event::{Event, GroupShape, Gtid, LoggedTable, Query, XaSide};
+use crate::event::{Event, GroupBegin, GroupShape, LoggedTable, Query, XaSide};
+use crate::gtid::Gtid;
 
 /// The tables that a commit touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub struct Commit {
     pub accounts: bool,
     /// Why it was released here.
     pub kind: CommitKind,
+    /// MySQL's identity of the transaction, if a GTID event that could be read began its group.
+    pub gtid: Option<Gtid>,
 }
 
 #[derive(Debug)]
@@ -103,6 +106,7 @@ struct Group {
     touched: Touched,
     definitions: bool,
     accounts: bool,
+    gtid: Option<Gtid>,
 }
 
 impl Group {
@@ -112,6 +116,7 @@ impl Group {
             touched: Touched::nothing(),
             definitions: false,
             accounts: false,
+            gtid: None,
         }
     }
 
@@ -122,6 +127,7 @@ impl Group {
             definitions: self.definitions,
             accounts: self.accounts,
             kind,
+            gtid: self.gtid,
         }
     }
 }
@@ -170,7 +176,9 @@ impl Transactions {
             return [None, self.apply_unplaced(&decoded.event, offset_before)];
         };
         let single = match &decoded.event {
-            Event::Gtid(gtid) => return [self.begin(*gtid, offset_before), None],
+            Event::Gtid { gtid, group } => {
+                return [self.begin(gtid.clone(), *group, offset_before), None];
+            }
             Event::Rotate { .. } | Event::FormatDescription(_) | Event::Stop => {
                 return [self.leftover(offset_before), Some(progress(end))];
             }
@@ -182,9 +190,10 @@ impl Transactions {
             Event::Query(query) => self.query(meaning(query), end),
             Event::Incident => Some(self.unnamed(end)),
             Event::Unnamed(_) => self.unknown(end),
-            Event::Heartbeat { .. } | Event::Checkpoint { .. } | Event::Ignored(_) => {
-                self.quiet(end)
-            }
+            Event::Heartbeat { .. }
+            | Event::Checkpoint { .. }
+            | Event::PreviousGtids(_)
+            | Event::Ignored(_) => self.quiet(end),
         };
         [None, single]
     }
@@ -200,11 +209,17 @@ impl Transactions {
         }
     }
 
-    fn begin(&mut self, gtid: Gtid, offset_before: u64) -> Option<Commit> {
+    fn begin(
+        &mut self,
+        gtid: Option<Gtid>,
+        begin: GroupBegin,
+        offset_before: u64,
+    ) -> Option<Commit> {
         let leftover = self.leftover(offset_before);
-        let group = self.open.insert(Group::new(gtid.shape));
-        group.definitions = gtid.ddl;
-        if gtid.xa == Some(XaSide::Complete) {
+        let group = self.open.insert(Group::new(begin.shape));
+        group.gtid = gtid;
+        group.definitions = begin.ddl;
+        if begin.xa == Some(XaSide::Complete) {
             // Its tables were named at the prepare, perhaps before this follower began.
             group.touched = Touched::Everything;
         }
@@ -340,5 +355,6 @@ fn progress(end_offset: u64) -> Commit {
         definitions: false,
         accounts: false,
         kind: CommitKind::Progress,
+        gtid: None,
     }
 }
