@@ -49,6 +49,17 @@ pub fn remora() -> anyhow::Result<PathBuf> {
         })
 }
 
+/// Where the lab keeps what it made or fetched once, for all runs of this user.
+pub fn cache_directory() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(home)
+        .unwrap_or_else(std::env::temp_dir)
+        .join("remora-lab")
+}
+
 fn is_program(path: &Path) -> bool {
     path.is_file()
 }

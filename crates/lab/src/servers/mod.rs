@@ -1,5 +1,7 @@
 //! Private servers: their own data directory, their own port on 127.0.0.1, gone when dropped.
 
+mod accounts;
+mod kind;
 mod template;
 
 use std::net::SocketAddr;
@@ -11,8 +13,8 @@ use anyhow::{Context as _, bail};
 use crate::client::{Client, ConnectOptions};
 use crate::ports;
 use crate::process::{Process, Program, Signal};
-use crate::programs;
 use crate::scratch::Scratch;
+pub use kind::{KIND_VARIABLE, Kind};
 
 /// The account that applications use: all rights, with a password.
 pub const APP_USER: &str = "app";
@@ -33,6 +35,8 @@ const PORT_TRIES: u32 = 5;
 /// How a server is set up.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
+    /// What it is; `None`: what the environment says, see [`Kind::from_environment`].
+    pub kind: Option<Kind>,
     /// Size of InnoDB's buffer pool, MiB.
     pub buffer_pool_mib: u32,
     /// Size of the server's own query cache, MiB. 0: there is none (`query_cache_type=OFF`).
@@ -46,6 +50,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
         ServerOptions {
+            kind: None,
             buffer_pool_mib: 64,
             query_cache_mib: 0,
             connections_max: 1_000,
@@ -54,8 +59,8 @@ impl Default for ServerOptions {
     }
 }
 
-/// A private MariaDB with the binary log on, in row format. Its accounts: `root` without a password
-/// (by TCP from this machine), [`APP_USER`] and [`FOLLOW_USER`].
+/// A private server with the binary log on, in row format, on MySQL with GTIDs. Its accounts: `root`
+/// without a password (by TCP from this machine), [`APP_USER`] and [`FOLLOW_USER`].
 ///
 /// Writes are not synced to disk one by one: they survive a crash of the server, which tests cause,
 /// and not one of the machine.
@@ -63,6 +68,7 @@ impl Default for ServerOptions {
 pub struct Server {
     // Dropped in this order: first the process, then its directory.
     process: Option<Process>,
+    kind: Kind,
     address: SocketAddr,
     options: ServerOptions,
     scratch: Scratch,
@@ -71,10 +77,15 @@ pub struct Server {
 impl Server {
     /// Starts one and waits until it answers.
     pub fn start(options: ServerOptions) -> anyhow::Result<Server> {
+        let kind = match options.kind {
+            Some(kind) => kind,
+            None => Kind::from_environment()?,
+        };
         let scratch = Scratch::new()?;
-        template::copy_to(&scratch.join("data"))?;
+        template::copy_to(kind, &scratch.join("data"))?;
         let mut server = Server {
             process: None,
+            kind,
             address: ports::free()?,
             options,
             scratch,
@@ -99,30 +110,26 @@ impl Server {
     }
 
     fn launch(&mut self) -> anyhow::Result<()> {
-        let program = Program::new("mariadbd", programs::find("mariadbd")?, self.log_path())
-            .args(self.arguments());
+        let program = Program::new(self.kind.as_str(), self.kind.program()?, self.log_path())
+            .args(self.arguments()?);
         let process = self.process.insert(program.spawn()?);
         let options = ConnectOptions::new(self.address, "root", "");
         process
             .wait_until("the server's first answer", PATIENCE, || {
                 options.connect().ok()
             })
-            .context("MariaDB did not start")?;
+            .with_context(|| format!("{} did not start", self.kind.as_str()))?;
         Ok(())
     }
 
-    fn arguments(&self) -> Vec<String> {
-        let options = &self.options;
+    fn arguments(&self) -> anyhow::Result<Vec<String>> {
+        let (kind, options) = (self.kind, &self.options);
         let path = |name: &str| self.scratch.join(name).display().to_string();
-        let query_cache = if options.query_cache_mib > 0 {
-            "ON"
-        } else {
-            "OFF"
-        };
         let mut arguments = vec!["--no-defaults".to_owned()];
         if template::is_root() {
             arguments.push("--user=root".to_owned());
         }
+        arguments.extend(kind.base_arguments());
         arguments.extend([
             format!("--datadir={}", path("data")),
             format!("--socket={}", path("socket")),
@@ -136,35 +143,29 @@ impl Server {
             "--binlog-format=ROW".to_owned(),
             "--sync-binlog=0".to_owned(),
             "--innodb-flush-log-at-trx-commit=2".to_owned(),
-            format!("--innodb-log-file-size={}", template::REDO_LOG_SIZE),
+            kind.redo_log_argument().to_owned(),
             format!("--innodb-buffer-pool-size={}M", options.buffer_pool_mib),
             format!("--max-connections={}", options.connections_max),
-            format!("--query-cache-type={query_cache}"),
-            format!("--query-cache-size={}M", options.query_cache_mib),
         ]);
+        arguments.extend(kind.arguments().iter().map(ToString::to_string));
+        arguments.extend(kind.query_cache_arguments(options.query_cache_mib)?);
         arguments.extend(options.further.iter().cloned());
-        arguments
+        Ok(arguments)
     }
 
     fn make_accounts(&self) -> anyhow::Result<()> {
         let mut root = self.root()?;
-        for statement in [
-            "SET sql_log_bin=0".to_owned(),
-            format!("CREATE USER IF NOT EXISTS {APP_USER}@'%' IDENTIFIED BY '{APP_PASSWORD}'"),
-            format!("GRANT ALL ON *.* TO {APP_USER}@'%' WITH GRANT OPTION"),
-            format!(
-                "CREATE USER IF NOT EXISTS {FOLLOW_USER}@'%' IDENTIFIED BY '{FOLLOW_PASSWORD}'"
-            ),
-            format!(
-                "GRANT REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES ON *.* TO {FOLLOW_USER}@'%'"
-            ),
-            format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
-        ] {
+        for statement in accounts::statements(self.kind) {
             root.query(&statement).with_context(|| statement.clone())?;
         }
         let file = self.follow_password_file();
         std::fs::write(&file, FOLLOW_PASSWORD).context("can't write the follower's password")?;
         restrict_to_owner(&file)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Its address.
@@ -267,7 +268,7 @@ impl Server {
         self.crash()?;
         let data = self.scratch.join("data");
         std::fs::remove_dir_all(&data).context("can't remove the old data")?;
-        template::copy_to(&data)?;
+        template::copy_to(self.kind, &data)?;
         self.launch()?;
         self.make_accounts()
     }
