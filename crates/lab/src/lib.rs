@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`servers`] | a private MariaDB: start, stop, crash, freeze, other contents |
 //! | [`proxies`] | what stands in front of a server: Remora, HAProxy |
+//! | [`certificates`] | certificates for TLS, with an authority of their own |
 //! | [`client`] | a small client that keeps the bytes it was sent |
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
@@ -18,6 +19,7 @@
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
 
 pub mod bench;
+pub mod certificates;
 pub mod client;
 pub mod demo;
 pub mod interrupt;
