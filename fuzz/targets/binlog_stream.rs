@@ -71,6 +71,8 @@ fuzz_target!(|stream: &[u8]| {
     let limits = DecoderLimits {
         text_bytes_max: 1 << 16,
         table_ids_max: 16,
+        payload_bytes_max: 1 << 16,
+        payload_events_max: 64,
     };
     let file = "binlog.000001".to_owned();
     let mut decoder = StreamDecoder::new(file, 4, limits);

@@ -5,6 +5,7 @@ use std::io::Read;
 use crate::cursor::{Cursor, utf8};
 use crate::error::DecodeError;
 use crate::event::{ChecksumAlgorithm, GroupBegin, GroupShape, LoggedTable, Query, XaSide};
+use crate::xa::Xid;
 
 /// Version of the log format that is spoken since MySQL 5.0.
 const LOG_VERSION: u16 = 4;
@@ -129,8 +130,40 @@ pub(crate) fn rows(body: &[u8], table_id_bytes: usize) -> Result<(u64, u16), Dec
     Ok((table_id, cursor.u16("row event flags")?))
 }
 
-pub(crate) fn xa_prepare(body: &[u8]) -> Result<bool, DecodeError> {
-    Ok(Cursor::new(body).u8("one phase flag")? != 0)
+/// Whether it is committed at once, and the XID.
+pub(crate) fn xa_prepare(body: &[u8]) -> Result<(bool, Option<Xid>), DecodeError> {
+    const FIELD: &str = "XID";
+    let mut cursor = Cursor::new(body);
+    let one_phase = cursor.u8("one phase flag")? != 0;
+    let format_id = cursor.u32(FIELD)?;
+    let mut length = || -> Result<usize, DecodeError> {
+        usize::try_from(cursor.u32(FIELD)?).map_err(|_| DecodeError::Invalid(FIELD))
+    };
+    let (global, branch) = (length()?, length()?);
+    let global = cursor.bytes(global, FIELD)?;
+    let branch = cursor.bytes(branch, FIELD)?;
+    Ok((one_phase, Xid::new(format_id, global, branch)))
+}
+
+/// The file's name in a heartbeat of version 2: fields, each a type, a length and a value.
+pub(crate) fn heartbeat_v2(body: &[u8]) -> Result<String, DecodeError> {
+    const FIELD: &str = "heartbeat's file name";
+    const END: u64 = 0;
+    const FILE: u64 = 1;
+    let mut cursor = Cursor::new(body);
+    let mut file = None;
+    while !cursor.rest().is_empty() {
+        let field = cursor.length_encoded(FIELD)?;
+        if field == END {
+            break;
+        }
+        let length = usize::try_from(cursor.length_encoded(FIELD)?).unwrap_or(usize::MAX);
+        let value = cursor.bytes(length, FIELD)?;
+        if field == FILE {
+            file = Some(utf8(value, FIELD)?);
+        }
+    }
+    file.ok_or(DecodeError::Invalid(FIELD))
 }
 
 /// A query event. Gives `None` if the text is compressed and can't be had within the bound.

@@ -1,6 +1,6 @@
 //! One log stream's events, in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use flate2::Crc;
 
@@ -12,10 +12,13 @@ use crate::event::{
 use crate::gtid::Gtid;
 use crate::header::{EventHeader, HEADER_BYTES, LOG_IN_USE, event_type as ty};
 use crate::mysql_gtid;
+use crate::payload;
 
 const CHECKSUM_BYTES: usize = 4;
 /// Row event flag: the last of its statement; table numbers are void after it.
 const STATEMENT_ENDS: u64 = 1;
+/// Enough of a row event to tell its table and flags.
+const ROWS_HEAD_BYTES: usize = 64;
 /// How far one event may move the position on. More means that it went back instead.
 const STEP_BYTES_MAX: u64 = 1 << 31;
 
@@ -26,6 +29,12 @@ pub struct DecoderLimits {
     pub text_bytes_max: usize,
     /// Table numbers kept between a table map and its rows. Past it the rows name no table.
     pub table_ids_max: usize,
+    /// Longest transaction payload to decompress, bytes without compression. A longer one is
+    /// [`Event::Payload`] without events.
+    pub payload_bytes_max: usize,
+    /// Events kept of one transaction payload (one for each table, and each statement). With more it
+    /// is [`Event::Payload`] without events.
+    pub payload_events_max: usize,
 }
 
 impl Default for DecoderLimits {
@@ -33,6 +42,8 @@ impl Default for DecoderLimits {
         Self {
             text_bytes_max: 16 << 20,
             table_ids_max: 4096,
+            payload_bytes_max: 64 << 20,
+            payload_events_max: 16_384,
         }
     }
 }
@@ -114,12 +125,18 @@ impl StreamDecoder {
         let header = EventHeader::parse(beginning)?;
         check_length(&header, event_bytes)?;
         let end_offset = self.end_offset(&header)?;
-        let event = match rows_kind(header.event_type) {
-            Some(kind) => self.rows(kind, &header, &beginning[HEADER_BYTES..])?,
-            None if is_ignored(&header) => Event::Ignored(header.event_type),
-            None => Event::Unnamed(header.event_type),
-        };
+        let event = self.beginning(&header, &beginning[HEADER_BYTES..])?;
         Ok(self.place(header, end_offset, event))
+    }
+
+    /// An event of which there is only the beginning of its body.
+    fn beginning(&mut self, header: &EventHeader, body: &[u8]) -> Result<Event, DecodeError> {
+        Ok(match rows_kind(header.event_type) {
+            Some(kind) => self.rows(kind, header, body)?,
+            None if is_ignored(header) => Event::Ignored(header.event_type),
+            None if header.event_type == ty::TRANSACTION_PAYLOAD => Event::Payload(None),
+            None => Event::Unnamed(header.event_type),
+        })
     }
 
     /// Verifies the checksum; gives the offset at which the body ends.
@@ -170,6 +187,7 @@ impl StreamDecoder {
                 | ty::GTID_LIST
                 | ty::START_ENCRYPTION
                 | ty::HEARTBEAT
+                | ty::HEARTBEAT_V2
                 | ty::PREVIOUS_GTIDS => Ok(None),
                 other => Err(DecodeError::NoPosition(other)),
             };
@@ -198,6 +216,7 @@ impl StreamDecoder {
                 let file = crate::cursor::utf8(body, "heartbeat's file name")?;
                 Ok(Event::Heartbeat { file })
             }
+            ty::HEARTBEAT_V2 => body::heartbeat_v2(body).map(|file| Event::Heartbeat { file }),
             other if self.post_header_bytes.is_none() => {
                 Err(DecodeError::NoFormatDescription(other))
             }
@@ -212,8 +231,9 @@ impl StreamDecoder {
             }
             ty::XID => Ok(Event::Xid),
             ty::XA_PREPARE => {
-                body::xa_prepare(body).map(|one_phase| Event::XaPrepare { one_phase })
+                body::xa_prepare(body).map(|(one_phase, xid)| Event::XaPrepare { one_phase, xid })
             }
+            ty::TRANSACTION_PAYLOAD => Ok(Event::Payload(self.payload(body))),
             ty::BINLOG_CHECKPOINT => body::checkpoint(body).map(|file| Event::Checkpoint { file }),
             ty::STOP => Ok(Event::Stop),
             ty::INCIDENT => Ok(Event::Incident),
@@ -275,6 +295,53 @@ impl StreamDecoder {
             table,
             statement_ends,
         })
+    }
+
+    /// The events in a transaction payload.
+    fn payload(&mut self, body: &[u8]) -> Option<Vec<Event>> {
+        // Its table maps are its own.
+        self.tables.clear();
+        let events = self.payload_events(body);
+        self.tables.clear();
+        events
+    }
+
+    fn payload_events(&mut self, body: &[u8]) -> Option<Vec<Event>> {
+        let mut payload = payload::open(body, self.limits.payload_bytes_max)?;
+        let text_bytes_max = self.limits.text_bytes_max;
+        let keep_bytes = |event_type| match rows_kind(event_type) {
+            Some(_) => ROWS_HEAD_BYTES,
+            None => text_bytes_max,
+        };
+        let mut events = Vec::new();
+        let mut named = HashSet::new();
+        while !payload.is_at_end()? {
+            let inner = payload.next(keep_bytes)?;
+            if is_about_the_log(inner.header.event_type) {
+                return None;
+            }
+            let event = if inner.is_whole {
+                self.body(&inner.header, &inner.body).ok()?
+            } else {
+                self.beginning(&inner.header, &inner.body).ok()?
+            };
+            // A transaction can have millions of row events of few tables.
+            let is_news = match &event {
+                Event::TableMap { table, .. } => named.insert(table.clone()),
+                Event::Rows { table, .. } => {
+                    table.as_ref().is_none_or(|name| !named.contains(name))
+                }
+                Event::Ignored(_) => false,
+                _ => true,
+            };
+            if is_news && events.len() >= self.limits.payload_events_max {
+                return None;
+            }
+            if is_news {
+                events.push(event);
+            }
+        }
+        Some(events)
     }
 
     fn post_header_bytes_of(&self, event_type: u8) -> usize {
@@ -364,6 +431,27 @@ fn rows_kind(event_type: u8) -> Option<RowsKind> {
     }
 }
 
+/// Events about the log itself, which no transaction holds.
+fn is_about_the_log(event_type: u8) -> bool {
+    matches!(
+        event_type,
+        ty::STOP
+            | ty::ROTATE
+            | ty::FORMAT_DESCRIPTION
+            | ty::HEARTBEAT
+            | ty::HEARTBEAT_V2
+            | ty::MYSQL_GTID
+            | ty::MYSQL_ANONYMOUS_GTID
+            | ty::MYSQL_GTID_TAGGED
+            | ty::PREVIOUS_GTIDS
+            | ty::TRANSACTION_PAYLOAD
+            | ty::BINLOG_CHECKPOINT
+            | ty::GTID
+            | ty::GTID_LIST
+            | ty::START_ENCRYPTION
+    )
+}
+
 /// Events that change no table by themselves: what they prepare (a variable for the next query, a
 /// block of a file to load) is done by a later event, which counts.
 fn is_ignored(header: &EventHeader) -> bool {
@@ -378,6 +466,8 @@ fn is_ignored(header: &EventHeader) -> bool {
                 | ty::IGNORABLE
                 | ty::ROWS_QUERY
                 | ty::PREVIOUS_GTIDS
+                | ty::TRANSACTION_CONTEXT
+                | ty::VIEW_CHANGE
                 | ty::ANNOTATE_ROWS
                 | ty::BINLOG_CHECKPOINT
                 | ty::GTID_LIST

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::gtid::{Gtid, GtidSet};
+use crate::xa::Xid;
 
 /// A table by the names in the log (as the server stores them).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -162,7 +163,13 @@ pub enum Event {
     XaPrepare {
         /// Prepared and committed at once.
         one_phase: bool,
+        /// The transaction's name. `None` if it can't be one.
+        xid: Option<Xid>,
     },
+    /// MySQL: a whole transaction's events, which were compressed; of those that touch the same
+    /// table only the first. `None` if it can't be read or is beyond the bound: everything may have
+    /// changed.
+    Payload(Option<Vec<Event>>),
     /// Every transaction in the files before this one has been committed in its engines (MariaDB's
     /// binlog checkpoint; the engines' order is that of the log, so its readers see them all).
     Checkpoint {

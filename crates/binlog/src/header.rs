@@ -33,9 +33,12 @@ pub mod event_type {
     pub const MYSQL_GTID: u8 = 33;
     pub const MYSQL_ANONYMOUS_GTID: u8 = 34;
     pub const PREVIOUS_GTIDS: u8 = 35;
+    pub const TRANSACTION_CONTEXT: u8 = 36;
+    pub const VIEW_CHANGE: u8 = 37;
     pub const XA_PREPARE: u8 = 38;
     pub const PARTIAL_UPDATE_ROWS: u8 = 39;
     pub const TRANSACTION_PAYLOAD: u8 = 40;
+    pub const HEARTBEAT_V2: u8 = 41;
     pub const MYSQL_GTID_TAGGED: u8 = 42;
     pub const ANNOTATE_ROWS: u8 = 160;
     pub const BINLOG_CHECKPOINT: u8 = 161;

@@ -3,7 +3,7 @@
 //! [`StreamDecoder`] turns the events of one connection into [`Event`]s at the level of tables;
 //! [`Transactions`] turns those into [`Commit`]s: the tables that changed together and the offset
 //! at which their change ends. MariaDB's and MySQL's events are both read; what can't be named
-//! (an unknown event, a MySQL transaction payload, a text beyond a bound) touches everything.
+//! (an unknown event, a text or a compressed transaction beyond a bound) touches everything.
 //!
 //! Sources: MySQL's and MariaDB's `log_event.h`, MariaDB's knowledge base on the replication
 //! protocol, and the bytes that real servers write (the fixtures in `tests/`).
@@ -16,7 +16,9 @@ mod event;
 pub mod gtid;
 mod header;
 mod mysql_gtid;
+mod payload;
 mod transactions;
+mod xa;
 
 pub use decoder::{Decoded, DecoderLimits, StreamDecoder};
 pub use error::DecodeError;
@@ -27,3 +29,4 @@ pub use event::{
 pub use gtid::{Gtid, GtidError, GtidSet};
 pub use header::{EventHeader, HEADER_BYTES, event_type};
 pub use transactions::{Commit, CommitKind, QueryMeaning, Touched, Transactions};
+pub use xa::Xid;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::decoder::Decoded;
 use crate::event::{Event, GroupBegin, GroupShape, LoggedTable, Query, XaSide};
 use crate::gtid::Gtid;
+use crate::xa::{Prepared, PreparedTransactions, Xid};
 
 /// The tables that a commit touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +56,8 @@ pub enum QueryMeaning {
         /// Their definitions changed.
         definitions: bool,
     },
-    /// A prepared XA transaction was committed or rolled back. Its tables were named at its
-    /// prepare, perhaps long ago, so everything may have changed.
+    /// A prepared XA transaction was committed or rolled back. Its tables were named at its prepare;
+    /// if that wasn't seen, everything may have changed.
     XaEnd,
     /// Accounts or privileges changed.
     Accounts,
@@ -100,6 +101,16 @@ pub struct Commit {
     pub gtid: Option<Gtid>,
 }
 
+impl Commit {
+    /// The commit, if anything may have changed with it.
+    fn of_everything(mut self) -> Self {
+        self.touched = Touched::Everything;
+        self.definitions = true;
+        self.accounts = true;
+        self
+    }
+}
+
 #[derive(Debug)]
 struct Group {
     shape: GroupShape,
@@ -107,6 +118,8 @@ struct Group {
     definitions: bool,
     accounts: bool,
     gtid: Option<Gtid>,
+    /// It ends a prepared XA transaction, and nothing has said yet which.
+    ends_prepared: bool,
 }
 
 impl Group {
@@ -117,10 +130,14 @@ impl Group {
             definitions: false,
             accounts: false,
             gtid: None,
+            ends_prepared: false,
         }
     }
 
-    fn release(self, end_offset: u64, kind: CommitKind) -> Commit {
+    fn release(mut self, end_offset: u64, kind: CommitKind) -> Commit {
+        if self.ends_prepared {
+            self.end_prepared(Prepared::unknown());
+        }
         Commit {
             end_offset,
             touched: self.touched,
@@ -132,25 +149,50 @@ impl Group {
     }
 }
 
+impl Group {
+    /// Something in it can't be named.
+    fn may_be_anything(&mut self) {
+        self.touched = Touched::Everything;
+        self.definitions = true;
+        self.accounts = true;
+    }
+
+    /// Takes in what becomes visible with a prepared transaction's end. It touches nothing else.
+    fn end_prepared(&mut self, prepared: Prepared) {
+        self.ends_prepared = false;
+        self.accounts |= prepared.accounts;
+        let is_first = self.touched.is_nothing();
+        self.touched = if is_first {
+            prepared.touched
+        } else {
+            Touched::Everything
+        };
+    }
+}
+
 /// Collects the tables of the open group and gives them out at its end.
 #[derive(Debug)]
 pub struct Transactions {
     tables_max: usize,
     open: Option<Group>,
     over_bound: u64,
+    prepared: PreparedTransactions,
 }
 
 impl Transactions {
-    /// At most `tables_max` tables of one group are told apart; more are [`Touched::Everything`].
+    /// At most `tables_max` tables of one group are told apart; more are [`Touched::Everything`]. So
+    /// many are also remembered of all prepared XA transactions together; the end of one that isn't
+    /// remembered is of everything.
     pub fn new(tables_max: usize) -> Self {
         Self {
             tables_max,
             open: None,
             over_bound: 0,
+            prepared: PreparedTransactions::new(tables_max),
         }
     }
 
-    /// How many groups had more tables than are told apart, since the start.
+    /// How many groups had more tables than are told apart or remembered, since the start.
     pub fn over_bound(&self) -> u64 {
         self.over_bound
     }
@@ -168,39 +210,70 @@ impl Transactions {
         &mut self,
         decoded: &Decoded,
         offset_before: u64,
-        meaning: impl FnOnce(&Query) -> QueryMeaning,
+        mut meaning: impl FnMut(&Query) -> QueryMeaning,
     ) -> [Option<Commit>; 2] {
         let Some(end) = decoded.end_offset else {
             // Not in the log. It can't end a group and moves nothing on; but a change announced by
             // an event that has no place must not be lost.
             return [None, self.apply_unplaced(&decoded.event, offset_before)];
         };
-        let single = match &decoded.event {
-            Event::Gtid { gtid, group } => {
-                return [self.begin(gtid.clone(), *group, offset_before), None];
-            }
+        match &decoded.event {
+            Event::Gtid { gtid, group } => [self.begin(gtid.clone(), *group, offset_before), None],
             Event::Rotate { .. } | Event::FormatDescription(_) | Event::Stop => {
-                return [self.leftover(offset_before), Some(progress(end))];
+                [self.leftover(offset_before), Some(progress(end))]
             }
+            Event::Payload(events) => [None, self.payload(events.as_deref(), end, &mut meaning)],
+            event => [None, self.step(event, end, &mut meaning)],
+        }
+    }
+
+    /// An event inside a group, or outside any.
+    fn step(
+        &mut self,
+        event: &Event,
+        end: u64,
+        meaning: &mut impl FnMut(&Query) -> QueryMeaning,
+    ) -> Option<Commit> {
+        match event {
             Event::TableMap { table, .. } => self.table(Some(table)),
             // A rows event's table was named by its table map. If it wasn't, one is missing.
             Event::Rows { table, .. } => self.table(table.as_ref()),
             Event::Xid => Some(self.end(end, CommitKind::Transaction)),
-            Event::XaPrepare { .. } => Some(self.end(end, CommitKind::XaPrepare)),
-            Event::Query(query) => self.query(meaning(query), end),
+            Event::XaPrepare { one_phase, xid } => Some(self.prepare(*one_phase, xid.clone(), end)),
+            Event::Query(query) => self.query(query, meaning(query), end),
             Event::Incident => Some(self.unnamed(end)),
             Event::Unnamed(_) => self.unknown(end),
-            Event::Heartbeat { .. }
-            | Event::Checkpoint { .. }
-            | Event::PreviousGtids(_)
-            | Event::Ignored(_) => self.quiet(end),
+            // The others don't come here, or change nothing.
+            _ => self.quiet(end),
+        }
+    }
+
+    /// A whole transaction in one event. What it holds ends with it.
+    fn payload(
+        &mut self,
+        events: Option<&[Event]>,
+        end: u64,
+        meaning: &mut impl FnMut(&Query) -> QueryMeaning,
+    ) -> Option<Commit> {
+        let Some(events) = events else {
+            return Some(self.unnamed(end));
         };
-        [None, single]
+        let mut ended: Option<Commit> = None;
+        for event in events {
+            if let Some(commit) = self.step(event, end, meaning) {
+                ended = Some(match ended {
+                    None => commit,
+                    // More than one: not what servers write.
+                    Some(earlier) => earlier.of_everything(),
+                });
+            }
+        }
+        ended
     }
 
     fn apply_unplaced(&mut self, event: &Event, offset: u64) -> Option<Commit> {
         match event {
-            Event::Incident | Event::Unnamed(_) => Some(self.unnamed(offset)),
+            Event::Incident | Event::Unnamed(_) | Event::Payload(_) => Some(self.unnamed(offset)),
             Event::TableMap { .. } | Event::Rows { .. } | Event::Query(_) => {
                 self.group().touched = Touched::Everything;
                 None
@@ -219,10 +292,7 @@ impl Transactions {
         let group = self.open.insert(Group::new(begin.shape));
         group.gtid = gtid;
         group.definitions = begin.ddl;
-        if begin.xa == Some(XaSide::Complete) {
-            // Its tables were named at the prepare, perhaps before this follower began.
-            group.touched = Touched::Everything;
-        }
+        group.ends_prepared = begin.xa == Some(XaSide::Complete);
         leftover
     }
 
@@ -239,6 +309,10 @@ impl Transactions {
     fn table(&mut self, table: Option<&LoggedTable>) -> Option<Commit> {
         let tables_max = self.tables_max;
         let group = self.group();
+        if group.shape == GroupShape::ToldByFirstStatement {
+            // Rows are only in transactions that end with a commit event.
+            group.shape = GroupShape::CommitEvent;
+        }
         match table {
             Some(table) => {
                 let is_over = group.touched.add(table.clone(), tables_max);
@@ -259,7 +333,22 @@ impl Transactions {
         group.release(end, kind)
     }
 
-    fn query(&mut self, meaning: QueryMeaning, end: u64) -> Option<Commit> {
+    fn prepare(&mut self, one_phase: bool, xid: Option<Xid>, end: u64) -> Commit {
+        if one_phase {
+            return self.end(end, CommitKind::Transaction);
+        }
+        let commit = self.end(end, CommitKind::XaPrepare);
+        if let Some(xid) = xid {
+            let prepared = Prepared {
+                touched: commit.touched.clone(),
+                accounts: commit.accounts,
+            };
+            self.over_bound += u64::from(!self.prepared.remember(xid, prepared));
+        }
+        commit
+    }
+
+    fn query(&mut self, query: &Query, meaning: QueryMeaning, end: u64) -> Option<Commit> {
         let single = self.settle_shape(&meaning);
         let tables_max = self.tables_max;
         let mut kind = CommitKind::Standalone;
@@ -288,7 +377,10 @@ impl Transactions {
             }
             QueryMeaning::XaEnd => {
                 kind = CommitKind::XaEnd;
-                self.group().touched = Touched::Everything;
+                let xid = Xid::of_end(&query.text);
+                let prepared = xid.and_then(|xid| self.prepared.take(&xid));
+                self.group()
+                    .end_prepared(prepared.unwrap_or_else(Prepared::unknown));
             }
             QueryMeaning::Everything => {
                 let group = self.group();
@@ -327,16 +419,14 @@ impl Transactions {
             .open
             .take()
             .unwrap_or_else(|| Group::new(GroupShape::CommitEvent));
-        group.touched = Touched::Everything;
-        group.definitions = true;
+        group.may_be_anything();
         group.release(end, CommitKind::Unnamed)
     }
 
     fn unknown(&mut self, end: u64) -> Option<Commit> {
         match &mut self.open {
             Some(group) if group.shape != GroupShape::OneStatement => {
-                group.touched = Touched::Everything;
-                group.definitions = true;
+                group.may_be_anything();
                 None
             }
             _ => Some(self.unnamed(end)),

@@ -98,7 +98,7 @@ fn a_real_log_gives_each_commit_with_its_tables_and_its_end() {
         (3180, CommitKind::Transaction, "app.m"),
         (3355, CommitKind::Transaction, "*"), // binlog_format=STATEMENT
         (3670, CommitKind::XaPrepare, "app.parent"),
-        (3800, CommitKind::XaEnd, "*"),
+        (3800, CommitKind::XaEnd, "app.parent"),
         (4105, CommitKind::Transaction, "app.parent"), // compressed rows
         (4390, CommitKind::Transaction, "app.parent"),
         (4667, CommitKind::Transaction, "app.child app.parent"),
