@@ -9,6 +9,7 @@
 //! | [`packet`] | headers, sequence numbers, payloads over 16 MiB |
 //! | [`capabilities`], [`status`] | the flag words of the handshake and of each answer |
 //! | [`handshake`], [`auth`] | greeting, login, authentication exchange; both roles |
+//! | [`compress`] | the compressed protocol, zlib and zstd |
 //! | [`message`] | following messages that are relayed in pieces |
 //! | [`command`] | the first byte of a command and what answers it |
 //! | [`response`] | OK, ERR, EOF |
@@ -18,6 +19,7 @@
 pub mod auth;
 pub mod capabilities;
 pub mod command;
+pub mod compress;
 mod error;
 pub mod handshake;
 pub mod message;

@@ -24,6 +24,9 @@ const BASE: Capabilities = Capabilities::PROTOCOL_41
     .with(Capabilities::PS_MULTI_RESULTS)
     .with(Capabilities::LOCAL_FILES);
 
+/// What a server must be asked for to speak compressed, each by itself.
+const COMPRESSED: [Capabilities; 2] = [Capabilities::COMPRESS, Capabilities::ZSTD_COMPRESSION];
+
 const MARIADB: [Capabilities; 4] = [
     Capabilities::DEPRECATE_EOF,
     Capabilities::SESSION_TRACK,
@@ -87,6 +90,71 @@ fn every_kind_of_answer_of_another_server_is_walked_to_its_end() {
     let port = std::env::var("REMORA_WIRE_PORT").expect("REMORA_WIRE_PORT is set");
     for wanted in flavours(&MYSQL) {
         walk_everything(port.parse().unwrap(), wanted);
+    }
+}
+
+#[test]
+fn every_kind_of_answer_is_walked_to_its_end_through_compression() {
+    let server = Server::shared();
+    walk_everything(server.port, BASE.with(Capabilities::COMPRESS));
+    long_commands_and_answers_pass_compressed(server.port);
+}
+
+#[test]
+#[ignore = "needs REMORA_WIRE_PORT"]
+fn every_kind_of_answer_of_another_server_is_walked_to_its_end_through_compression() {
+    let port = std::env::var("REMORA_WIRE_PORT").expect("REMORA_WIRE_PORT is set");
+    for algorithm in COMPRESSED {
+        walk_everything(port.parse().unwrap(), BASE.with(algorithm));
+    }
+    long_commands_and_answers_pass_compressed(port.parse().unwrap());
+}
+
+/// Inner numbers jump, outer ones come round to 0, and a command is longer than a packet.
+fn long_commands_and_answers_pass_compressed(port: u16) {
+    for algorithm in COMPRESSED {
+        let mut connection =
+            Connection::login(port, "native", PASSWORD, BASE.with(algorithm)).expect("a login");
+        if !connection.capabilities.has(algorithm) {
+            continue;
+        }
+        let schema = format!("compressed_{:x}", algorithm.0);
+        connection.must(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
+        connection.must(&format!("USE {schema}"));
+        connection.must("DROP TABLE IF EXISTS loaded");
+        connection.must("CREATE TABLE loaded (a TEXT)");
+        let before = connection.received_bytes;
+        let reply = connection.query("SELECT REPEAT('x', 1000000); DO 1; SELECT 2; DO 2; SELECT 3");
+        assert_eq!(reply.summary.results, 5);
+        assert!(reply.summary.numbered_from_one);
+        assert!(
+            connection.received_bytes - before < 100_000,
+            "not compressed"
+        );
+        connection.assert_in_step();
+        for filler in [0xff_ffff - 100, 0xff_ffff, 0x1ff_ffff] {
+            let text = format!("SELECT 1 /* {} */", "x".repeat(filler));
+            let reply = connection.query(&text);
+            assert_eq!(reply.summary.ending, Ending::ResultSet);
+            let first = reply.bytes[3];
+            assert_eq!(
+                usize::from(first),
+                1 + (text.len() + 1) / 0xff_ffff,
+                "{filler}"
+            );
+            connection.assert_in_step();
+        }
+        for packets in [1, 3, 255, 256, 300, 600] {
+            connection.file_packets = packets;
+            let loaded = connection.query(
+                "SELECT 1 UNION SELECT 2 UNION SELECT 3; DO 1; \
+                 LOAD DATA LOCAL INFILE 'rows' INTO TABLE loaded; SELECT 2",
+            );
+            assert_eq!(loaded.summary.ending, Ending::ResultSet);
+            assert_eq!(loaded.summary.results, 4, "{packets}");
+            connection.assert_in_step();
+        }
+        connection.must(&format!("DROP SCHEMA {schema}"));
     }
 }
 

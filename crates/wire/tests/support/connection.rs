@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password};
 use remora_wire::command::Expect;
+use remora_wire::compress::{Algorithm, Channel, Role};
 use remora_wire::handshake::{Greeting, Login};
 use remora_wire::packet::{Extent, HEADER_BYTES, extent, join_payload, put_message};
 use remora_wire::response::ServerError;
@@ -15,6 +16,9 @@ use remora_wire::{Capabilities, Command};
 /// How long a server may be silent. It is only ever reached by a failure, such as a walker that
 /// waits for more than the answer has.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// The zstd level that a connection asks for.
+const ZSTD_LEVEL: u8 = 5;
 
 /// An answer as it came.
 #[derive(Debug)]
@@ -48,6 +52,12 @@ pub struct Connection {
     pub greeting: Greeting,
     /// The greeting's payload as it came.
     pub greeting_payload: Vec<u8>,
+    /// The compressed protocol, if it was wanted and offered.
+    channel: Option<Channel>,
+    /// How many packets a local file is sent in.
+    pub file_packets: usize,
+    /// Bytes that were received, compressed if they are.
+    pub received_bytes: usize,
 }
 
 impl Connection {
@@ -75,14 +85,30 @@ impl Connection {
             schema: b"shop".to_vec(),
             plugin: NATIVE_PASSWORD.into(),
         };
-        stream.write_all(&login.packet(1)).unwrap();
+        let mut packet = login.packet(1);
+        let mut algorithm = None;
+        if capabilities.has(Capabilities::ZSTD_COMPRESSION) {
+            packet.push(ZSTD_LEVEL);
+            packet[0] += 1;
+            let level = i32::from(ZSTD_LEVEL);
+            algorithm = Some(Algorithm::Zstd { level });
+        }
+        if capabilities.has(Capabilities::COMPRESS) {
+            algorithm = Some(Algorithm::Zlib);
+        }
+        stream.write_all(&packet).unwrap();
         let mut connection = Connection {
             stream,
             capabilities,
             greeting,
             greeting_payload,
+            channel: None,
+            file_packets: 1,
+            received_bytes: 0,
         };
-        connection.authenticate(password).map(|()| connection)
+        connection.authenticate(password)?;
+        connection.channel = algorithm.map(|algorithm| Channel::new(algorithm, Role::Client));
+        Ok(connection)
     }
 
     fn authenticate(&mut self, password: &str) -> Result<(), ServerError> {
@@ -114,15 +140,14 @@ impl Connection {
     pub fn command_expecting(&mut self, command: &[u8], expect: Expect) -> Reply {
         let mut packet = Vec::new();
         put_message(&mut packet, 0, command);
-        self.stream.write_all(&packet).unwrap();
+        self.write(&packet);
         let mut walker = ResponseWalker::new(expect, self.capabilities);
         let mut bytes = Vec::new();
         // Small, so that many packets are cut.
         let mut chunk = vec![0; 1021];
         loop {
-            let length = self.stream.read(&mut chunk).expect("the answer goes on");
-            assert!(length > 0, "the server closed the connection");
-            let mut chunk = &chunk[..length];
+            let plain = self.read(&mut chunk);
+            let mut chunk = &plain[..];
             while !chunk.is_empty() {
                 let (used, progress) = walker.feed(chunk).unwrap();
                 bytes.extend_from_slice(&chunk[..used]);
@@ -143,10 +168,48 @@ impl Connection {
     }
 
     fn send_file(&mut self, answer: &[u8]) {
+        // In a multi-result the request is the last of several messages.
+        let mut last = answer;
+        while let Ok(Extent::Complete { bytes, .. }) = extent(last, last[3])
+            && bytes < last.len()
+        {
+            last = &last[bytes..];
+        }
         let mut packets = Vec::new();
-        let next = put_message(&mut packets, answer[3].wrapping_add(1), b"1\n2\n3\n");
+        let mut next = last[3].wrapping_add(1);
+        for _ in 0..self.file_packets {
+            next = put_message(&mut packets, next, b"1\n2\n3\n");
+        }
         put_message(&mut packets, next, b"");
-        self.stream.write_all(&packets).unwrap();
+        for piece in packets.chunks(37) {
+            self.write(piece);
+        }
+    }
+
+    fn write(&mut self, plain: &[u8]) {
+        let Some(channel) = &mut self.channel else {
+            self.stream.write_all(plain).unwrap();
+            return;
+        };
+        let mut packed = Vec::new();
+        channel.send(plain, &mut packed);
+        self.stream.write_all(&packed).unwrap();
+    }
+
+    fn read(&mut self, chunk: &mut [u8]) -> Vec<u8> {
+        let length = self.stream.read(chunk).expect("the answer goes on");
+        assert!(length > 0, "the server closed the connection");
+        self.received_bytes += length;
+        let Some(channel) = &mut self.channel else {
+            return chunk[..length].to_vec();
+        };
+        let mut plain = Vec::new();
+        let mut packed = &chunk[..length];
+        while !packed.is_empty() {
+            let taken = channel.receive(packed, &mut plain).unwrap();
+            packed = &packed[taken..];
+        }
+        plain
     }
 
     pub fn query(&mut self, text: &str) -> Reply {
