@@ -301,6 +301,7 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
             result_bytes_max: cache.result_bytes_max.bytes(),
             read_bytes_max: settings.workers.read_bytes_max.bytes(),
             prepared_statements_max: settings.workers.prepared_statements_max,
+            prepared_text_bytes_max: settings.workers.prepared_text_bytes_max.bytes(),
             connect_timeout: Duration::from_millis(settings.upstream.connect_timeout_ms),
             server_contact_ms_max: settings.workers.server_contact_ms,
             shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),

@@ -47,6 +47,8 @@ pub struct SessionLimits {
     pub read_bytes_max: usize,
     /// Prepared statements that a session may have before further ones count as unknown.
     pub prepared_statements_max: usize,
+    /// Their texts that a session keeps, bytes.
+    pub prepared_text_bytes_max: usize,
     /// How long the server may take to accept a connection.
     pub connect_timeout: Duration,
     /// How long a session may be served from memory alone before a statement goes to the server so

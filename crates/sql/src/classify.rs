@@ -10,7 +10,7 @@ use crate::dialect::Dialect;
 use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::scan::{Findings, Scanned, scan};
-use crate::select::SelectParser;
+use crate::select::{Placeholders, SelectParser};
 use crate::statement::{
     EverythingReason, SessionEffect, Statement, StatementKind as Kind, TableName, Transaction,
     UnknownEffect, Writes,
@@ -20,9 +20,22 @@ use crate::token::TokenKind as T;
 /// Analyses one statement's text. It never fails: what it can't read counts as a write to everything
 /// and as an unknown change of the session.
 pub fn analyse(text: &[u8], dialect: Dialect) -> Statement {
+    analyse_with(text, dialect, Placeholders::AreUnknown)
+}
+
+/// Analyses the text of a statement that is being prepared, in which `?` stands for values that are
+/// bound when it is executed.
+///
+/// If it can be cached, its result depends on those values too. A bound value of type `TIME` is none of a
+/// column's business here: compared with a date it is completed with today's.
+pub fn analyse_prepared(text: &[u8], dialect: Dialect) -> Statement {
+    analyse_with(text, dialect, Placeholders::AreBound)
+}
+
+fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {
     let cursor = Cursor::new(text, dialect);
     match cursor.kind() {
-        T::Word(K::Select | K::With) | T::LeftParen => select(cursor),
+        T::Word(K::Select | K::With) | T::LeftParen => select(cursor, placeholders),
         T::End | T::Semicolon if cursor.at_end() => empty(cursor),
         _ => other(cursor),
     }
@@ -117,8 +130,8 @@ fn empty(cursor: Cursor<'_>) -> Statement {
 }
 
 /// A statement that begins like a `SELECT`.
-fn select(cursor: Cursor<'_>) -> Statement {
-    let mut parser = SelectParser::at(cursor);
+fn select(cursor: Cursor<'_>, placeholders: Placeholders) -> Statement {
+    let mut parser = SelectParser::at(cursor).with(placeholders);
     let refusal = match parser.statement() {
         Ok(()) => {
             let findings = parser.findings;
@@ -196,7 +209,9 @@ fn head_of(cursor: Cursor<'_>) -> Head {
 /// or run under variables of its own.
 fn inner(cursor: Cursor<'_>) -> Option<Statement> {
     match cursor.kind() {
-        T::Word(K::Select | K::With) | T::LeftParen => Some(select(cursor)),
+        T::Word(K::Select | K::With) | T::LeftParen => {
+            Some(select(cursor, Placeholders::AreUnknown))
+        }
         T::Word(K::Insert | K::Replace | K::Update | K::Delete) => {
             let head = head_of(cursor);
             let target = head.target;

@@ -24,7 +24,7 @@ mod settings;
 mod statement;
 mod token;
 
-pub use classify::{analyse, analyse_prefix};
+pub use classify::{analyse, analyse_prefix, analyse_prepared};
 pub use dialect::Dialect;
 pub use functions::{Class, FUNCTIONS, Function, find_function};
 pub use keyword::Keyword;

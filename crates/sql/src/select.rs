@@ -47,6 +47,17 @@ pub(crate) struct SelectParser<'a> {
     pub(crate) findings: Findings,
     /// The first soft refusal.
     refusal: Option<Refusal>,
+    placeholders: Placeholders,
+}
+
+/// What a `?` in the text means for a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placeholders {
+    /// The result depends on values that nobody here knows.
+    AreUnknown,
+    /// The values are known when the statement is executed, and are then part of what its result is
+    /// looked up by.
+    AreBound,
 }
 
 impl<'a> SelectParser<'a> {
@@ -59,7 +70,14 @@ impl<'a> SelectParser<'a> {
             depth: 0,
             findings: Findings::default(),
             refusal: None,
+            placeholders: Placeholders::AreUnknown,
         }
+    }
+
+    /// The same for a statement whose values are bound when it is executed.
+    pub(crate) fn with(mut self, placeholders: Placeholders) -> SelectParser<'a> {
+        self.placeholders = placeholders;
+        self
     }
 
     /// Parses a whole statement, up to the end of the text. `Err` if it is outside the grammar.
@@ -97,6 +115,14 @@ impl<'a> SelectParser<'a> {
     /// Notes a soft refusal.
     fn refuse(&mut self, refusal: Refusal) {
         self.refusal.get_or_insert(refusal);
+    }
+
+    /// A `?` where a value stands.
+    fn placeholder(&mut self) {
+        self.cursor.advance();
+        if self.placeholders == Placeholders::AreUnknown {
+            self.refuse(Refusal::Placeholder);
+        }
     }
 
     /// Notes a call that can write.

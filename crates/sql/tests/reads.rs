@@ -5,6 +5,7 @@ mod common;
 use common::{default, tables_read};
 use remora_sql::{
     Dialect, FUNCTIONS, Refusal, SessionEffect, StatementKind, Transaction, Writes, analyse,
+    analyse_prepared,
 };
 
 #[track_caller]
@@ -440,5 +441,38 @@ fn every_reason_has_a_label_and_a_sentence() {
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         );
+    }
+}
+
+#[test]
+fn a_prepared_statement_may_have_placeholders_wherever_a_value_stands() {
+    for text in [
+        "SELECT c FROM t WHERE id = ?",
+        "SELECT ?, c + ? FROM t WHERE a BETWEEN ? AND ? OR b IN (?, ?) LIKE ?",
+        "SELECT c FROM t ORDER BY c LIMIT ? OFFSET ?",
+        "SELECT c FROM t LIMIT ?, ?",
+        "SELECT COALESCE(c, ?) FROM t WHERE d > ? - INTERVAL ? DAY",
+        "SELECT * FROM (SELECT c FROM t WHERE id = ?) AS u WHERE c = ?",
+    ] {
+        let prepared = analyse_prepared(text.as_bytes(), Dialect::default());
+        let tables = prepared.cacheable.map(|select| select.tables.len());
+        assert_eq!(tables, Ok(1), "{text}");
+        refused(text, Refusal::Placeholder);
+    }
+}
+
+#[test]
+fn placeholders_excuse_nothing_else_in_a_prepared_statement() {
+    for (text, expected) in [
+        ("SELECT NOW() FROM t WHERE id = ?", Refusal::ClockFunction),
+        (
+            "SELECT c FROM t WHERE id = ? FOR UPDATE",
+            Refusal::LockingRead,
+        ),
+        ("SELECT ?", Refusal::NoTables),
+        ("SELECT c FROM ?", Refusal::Syntax),
+    ] {
+        let prepared = analyse_prepared(text.as_bytes(), Dialect::default());
+        assert_eq!(prepared.cacheable, Err(expected), "{text}");
     }
 }

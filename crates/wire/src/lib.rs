@@ -12,6 +12,7 @@
 //! | [`compress`] | the compressed protocol, zlib and zstd |
 //! | [`message`] | following messages that are relayed in pieces |
 //! | [`command`] | the first byte of a command and what answers it |
+//! | [`execute`] | the values that a prepared statement is executed with |
 //! | [`response`] | OK, ERR, EOF |
 //! | [`walker`] | where a response ends, found without decoding its rows |
 //! | [`rows`] | small text result sets decoded whole, for Remora's own questions |
@@ -21,6 +22,7 @@ pub mod capabilities;
 pub mod command;
 pub mod compress;
 mod error;
+pub mod execute;
 pub mod handshake;
 pub mod message;
 pub mod packet;

@@ -29,6 +29,8 @@ pub enum Ending {
     Prepared {
         /// The server's number of the statement.
         statement_id: u32,
+        /// How many parameters it has.
+        parameters: u16,
     },
 }
 
@@ -371,19 +373,23 @@ impl ResponseWalker {
         }
         let statement_id = reader.u32("preparation's statement id")?;
         let columns = u64::from(reader.u16("preparation's column count")?);
-        let parameters = u64::from(reader.u16("preparation's parameter count")?);
+        let parameters = reader.u16("preparation's parameter count")?;
         let optional = Capabilities::OPTIONAL_RESULTSET_METADATA;
         let defined = !self.capabilities.has(optional)
             || reader.bytes(3, "preparation's warnings").is_err()
             || reader.is_empty()
             || reader.u8("preparation's metadata mark")? != 0;
-        self.summary.ending = Ending::Prepared { statement_id };
+        self.summary.ending = Ending::Prepared {
+            statement_id,
+            parameters,
+        };
         let then = AfterDefinitions::Columns {
             count: columns,
             defined,
         };
         if parameters > 0 {
-            self.definitions(if defined { parameters } else { 0 }, then);
+            let parameters = if defined { parameters } else { 0 };
+            self.definitions(u64::from(parameters), then);
         } else {
             self.after_definitions(then);
         }

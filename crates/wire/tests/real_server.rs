@@ -249,7 +249,7 @@ fn prepare(connection: &mut Connection, text: &str) -> (u32, usize) {
     let reply = connection.command(&[b"\x16", text.as_bytes()].concat());
     connection.assert_in_step();
     match reply.summary.ending {
-        Ending::Prepared { statement_id } => (statement_id, reply.payloads().len()),
+        Ending::Prepared { statement_id, .. } => (statement_id, reply.payloads().len()),
         other => panic!("{text}: {other:?}"),
     }
 }

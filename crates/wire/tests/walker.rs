@@ -243,6 +243,7 @@ fn a_preparation_is_answered_with_parameters_and_columns() {
             }
             let kind = Ending::Prepared {
                 statement_id: 0x1234_5678,
+                parameters,
             };
             let answer = Answer::new(Expect::Prepared, capabilities, packets, kind, None);
             assert_walked_however_cut(&answer.with_results(0));
@@ -362,7 +363,10 @@ fn a_preparation_without_definitions_still_has_their_end_marks() {
                         packets.put(&end(capabilities, mark(NONE)));
                     }
                 }
-                let kind = Ending::Prepared { statement_id: 9 };
+                let kind = Ending::Prepared {
+                    statement_id: 9,
+                    parameters,
+                };
                 let answer = Answer::new(Expect::Prepared, capabilities, packets, kind, None);
                 assert_walked_however_cut(&answer.with_results(0));
             }

@@ -218,6 +218,9 @@ pub struct WorkerOptions {
     /// Prepared statements that are remembered for each connection. Executing one beyond it counts as a change of everything.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub prepared_statements_max: usize,
+    /// Texts of prepared `SELECT`s that are kept for each connection, to look their executions up by. The results of further ones aren't cached.
+    #[schemars(range(min = 1_024_u64, max = 1_073_741_824_u64))]
+    pub prepared_text_bytes_max: ByteSize,
     /// How long a connection may be answered from memory alone. Then a statement goes to the server, so that its `wait_timeout` doesn't end the connection.
     #[schemars(range(min = 100, max = 3_600_000))]
     pub server_contact_ms: u64,
@@ -230,6 +233,7 @@ impl Default for WorkerOptions {
             connections_max: 8_000,
             read_bytes_max: ByteSize::new(64 << 10),
             prepared_statements_max: 16_382,
+            prepared_text_bytes_max: ByteSize::new(1 << 20),
             server_contact_ms: 10_000,
         }
     }

@@ -58,6 +58,7 @@ reasons! {
     Limit {
         Connections: "workers.connections_max", "A client was refused with error 1040.";
         PreparedStatements: "workers.prepared_statements_max", "A prepared statement was not remembered and counts as one that may change anything.";
+        PreparedTexts: "workers.prepared_text_bytes_max", "The text of a prepared statement was not kept, and its results can't be cached.";
         ConnectTime: "upstream.connect_timeout_ms", "A connection to the server was not established in time.";
         QueryTime: "upstream.query_timeout_ms", "The server did not answer a query of Remora's own in time.";
         EventBytes: "follow.event_bytes_max", "An event of the log was too large to read, and everything was forgotten.";

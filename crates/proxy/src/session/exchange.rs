@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-use remora_cache::{Fence, FenceScope};
+use remora_cache::{AsOf, Fence, FenceScope};
 use remora_sql::{SessionEffect, Transaction};
 use remora_wire::command::Expect;
 use remora_wire::message::MessageWalker;
@@ -48,10 +48,23 @@ pub(super) enum Settling {
     Plain,
     /// A statement was prepared.
     Prepared(Box<PreparedStatement>),
+    /// A prepared statement was executed whose results can be kept.
+    Executed(Executed),
     /// The session is as after its login.
     Reset,
     /// Multi-statements were switched.
     OptionChanged,
+}
+
+/// An execution of a prepared statement, by the server.
+#[derive(Debug)]
+pub(super) struct Executed {
+    /// The statement.
+    pub id: StatementId,
+    /// Whether the message named the parameters' types.
+    pub names_types: bool,
+    /// What was visible before it was sent.
+    pub at: Option<AsOf>,
 }
 
 impl Plan {
@@ -327,15 +340,16 @@ impl Session {
         self.state.after(&plan.effects, wrote, summary);
         match plan.settling {
             Settling::Prepared(statement) => {
-                if let Ending::Prepared { statement_id } = summary.ending
-                    && !self.prepared.insert(StatementId(statement_id), *statement)
-                {
-                    self.shared
-                        .metrics
-                        .rare
-                        .count_limit(Limit::PreparedStatements);
-                }
+                let id = match summary.ending {
+                    Ending::Prepared {
+                        statement_id,
+                        parameters,
+                    } => Some((StatementId(statement_id), parameters)),
+                    _ => None,
+                };
+                self.prepared_as(id, *statement);
             }
+            Settling::Executed(executed) => self.executed(&executed, summary.succeeded()),
             Settling::Reset if summary.succeeded() => {
                 self.state.reset(summary.mark);
                 self.prepared.clear();

@@ -18,7 +18,8 @@ const WITHDRAWN: Capabilities = Capabilities::SSL
     .with(Capabilities::COMPRESS)
     .with(Capabilities::ZSTD_COMPRESSION)
     .with(Capabilities::QUERY_ATTRIBUTES)
-    .with(Capabilities::MARIADB_COM_MULTI);
+    .with(Capabilities::MARIADB_COM_MULTI)
+    .with(Capabilities::MARIADB_CACHE_METADATA);
 
 /// The longest packet that is accepted before a client is logged in, bytes.
 const LOGIN_PACKET_BYTES_MAX: usize = 64 * 1024;

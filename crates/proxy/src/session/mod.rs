@@ -7,21 +7,25 @@
 //! |---|---|
 //! | `login.rs` | greeting, login and authentication, relayed |
 //! | `dispatch.rs` | from a message to what is done with it: hit, fill, write, bypass |
+//! | `query.rs`, `execute.rs` | the same for statements as text, and for prepared ones |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `questions.rs` | Remora's own questions on the session's connection |
-//! | `state.rs`, `settings.rs`, `prepared.rs` | what is known of the session, as plain values |
+//! | `state.rs`, `settings.rs`, `prepared.rs`, `unseen.rs` | what is known of the session, as plain values |
 
 mod dispatch;
 mod exchange;
+mod execute;
 mod fence;
 mod fill;
 mod login;
 mod prepared;
+mod query;
 mod questions;
 pub mod settings;
 pub mod state;
+mod unseen;
 
 use std::future::poll_fn;
 use std::io;
@@ -38,6 +42,7 @@ use self::dispatch::Step;
 use self::prepared::PreparedStatements;
 use self::settings::Flavour;
 use self::state::SessionState;
+use self::unseen::UnseenHit;
 use crate::metrics::Reachability;
 use crate::net::{Endpoint, Stream};
 use crate::reason::Limit;
@@ -117,9 +122,11 @@ pub(crate) struct Session {
     outbox: Vec<u8>,
     /// The text of the statement in flight, if its answer may be kept.
     fill_text: Vec<u8>,
-    /// The text last answered from memory, if the server has seen no statement since: what its
+    /// What an execution is looked up by, while it is.
+    key: Vec<u8>,
+    /// What was last answered from memory, if the server has seen no statement since: what its
     /// diagnostics area should tell of.
-    unseen_hit: Vec<u8>,
+    unseen_hit: UnseenHit,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,
 }
@@ -165,7 +172,11 @@ impl Session {
             login_epoch: privilege_epoch,
             schema_epoch: privilege_epoch,
         };
-        let prepared = PreparedStatements::new(shared.limits.prepared_statements_max);
+        let limits = &shared.limits;
+        let prepared = PreparedStatements::new(
+            limits.prepared_statements_max,
+            limits.prepared_text_bytes_max,
+        );
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
             shared,
@@ -177,7 +188,8 @@ impl Session {
             inbox: Vec::new(),
             outbox: Vec::new(),
             fill_text: Vec::new(),
-            unseen_hit: Vec::new(),
+            key: Vec::new(),
+            unseen_hit: UnseenHit::default(),
         })
     }
 
@@ -199,6 +211,7 @@ impl Session {
             }
             Step::LearnSettings => self.learn_settings().await,
             Step::RepeatHit => self.repeat_hit().await,
+            Step::DeliverTypes(id) => self.deliver_types(id).await,
             Step::Exchange(exchange) => self.exchange(exchange).await,
             Step::Quit => {
                 self.server
@@ -266,18 +279,28 @@ impl Session {
     fn step_from(&mut self, bytes: &[u8]) -> Result<(usize, Option<Step>), Ended> {
         let longest = self.shared.limits.statement_bytes_max + remora_wire::packet::HEADER_BYTES;
         match extent(bytes, 0) {
-            Ok(Extent::Complete { bytes: end, .. }) if end <= longest => {
+            Ok(Extent::Complete {
+                bytes: end,
+                single: true,
+                ..
+            }) if end <= longest => {
                 let step = self.handle(&bytes[..end])?;
                 let used = if step.leaves_the_message() { 0 } else { end };
                 Ok((used, Some(step)))
             }
             Ok(Extent::Complete { bytes: end, .. }) => {
                 let step = self.handle_long(&bytes[..end], true)?;
-                Ok((end, Some(step)))
+                let used = if step.leaves_the_message() { 0 } else { end };
+                Ok((used, Some(step)))
             }
             Ok(Extent::Partial { known_bytes }) if known_bytes > longest => {
                 let step = self.handle_long(bytes, false)?;
-                Ok((bytes.len(), Some(step)))
+                let used = if step.leaves_the_message() {
+                    0
+                } else {
+                    bytes.len()
+                };
+                Ok((used, Some(step)))
             }
             Ok(Extent::Partial { .. }) => Ok((0, None)),
             Err(error) => {

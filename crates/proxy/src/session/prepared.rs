@@ -1,16 +1,24 @@
-//! What each prepared statement of a session will do when it is executed.
+//! What each prepared statement of a session will do when it is executed, and what its executions are
+//! looked up by.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+
+use remora_cache::{AsOf, Tag, Timeline};
+use remora_sql::Select;
+use remora_wire::execute::{Execution, LAST_PREPARED, has_time};
 
 use super::fence::PlannedWrites;
+use super::settings::Fingerprint;
 use super::state::Effects;
+use crate::reason::Bypass;
 
 /// The server's number of a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct StatementId(pub u32);
 
 /// A prepared statement, as far as its execution concerns the cache and the session.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct PreparedStatement {
     /// What it does to the session.
     pub effects: Effects,
@@ -18,6 +26,146 @@ pub(super) struct PreparedStatement {
     pub writes: PlannedWrites,
     /// Whether its result tells of the statement before it.
     pub diagnostics: bool,
+    /// What it reads, if its results can be kept.
+    pub read: Result<PreparedRead, Bypass>,
+}
+
+/// A prepared `SELECT` whose results can be kept.
+///
+/// **Types.** A client names the types of its parameters when they change and leaves it to the server to remember
+/// them. What was answered from memory the server has not seen; so Remora remembers whether the server knows
+/// the types, and if it doesn't, has it run such an execution before one that leaves them out.
+#[derive(Debug)]
+pub(super) struct PreparedRead {
+    /// The text that was prepared.
+    pub text: Box<[u8]>,
+    /// What it reads.
+    pub select: Select,
+    /// The settings under which it was prepared: names, literals and parameters were read under them.
+    pub fingerprint: Arc<Fingerprint>,
+    /// When it was prepared, or last executed by the server; `None`: nobody knows. After a change of
+    /// definitions the server prepares it again, and says so in the answer's status.
+    pub prepared_at: Option<AsOf>,
+    /// How many parameters it has.
+    parameters: u16,
+    /// The types that the client named last; empty before the first time.
+    types: Vec<u8>,
+    /// The message that named them, if only memory has answered it.
+    unseen_types: Option<Box<[u8]>>,
+    /// A part of a parameter was sent ahead.
+    has_long_data: bool,
+    /// The server may hold a cursor's rows for it, which its next execution ends.
+    has_cursor: bool,
+}
+
+impl PreparedRead {
+    /// A statement that is about to be prepared.
+    pub(super) fn new(
+        text: &[u8],
+        select: Select,
+        fingerprint: Arc<Fingerprint>,
+        prepared_at: Option<AsOf>,
+    ) -> PreparedRead {
+        PreparedRead {
+            text: text.into(),
+            select,
+            fingerprint,
+            prepared_at,
+            parameters: 0,
+            types: Vec::new(),
+            unseen_types: None,
+            has_long_data: false,
+            has_cursor: false,
+        }
+    }
+
+    /// Reads an execution's body, behind the statement's number.
+    pub(super) fn execution<'b>(
+        &self,
+        body: &'b [u8],
+        capabilities: remora_wire::Capabilities,
+    ) -> Option<Execution<'b>> {
+        Execution::parse(body, self.parameters, capabilities).ok()
+    }
+
+    /// The client names the parameters' types. Gives whether they are new.
+    pub(super) fn name_types(&mut self, execution: &Execution<'_>) -> bool {
+        let Some(types) = execution.types().filter(|types| !types.are(&self.types)) else {
+            return false;
+        };
+        types.store(&mut self.types);
+        true
+    }
+
+    /// Whether an execution can be looked up, and if so puts down what by.
+    pub(super) fn put_key(
+        &self,
+        execution: &Execution<'_>,
+        timeline: &Timeline,
+        key: &mut Vec<u8>,
+    ) -> Result<(), Bypass> {
+        if self.has_long_data {
+            return Err(Bypass::PreparedLongData);
+        }
+        if self.has_cursor || execution.wants_cursor {
+            return Err(Bypass::PreparedCursor);
+        }
+        if self.types.len() != 2 * usize::from(self.parameters) || has_time(&self.types) {
+            return Err(Bypass::PreparedParameters);
+        }
+        let definitions = || std::iter::once(Tag::definitions());
+        let is_current = self
+            .prepared_at
+            .is_some_and(|prepared_at| timeline.outdated(prepared_at, definitions()).is_none());
+        if !is_current {
+            return Err(Bypass::PreparedBeforeDefinition);
+        }
+        key.clear();
+        key.extend_from_slice(&self.text);
+        key.extend_from_slice(&self.types);
+        execution.put_values(key);
+        // Where the text ends: without it another text could go on as these values do.
+        key.extend_from_slice(&(self.text.len() as u64).to_le_bytes());
+        Ok(())
+    }
+
+    /// Memory answered this message, which named new types.
+    pub(super) fn types_stay_unseen(&mut self, message: &[u8]) {
+        self.unseen_types = Some(message.into());
+    }
+
+    /// A message that the server must have run before it can understand one without types.
+    pub(super) fn unseen_types(&self) -> Option<&[u8]> {
+        self.unseen_types.as_deref()
+    }
+
+    /// The same, if it is run now: the server has the types then.
+    pub(super) fn take_unseen_types(&mut self) -> Option<Box<[u8]>> {
+        self.unseen_types.take()
+    }
+
+    /// An execution is going to the server.
+    pub(super) fn sent(&mut self, execution: Option<&Execution<'_>>) {
+        // With the execution the server forgets what was sent ahead, and the cursor before it.
+        self.has_long_data = false;
+        self.has_cursor = execution.is_none_or(|execution| execution.wants_cursor);
+        match execution {
+            Some(execution) if execution.types().is_some() => self.unseen_types = None,
+            Some(_) => {}
+            None => self.forget_types(),
+        }
+    }
+
+    /// Nobody knows which types the server remembers: until they are named again nothing is looked up.
+    pub(super) fn forget_types(&mut self) {
+        self.types.clear();
+        self.unseen_types = None;
+    }
+
+    /// A part of a parameter goes to the server ahead of the execution.
+    pub(super) fn sends_long_data(&mut self) {
+        self.has_long_data = true;
+    }
 }
 
 /// A session's prepared statements, up to a limit. One that isn't here may write everything.
@@ -25,26 +173,73 @@ pub(super) struct PreparedStatement {
 pub(super) struct PreparedStatements {
     known: HashMap<StatementId, PreparedStatement>,
     capacity: usize,
+    /// Text that may be kept, bytes.
+    text_bytes_max: usize,
+    text_bytes: usize,
+    last: Option<StatementId>,
+}
+
+/// What of a statement could not be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotKept {
+    /// Nothing of it: it counts as unknown.
+    Statement,
+    /// Its text: it can't be looked up.
+    Text,
 }
 
 impl PreparedStatements {
-    /// Room for `capacity` statements.
-    pub(super) fn new(capacity: usize) -> PreparedStatements {
+    /// Room for `capacity` statements and so many bytes of their texts.
+    pub(super) fn new(capacity: usize, text_bytes_max: usize) -> PreparedStatements {
         PreparedStatements {
             known: HashMap::new(),
             capacity,
+            text_bytes_max,
+            text_bytes: 0,
+            last: None,
         }
     }
 
-    /// Keeps a statement. Gives false if there is no room: then it counts as unknown.
-    pub(super) fn insert(&mut self, id: StatementId, statement: PreparedStatement) -> bool {
+    /// Keeps a statement that the server has prepared, with so many parameters.
+    pub(super) fn insert(
+        &mut self,
+        id: StatementId,
+        parameters: u16,
+        mut statement: PreparedStatement,
+    ) -> Result<(), NotKept> {
         // A number that is used anew never means the old statement.
-        self.known.remove(&id);
-        let has_room = self.known.len() < self.capacity;
-        if has_room {
-            self.known.insert(id, statement);
+        self.remove(id);
+        self.last = Some(id);
+        if self.known.len() >= self.capacity {
+            return Err(NotKept::Statement);
         }
-        has_room
+        let mut kept = Ok(());
+        if let Ok(read) = &mut statement.read {
+            read.parameters = parameters;
+            if self.text_bytes + read.text.len() > self.text_bytes_max {
+                statement.read = Err(Bypass::PreparedTextsFull);
+                kept = Err(NotKept::Text);
+            } else {
+                self.text_bytes += read.text.len();
+            }
+        }
+        self.known.insert(id, statement);
+        kept
+    }
+
+    /// A preparation failed: there is no statement that was prepared last.
+    pub(super) fn none_prepared(&mut self) {
+        self.last = None;
+    }
+
+    /// Which statement a message means. `last_is_known`: the server is one of those on which a certain number
+    /// means the statement prepared last.
+    pub(super) fn resolve(&self, id: StatementId, last_is_known: bool) -> Option<StatementId> {
+        if id.0 == LAST_PREPARED && last_is_known {
+            self.last
+        } else {
+            Some(id)
+        }
     }
 
     /// The statement with this number.
@@ -52,13 +247,25 @@ impl PreparedStatements {
         self.known.get(&id)
     }
 
+    /// The read that the statement with this number is, if its results can be kept.
+    pub(super) fn read_mut(&mut self, id: StatementId) -> Option<&mut PreparedRead> {
+        self.known.get_mut(&id)?.read.as_mut().ok()
+    }
+
     /// Forgets a statement that the client closed.
     pub(super) fn remove(&mut self, id: StatementId) {
-        self.known.remove(&id);
+        if let Some(PreparedStatement { read: Ok(read), .. }) = self.known.remove(&id) {
+            self.text_bytes -= read.text.len();
+        }
+        if self.last == Some(id) {
+            self.last = None;
+        }
     }
 
     /// Forgets all: the session was reset.
     pub(super) fn clear(&mut self) {
         self.known.clear();
+        self.text_bytes = 0;
+        self.last = None;
     }
 }

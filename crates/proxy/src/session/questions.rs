@@ -9,11 +9,17 @@ use remora_wire::rows::{Row, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use remora_wire::{Capabilities, WireError};
 
+use super::prepared::{PreparedRead, StatementId};
+use super::unseen::Repetition;
 use super::{Ended, Session};
 use crate::reason::{Bypass, Limit};
 
 /// `COM_QUERY`.
 const QUERY: u8 = 0x03;
+/// `COM_PING`.
+const PING: u8 = 0x0e;
+/// `COM_STMT_EXECUTE`.
+const EXECUTE: u8 = 0x17;
 
 impl Session {
     /// Asks the server for the session's settings.
@@ -23,7 +29,10 @@ impl Session {
             return Ok(());
         };
         let mut answer = Vec::new();
-        let summary = self.ask(query.sql().as_bytes(), Some(&mut answer)).await?;
+        let message = [&[QUERY], query.sql().as_bytes()].concat();
+        let summary = self
+            .ask(&message, Expect::Results, Some(&mut answer))
+            .await?;
         if summary.ending != Ending::ResultSet {
             self.state.pass_through(Bypass::SettingsUnknown);
             return Ok(());
@@ -42,21 +51,55 @@ impl Session {
     /// Has the server run the statement last answered from memory, and drops the answer: what the
     /// client asks next is about that statement.
     pub(super) async fn repeat_hit(&mut self) -> Result<(), Ended> {
-        let text = std::mem::take(&mut self.unseen_hit);
-        self.ask(&text, None).await?;
+        let Repetition {
+            types,
+            payload,
+            close,
+            ping,
+        } = self.unseen_hit.take();
+        if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
+            self.ask(&types, Expect::Results, None).await?;
+        }
+        self.ask(&payload, Expect::Results, None).await?;
+        if ping {
+            self.ask(&[PING], Expect::Single, None).await?;
+        }
+        if let Some(id) = close {
+            self.close_late(id)?;
+        }
         Ok(())
     }
 
-    /// Sends a statement of Remora's and reads the whole answer, into `answer` if given.
+    /// Has the server run an execution that named the parameters' types, which memory had answered.
+    pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
+        let read = self.prepared.read_mut(id);
+        if let Some(message) = read.and_then(PreparedRead::take_unseen_types) {
+            self.ask(&message, Expect::Results, None).await?;
+        }
+        Ok(())
+    }
+
+    /// The execution that the server must run before it can understand this one.
+    fn types_to_deliver(&mut self, payload: &[u8]) -> Option<Box<[u8]>> {
+        let body = payload.strip_prefix(&[EXECUTE])?;
+        let id = self.statement_meant(body)?;
+        if !self.must_deliver_types(body, id) {
+            return None;
+        }
+        self.prepared.read_mut(id)?.take_unseen_types()
+    }
+
+    /// Sends a message of Remora's and reads the whole answer, into `answer` if given.
     async fn ask(
         &mut self,
-        sql: &[u8],
+        payload: &[u8],
+        expect: Expect,
         mut answer: Option<&mut Vec<u8>>,
     ) -> Result<Summary, Ended> {
-        let mut message = Vec::with_capacity(sql.len() + HEADER_BYTES + 1);
-        put_message(&mut message, 0, &[&[QUERY], sql].concat());
+        let mut message = std::mem::take(&mut self.outbox);
+        put_message(&mut message, 0, payload);
         self.server.write_all(&message).await?;
-        let mut walker = ResponseWalker::new(Expect::Results, self.capabilities());
+        let mut walker = ResponseWalker::new(expect, self.capabilities());
         let mut chunk = [0; 4096];
         loop {
             self.server.readable().await?;

@@ -109,8 +109,18 @@ fn status_bits(status: StatusFlags) -> u8 {
 }
 
 /// The scope of a fingerprint with these flags: the number that no other combination has.
-fn scope_of(fingerprint_id: u64, status: StatusFlags) -> Scope {
-    Scope::new(fingerprint_id << STATUS_IN_KEY.len() | u64::from(status_bits(status)))
+fn scope_of(fingerprint_id: u64, status: StatusFlags, rows: RowFormat) -> Scope {
+    let bits = u64::from(status_bits(status)) << 1 | rows as u64;
+    Scope::new(fingerprint_id << (STATUS_IN_KEY.len() + 1) | bits)
+}
+
+/// How the rows of a result are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowFormat {
+    /// As text: the answers to `COM_QUERY`.
+    Text = 0,
+    /// In the binary protocol: the answers to `COM_STMT_EXECUTE`.
+    Binary = 1,
 }
 
 impl SessionState {
@@ -153,6 +163,15 @@ impl SessionState {
     /// Where a `SELECT` sent now is looked up, or why it isn't.
     pub fn scope(&self) -> Result<Scope, Bypass> {
         self.scope
+    }
+
+    /// The same for the execution of a prepared one.
+    pub fn binary_scope(&self) -> Result<Scope, Bypass> {
+        self.scope?;
+        match &self.settings {
+            Settings::Known(known) => Ok(scope_of(known.id, self.status, RowFormat::Binary)),
+            Settings::Unknown => Err(Bypass::SettingsUnknown),
+        }
     }
 
     /// Whether asking the server for the settings would make look-ups possible.
@@ -316,7 +335,7 @@ impl SessionState {
             return Err(Bypass::StatusUncertain);
         }
         self.check_transaction(fingerprint)?;
-        Ok(scope_of(fingerprint.id, self.status))
+        Ok(scope_of(fingerprint.id, self.status, RowFormat::Text))
     }
 
     /// Outside a transaction each statement stands alone. Inside one it does so only at

@@ -199,8 +199,7 @@ impl SelectParser<'_> {
                 }
             }
             T::Placeholder => {
-                self.refuse(Refusal::Placeholder);
-                self.cursor.advance();
+                self.placeholder();
                 Ok(())
             }
             T::UserVariable => self.user_variable(),

@@ -199,8 +199,8 @@ impl SelectParser<'_> {
     }
 
     fn limit_value(&mut self) -> Parsed {
-        if self.cursor.take(T::Placeholder) {
-            self.refuse(Refusal::Placeholder);
+        if self.cursor.kind() == T::Placeholder {
+            self.placeholder();
             return Ok(());
         }
         self.expect(T::Number)

@@ -1,0 +1,340 @@
+//! Prepared statements of the binary protocol: preparing, executing, closing.
+//!
+//! An execution is looked up by the text that was prepared, the types and the values of its parameters, if
+//! the session's settings are those under which it was prepared. A client that prepares, executes and closes finds
+//! the result that another has left.
+
+use std::time::Instant;
+
+use remora_cache::KeyRef;
+use remora_sql::SessionEffect;
+use remora_wire::command::Expect;
+use remora_wire::execute::Execution;
+use remora_wire::packet::{HEADER_BYTES, put_message};
+use remora_wire::{Capabilities, Command};
+
+use super::dispatch::Step;
+use super::exchange::{Executed, Plan, Settling};
+use super::fence::PlannedWrites;
+use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId};
+use super::query::{Look, Place, effects_of, turns_the_log_off};
+use super::{BUFFER_BYTES_KEPT, Ended, Session};
+use crate::reason::{Bypass, Limit, Outcome};
+
+/// Bytes of a statement's number at the start of a message's body.
+const ID_BYTES: usize = 4;
+/// `COM_STMT_CLOSE`.
+const CLOSE: u8 = 0x19;
+
+/// An execution that can be looked up.
+struct Wanted {
+    place: Place,
+    /// Whether it names types that the server hasn't seen.
+    names_types: bool,
+}
+
+impl Session {
+    pub(super) fn handle_prepare(&mut self, message: &[u8], text: &[u8]) -> Result<Step, Ended> {
+        let outcome = Outcome::Bypass(Bypass::NotAQuery);
+        let Some(dialect) = self.dialect() else {
+            // Unknown when it is executed, and counted as everything.
+            return self.forward(message, Plan::plain(Expect::Prepared), outcome);
+        };
+        let statement = remora_sql::analyse_prepared(text, dialect);
+        if self.should_learn_settings(&statement) {
+            return Ok(Step::LearnSettings);
+        }
+        let mut effects = effects_of(&statement);
+        if turns_the_log_off(&statement, text) {
+            effects.session = SessionEffect::BinlogOff;
+        }
+        let read = match (statement.cacheable, self.state.fingerprint()) {
+            (Err(why), _) => Err(Bypass::Statement(why)),
+            (Ok(_), None) => Err(Bypass::SettingsUnknown),
+            (Ok(select), Some(fingerprint)) => Ok(PreparedRead::new(
+                text,
+                select,
+                fingerprint.clone(),
+                self.shared.timeline.as_of(),
+            )),
+        };
+        let prepared = PreparedStatement {
+            effects,
+            writes: self.plan_writes(&statement.writes),
+            diagnostics: statement.diagnostics,
+            read,
+        };
+        let plan = Plan {
+            settling: Settling::Prepared(Box::new(prepared)),
+            ..Plan::plain(Expect::Prepared)
+        };
+        self.forward(message, plan, outcome)
+    }
+
+    pub(super) fn handle_execute(
+        &mut self,
+        message: &[u8],
+        body: &[u8],
+        command: Command,
+    ) -> Result<Step, Ended> {
+        let Some(id) = self.statement_meant(body) else {
+            let plan = Plan::unknown(command.expect());
+            return self.forward(message, plan, Outcome::Write);
+        };
+        if let Some(step) = self.before_execution(id) {
+            return Ok(step);
+        }
+        let began = Instant::now();
+        let mut key = std::mem::take(&mut self.key);
+        let wanted = self.look_up_by(id, message.len(), &body[ID_BYTES..], command, &mut key);
+        let step = match wanted {
+            Ok(wanted) => self.execute_wanted(message, id, &wanted, &key, began),
+            Err(why) => self.execute_on_server(message, id, command, Outcome::Bypass(why)),
+        };
+        self.key = key;
+        step
+    }
+
+    /// What must be done before an execution can be judged.
+    fn before_execution(&self, id: StatementId) -> Option<Step> {
+        let statement = self.prepared.get(id)?;
+        if statement.diagnostics && !self.unseen_hit.is_none() {
+            return Some(Step::RepeatHit);
+        }
+        let asks =
+            statement.read.is_ok() && self.state.wants_settings() && self.shared.is_caching();
+        asks.then_some(Step::LearnSettings)
+    }
+
+    /// Where an execution is looked up, and the key by which; or why it isn't.
+    fn look_up_by(
+        &mut self,
+        id: StatementId,
+        message_bytes: usize,
+        body: &[u8],
+        command: Command,
+        key: &mut Vec<u8>,
+    ) -> Result<Wanted, Bypass> {
+        let capabilities = self.capabilities();
+        let statement = self.prepared.get(id).ok_or(Bypass::PreparedStatement)?;
+        statement.read.as_ref().map_err(|why| *why)?;
+        let read = self
+            .prepared
+            .read_mut(id)
+            .filter(|_| command == Command::StmtExecute)
+            .ok_or(Bypass::PreparedStatement)?;
+        let Some(execution) = read.execution(body, capabilities) else {
+            return Err(Bypass::PreparedParameters);
+        };
+        let names_types = read.name_types(&execution) || read.unseen_types().is_some();
+        if names_types && execution.types().is_some() && message_bytes > BUFFER_BYTES_KEPT {
+            // It would have to be kept in case that memory answers it.
+            return Err(Bypass::PreparedParameters);
+        }
+        let scope = self.state.binary_scope()?;
+        if self.state.fingerprint().map(|now| now.id) != Some(read.fingerprint.id) {
+            return Err(Bypass::PreparedElsewhere);
+        }
+        read.put_key(&execution, &self.shared.timeline, key)?;
+        let digest = KeyRef { scope, text: key }.digest();
+        Ok(Wanted {
+            place: Place { scope, digest },
+            names_types: names_types && execution.types().is_some(),
+        })
+    }
+
+    fn execute_wanted(
+        &mut self,
+        message: &[u8],
+        id: StatementId,
+        wanted: &Wanted,
+        key: &[u8],
+        began: Instant,
+    ) -> Result<Step, Ended> {
+        match self.look_up(wanted.place, key, began)? {
+            Look::Sent(sent) => {
+                if wanted.names_types
+                    && let Some(read) = self.prepared.read_mut(id)
+                {
+                    read.types_stay_unseen(&message[HEADER_BYTES..]);
+                }
+                self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began)
+            }
+            Look::NotNow(why) => {
+                let outcome = Outcome::Bypass(Bypass::Unservable(why));
+                self.execute_on_server(message, id, Command::StmtExecute, outcome)
+            }
+            Look::Outdated(entry, reason) => {
+                self.shared.store.remove_if_same(&entry, reason);
+                self.fill_execution(message, id, wanted.place, key, began)
+            }
+            Look::Nothing => self.fill_execution(message, id, wanted.place, key, began),
+        }
+    }
+
+    /// An execution that memory doesn't answer but may keep.
+    fn fill_execution(
+        &mut self,
+        message: &[u8],
+        id: StatementId,
+        place: Place,
+        key: &[u8],
+        began: Instant,
+    ) -> Result<Step, Ended> {
+        if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
+            return Ok(Step::DeliverTypes(id));
+        }
+        let mut plan = self.plan_execution(message, id, Command::StmtExecute);
+        plan.looked_up = Some(began);
+        let select = self.prepared.get(id).and_then(|known| {
+            let read = known.read.as_ref().ok()?;
+            Some(read.select.clone())
+        });
+        let outcome =
+            match select.map(|select| self.plan_fill(place.scope, place.digest, &select, key)) {
+                Some(Ok(fill)) => {
+                    plan.fill = Some(fill);
+                    Outcome::Fill
+                }
+                Some(Err(why)) => Outcome::Bypass(why),
+                None => Outcome::Bypass(Bypass::PreparedStatement),
+            };
+        self.forward(message, plan, outcome)
+    }
+
+    fn execute_on_server(
+        &mut self,
+        message: &[u8],
+        id: StatementId,
+        command: Command,
+        outcome: Outcome,
+    ) -> Result<Step, Ended> {
+        if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
+            return Ok(Step::DeliverTypes(id));
+        }
+        let plan = self.plan_execution(message, id, command);
+        let outcome = match plan.writes {
+            PlannedWrites::Nothing => outcome,
+            _ => Outcome::Write,
+        };
+        self.forward(message, plan, outcome)
+    }
+
+    /// Whether the server would lack the parameters' types if it got a message with this body.
+    pub(super) fn must_deliver_types(&self, body: &[u8], id: StatementId) -> bool {
+        let body = body.get(ID_BYTES..).unwrap_or_default();
+        let Some(Ok(read)) = self.prepared.get(id).map(|known| known.read.as_ref()) else {
+            return false;
+        };
+        let names_types = |execution: Execution<'_>| execution.types().is_some();
+        read.unseen_types().is_some()
+            && !read
+                .execution(body, self.capabilities())
+                .is_some_and(names_types)
+    }
+
+    /// What an execution on the server does. The message, or what there is of it, will be sent.
+    pub(super) fn plan_execution(
+        &mut self,
+        message: &[u8],
+        id: StatementId,
+        command: Command,
+    ) -> Plan {
+        let capabilities = self.capabilities();
+        let Some(statement) = self.prepared.get(id) else {
+            return Plan::unknown(command.expect());
+        };
+        let mut plan = Plan {
+            effects: statement.effects.clone(),
+            writes: statement.writes.clone(),
+            forgets: statement.effects.session == SessionEffect::BinlogOff,
+            ..Plan::plain(command.expect())
+        };
+        let at = self.shared.timeline.as_of();
+        if let Some(read) = self.prepared.read_mut(id) {
+            let body = message
+                .get(HEADER_BYTES + 1 + ID_BYTES..)
+                .unwrap_or_default();
+            let execution = read.execution(body, capabilities);
+            read.sent(execution.as_ref());
+            let names_types = execution.is_some_and(|execution| execution.types().is_some());
+            plan.settling = Settling::Executed(Executed {
+                id,
+                names_types,
+                at,
+            });
+        }
+        plan
+    }
+
+    /// The statement that a message's body means, if that can be told.
+    pub(super) fn statement_meant(&self, body: &[u8]) -> Option<StatementId> {
+        let id = StatementId(u32::from_le_bytes(*body.first_chunk()?));
+        // Only MariaDB leaves this flag out.
+        let is_mariadb = !self.capabilities().has(Capabilities::MYSQL);
+        self.prepared.resolve(id, is_mariadb)
+    }
+
+    pub(super) fn handle_close(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
+        let outcome = Outcome::Bypass(Bypass::NotAQuery);
+        if let Some(id) = self.statement_meant(body) {
+            let types = self
+                .prepared
+                .read_mut(id)
+                .and_then(PreparedRead::take_unseen_types);
+            self.prepared.remove(id);
+            if self.unseen_hit.puts_off_closing(id, types) {
+                self.worker.metrics.count(outcome);
+                return Ok(Step::Answered);
+            }
+        }
+        self.forward(message, Plan::plain(Expect::Nothing), outcome)
+    }
+
+    /// Closes a statement whose closing was put off.
+    pub(super) fn close_late(&mut self, id: StatementId) -> Result<(), Ended> {
+        let mut message = Vec::with_capacity(HEADER_BYTES + 1 + ID_BYTES);
+        let [a, b, c, d] = id.0.to_le_bytes();
+        put_message(&mut message, 0, &[CLOSE, a, b, c, d]);
+        self.send(&message)
+    }
+
+    pub(super) fn handle_long_data(&mut self, body: &[u8]) {
+        if let Some(id) = self.statement_meant(body)
+            && let Some(read) = self.prepared.read_mut(id)
+        {
+            read.sends_long_data();
+        }
+    }
+
+    /// A preparation was answered.
+    pub(super) fn prepared_as(
+        &mut self,
+        id: Option<(StatementId, u16)>,
+        statement: PreparedStatement,
+    ) {
+        let Some((id, parameters)) = id else {
+            self.prepared.none_prepared();
+            return;
+        };
+        let limit = match self.prepared.insert(id, parameters, statement) {
+            Ok(()) => return,
+            Err(NotKept::Statement) => Limit::PreparedStatements,
+            Err(NotKept::Text) => Limit::PreparedTexts,
+        };
+        self.shared.metrics.rare.count_limit(limit);
+    }
+
+    /// An execution was answered by the server.
+    pub(super) fn executed(&mut self, executed: &Executed, succeeded: bool) {
+        let Some(read) = self.prepared.read_mut(executed.id) else {
+            return;
+        };
+        if succeeded {
+            read.prepared_at = executed.at;
+        } else if executed.names_types {
+            // It may have failed before the server read the types.
+            read.forget_types();
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `COM_QUERY`: a statement as text.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
+use remora_sql::{Dialect, Refusal, SessionEffect, Statement, Writes};
+use remora_wire::command::Expect;
+use remora_wire::packet::HEADER_BYTES;
+
+use super::dispatch::Step;
+use super::exchange::Plan;
+use super::fence::PlannedWrites;
+use super::fill::Fill;
+use super::prepared::StatementId;
+use super::state::Effects;
+use super::{Ended, Session};
+use crate::reason::{Bypass, Outcome};
+
+/// Where a statement is looked up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub scope: Scope,
+    pub digest: u128,
+}
+
+/// An entry that was handed to the client's socket.
+pub(super) struct Sent {
+    /// The length of its response.
+    bytes: usize,
+    /// The entry and how much of it was taken, if that wasn't all.
+    rest: Option<(Arc<Entry>, usize)>,
+}
+
+/// What a look-up found.
+pub(super) enum Look {
+    /// Nothing that can be of use.
+    Nothing,
+    /// An entry, and it was sent.
+    Sent(Sent),
+    /// An entry that may not be served now but perhaps later.
+    NotNow(Unservable),
+    /// An entry that may never be served again.
+    Outdated(Arc<Entry>, InvalidationReason),
+}
+
+impl Session {
+    pub(super) fn plan_long_query(&self, start: &[u8]) -> Plan {
+        let Some(dialect) = self.dialect() else {
+            return Plan::unknown(Expect::Results);
+        };
+        let statement = remora_sql::analyse_prefix(start, dialect);
+        Plan {
+            effects: effects_of(&statement),
+            writes: self.plan_writes(&statement.writes),
+            ..Plan::plain(Expect::Results)
+        }
+    }
+
+    pub(super) fn handle_query(&mut self, message: &[u8], text: &[u8]) -> Result<Step, Ended> {
+        let place = self.place_of(text);
+        let began = Instant::now();
+        if let Some(place) = place {
+            match self.look_up(place, text, began)? {
+                Look::Sent(sent) => {
+                    return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
+                }
+                Look::NotNow(why) => {
+                    // Only reads without effects are ever stored, so it needs no analysis.
+                    let outcome = Outcome::Bypass(Bypass::Unservable(why));
+                    return self.forward(message, Plan::plain(Expect::Results), outcome);
+                }
+                Look::Outdated(entry, reason) => {
+                    self.shared.store.remove_if_same(&entry, reason);
+                }
+                Look::Nothing => {}
+            }
+        }
+        self.handle_miss(message, text, place, began)
+    }
+
+    /// Where the text is looked up, if it can be a `SELECT` and the session allows look-ups.
+    fn place_of(&self, text: &[u8]) -> Option<Place> {
+        if !may_be_select(text) {
+            return None;
+        }
+        let scope = self.state.scope().ok()?;
+        Some(Place {
+            scope,
+            digest: KeyRef { scope, text }.digest(),
+        })
+    }
+
+    /// Looks a statement up and sends what is stored, if that may be served now.
+    pub(super) fn look_up(&self, place: Place, text: &[u8], began: Instant) -> Result<Look, Ended> {
+        let shared = &*self.shared;
+        let now_ms = shared.clock.to_ms(began);
+        if now_ms.saturating_sub(self.server_contact_ms) > shared.limits.server_contact_ms_max {
+            // Else the server would end a session that it hears nothing from.
+            return Ok(Look::Nothing);
+        }
+        let key = KeyRef {
+            scope: place.scope,
+            text,
+        };
+        let look = shared.store.with(&key, place.digest, |entry| {
+            match shared
+                .timeline
+                .check_tags(entry.as_of(), entry.tags(), now_ms)
+            {
+                Ok(()) => {
+                    let response = entry.response();
+                    let written = self.client.write_now(response)?;
+                    let rest = (written < response.len()).then(|| (Arc::clone(entry), written));
+                    Ok::<_, Ended>(Look::Sent(Sent {
+                        bytes: response.len(),
+                        rest,
+                    }))
+                }
+                Err(why) => Ok(match why.invalidation() {
+                    Some(reason) => Look::Outdated(Arc::clone(entry), reason),
+                    None => Look::NotNow(why),
+                }),
+            }
+        });
+        look.unwrap_or(Ok(Look::Nothing))
+    }
+
+    /// Memory has answered a message.
+    pub(super) fn after_hit(
+        &mut self,
+        payload: &[u8],
+        statement: Option<StatementId>,
+        sent: Sent,
+        began: Instant,
+    ) -> Result<Step, Ended> {
+        self.worker.metrics.count_hit(sent.bytes, began.elapsed());
+        if let Some(closed) = self.unseen_hit.set(payload, statement) {
+            self.close_late(closed)?;
+        }
+        Ok(match sent.rest {
+            None => Step::Answered,
+            Some((entry, written)) => Step::FinishHit { entry, written },
+        })
+    }
+
+    /// A statement that memory doesn't answer.
+    fn handle_miss(
+        &mut self,
+        message: &[u8],
+        text: &[u8],
+        place: Option<Place>,
+        began: Instant,
+    ) -> Result<Step, Ended> {
+        let Some(statement) = self.analyse(text) else {
+            let outcome = Outcome::Bypass(Bypass::DialectUnknown);
+            return self.forward(message, Plan::unknown(Expect::Results), outcome);
+        };
+        if self.should_learn_settings(&statement) {
+            return Ok(Step::LearnSettings);
+        }
+        if statement.diagnostics && !self.unseen_hit.is_none() {
+            return Ok(Step::RepeatHit);
+        }
+        let mut plan = Plan {
+            effects: effects_of(&statement),
+            writes: self.plan_writes(&statement.writes),
+            looked_up: place.map(|_| began),
+            ..Plan::plain(Expect::Results)
+        };
+        if turns_the_log_off(&statement, text) {
+            plan.effects.session = SessionEffect::BinlogOff;
+            plan.writes = PlannedWrites::Everything;
+            plan.forgets = true;
+        }
+        let outcome = match self.plan_read(&statement, place, text) {
+            Ok(fill) => {
+                plan.fill = Some(fill);
+                Outcome::Fill
+            }
+            Err(_) if plan.writes != PlannedWrites::Nothing => Outcome::Write,
+            Err(why) => Outcome::Bypass(why),
+        };
+        self.forward(message, plan, outcome)
+    }
+
+    /// Plans to keep the statement's answer, or says why it can't be kept.
+    fn plan_read(
+        &mut self,
+        statement: &Statement,
+        place: Option<Place>,
+        text: &[u8],
+    ) -> Result<Fill, Bypass> {
+        let select = statement
+            .cacheable
+            .as_ref()
+            .map_err(|why| Bypass::Statement(*why))?;
+        let scope = self.state.scope()?;
+        // Text that a look-up passed over for its first letter is no `SELECT`.
+        let place = place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
+        debug_assert_eq!(scope, place.scope);
+        self.plan_fill(place.scope, place.digest, select, text)
+    }
+
+    pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {
+        self.state.wants_settings()
+            && !statement.diagnostics
+            && self.shared.is_caching()
+            && (statement.cacheable.is_ok() || matches!(statement.writes, Writes::Tables(_)))
+    }
+
+    /// Analyses text as the server reads this session's, as far as that is known. What the default
+    /// dialect can't read right, it reads as something that writes everything. `None`: the server
+    /// reads a language that Remora doesn't.
+    fn analyse(&self, text: &[u8]) -> Option<Statement> {
+        Some(remora_sql::analyse(text, self.dialect()?))
+    }
+
+    pub(super) fn dialect(&self) -> Option<Dialect> {
+        self.state
+            .fingerprint()
+            .map_or(Some(Dialect::default()), |known| known.dialect)
+    }
+}
+
+pub(super) fn effects_of(statement: &Statement) -> Effects {
+    Effects {
+        session: statement.session,
+        transaction: statement.transaction,
+    }
+}
+
+/// Whether text can be a `SELECT` at all, by its first letter: only such text is looked up.
+fn may_be_select(text: &[u8]) -> bool {
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    matches!(
+        first,
+        Some(b's' | b'S' | b'w' | b'W' | b'(' | b'/' | b'-' | b'#')
+    )
+}
+
+/// Whether a statement that wasn't understood mentions `sql_log_bin`: several statements in one,
+/// text to be executed. Then its changes, and the session's from here on, may leave no trace.
+pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
+    const NAME: &[u8] = b"sql_log_bin";
+    matches!(statement.session, SessionEffect::Unknown(_))
+        && text
+            .windows(NAME.len())
+            .any(|window| window.eq_ignore_ascii_case(NAME))
+}

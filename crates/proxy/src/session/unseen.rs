@@ -1,0 +1,126 @@
+//! What memory answered and the server has not seen.
+//!
+//! `FOUND_ROWS()`, `ROW_COUNT()` and `SHOW WARNINGS` tell of the statement before them. If that was
+//! answered from memory, the server must run it first; until another statement goes there it is kept.
+
+use super::prepared::StatementId;
+
+/// The statement last answered from memory, if the server has seen none since.
+#[derive(Debug, Default)]
+pub(super) struct UnseenHit {
+    /// The message's payload; empty if there is none.
+    payload: Vec<u8>,
+    /// The prepared statement that it executes.
+    statement: Option<StatementId>,
+    /// The client has closed that statement since.
+    is_closed: bool,
+    /// An execution that named that statement's types, if the server hasn't seen it.
+    types: Option<Box<[u8]>>,
+    /// The client has sent a ping since, which sets `ROW_COUNT()`.
+    is_pinged: bool,
+}
+
+/// What must happen so that the server's diagnostics are those that the client expects.
+#[derive(Debug)]
+pub(super) struct Repetition {
+    /// The message that must come first.
+    pub types: Option<Box<[u8]>>,
+    /// The message that the server must run.
+    pub payload: Vec<u8>,
+    /// The statement that is to be closed afterwards.
+    pub close: Option<StatementId>,
+    /// Whether a ping follows.
+    pub ping: bool,
+}
+
+impl UnseenHit {
+    /// Whether there is none.
+    pub(super) fn is_none(&self) -> bool {
+        self.payload.is_empty()
+    }
+
+    /// Memory has answered a message. Gives the statement of an earlier one whose closing was put off.
+    #[must_use]
+    pub(super) fn set(
+        &mut self,
+        payload: &[u8],
+        statement: Option<StatementId>,
+    ) -> Option<StatementId> {
+        let closed = self.clear();
+        self.payload.extend_from_slice(payload);
+        self.statement = statement;
+        closed
+    }
+
+    /// The server will see another statement. Gives the statement whose closing was put off.
+    #[must_use]
+    pub(super) fn clear(&mut self) -> Option<StatementId> {
+        self.payload.clear();
+        self.payload.shrink_to(super::BUFFER_BYTES_KEPT);
+        self.is_pinged = false;
+        self.types = None;
+        let closed = std::mem::take(&mut self.is_closed);
+        self.statement.take().filter(|_| closed)
+    }
+
+    /// The client closes a statement. Gives whether that must wait, because the statement may have to be run.
+    /// With the message, if there is one, from which the server would learn the types.
+    pub(super) fn puts_off_closing(&mut self, id: StatementId, types: Option<Box<[u8]>>) -> bool {
+        let is_it = self.statement == Some(id) && !self.is_closed;
+        if is_it {
+            self.is_closed = true;
+            self.types = types;
+        }
+        is_it
+    }
+
+    /// The client sends a ping.
+    pub(super) fn is_pinged(&mut self) {
+        self.is_pinged = true;
+    }
+
+    /// What the server must do now. There is nothing unseen afterwards.
+    pub(super) fn take(&mut self) -> Repetition {
+        let payload = std::mem::take(&mut self.payload);
+        let ping = self.is_pinged;
+        let types = self.types.take();
+        Repetition {
+            types,
+            payload,
+            close: self.clear(),
+            ping,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: StatementId = StatementId(7);
+
+    #[test]
+    fn a_statement_that_may_have_to_be_run_is_closed_later() {
+        let mut unseen = UnseenHit::default();
+        assert_eq!(unseen.set(b"execute 7", Some(ID)), None);
+        assert!(!unseen.puts_off_closing(StatementId(8), None));
+        assert!(unseen.puts_off_closing(ID, None));
+        assert_eq!(unseen.set(b"select", None), Some(ID), "another hit");
+        assert!(!unseen.puts_off_closing(ID, None), "closed already");
+        assert_eq!(unseen.clear(), None);
+        assert!(unseen.is_none());
+    }
+
+    #[test]
+    fn what_was_seen_is_not_repeated() {
+        let mut unseen = UnseenHit::default();
+        assert_eq!(unseen.set(b"execute 7", Some(ID)), None);
+        assert!(unseen.puts_off_closing(ID, None));
+        unseen.is_pinged();
+        let repetition = unseen.take();
+        assert_eq!(repetition.payload, b"execute 7");
+        assert!(repetition.ping && repetition.close == Some(ID));
+        assert!(unseen.is_none());
+        assert_eq!(unseen.clear(), None);
+    }
+}

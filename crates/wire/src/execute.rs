@@ -1,0 +1,246 @@
+//! The body of `COM_STMT_EXECUTE`: which statement, how, and with which values.
+//!
+//! Source: MySQL internals, "`COM_STMT_EXECUTE`"; MariaDB knowledge base, "`COM_STMT_EXECUTE`".
+//!
+//! A client names the types of its values when they have changed since the last time, and leaves
+//! them out else: then the server remembers them, and so must whoever reads the values.
+
+use crate::reader::Reader;
+use crate::{Capabilities, WireError};
+
+/// The statement number by which MariaDB's clients mean the statement prepared last.
+pub const LAST_PREPARED: u32 = u32::MAX;
+
+/// The flags that ask for a cursor of any kind.
+const CURSOR_FLAGS: u8 = 0x07;
+/// The flag by which a client with query attributes says that a count of parameters follows.
+const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;
+/// Bytes of a parameter's type: the type itself and whether it is unsigned.
+const TYPE_BYTES: usize = 2;
+/// `MYSQL_TYPE_TIME` and `MYSQL_TYPE_TIME2`.
+const TIME_TYPES: [u8; 2] = [0x0b, 0x13];
+
+/// An execution of a prepared statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execution<'a> {
+    /// Whether the rows shall stay on the server, to be fetched.
+    pub wants_cursor: bool,
+    /// A bit for each parameter that is NULL.
+    nulls: &'a [u8],
+    /// The types, if they were sent.
+    types: Option<SentTypes<'a>>,
+    /// The values that aren't NULL, one after the other.
+    values: &'a [u8],
+}
+
+/// The types of parameters as a client sent them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentTypes<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    /// With query attributes each type is followed by a name.
+    are_named: bool,
+}
+
+impl<'a> Execution<'a> {
+    /// Reads what follows the statement's number, for a statement with so many parameters.
+    ///
+    /// Fails also for what a server understands but Remora has no use for: query attributes that
+    /// stand among the parameters.
+    pub fn parse(
+        body: &'a [u8],
+        parameters: u16,
+        capabilities: Capabilities,
+    ) -> Result<Execution<'a>, WireError> {
+        let mut reader = Reader::new(body);
+        let flags = reader.u8("execution's flags")?;
+        reader.u32("execution's iterations")?;
+        let count = usize::from(parameters);
+        let are_named = capabilities.has(Capabilities::QUERY_ATTRIBUTES);
+        let mut execution = Execution {
+            wants_cursor: flags & CURSOR_FLAGS != 0,
+            nulls: &[],
+            types: None,
+            values: &[],
+        };
+        if are_named && (count > 0 || flags & PARAMETER_COUNT_AVAILABLE != 0) {
+            let sent = reader.length("execution's parameter count")?;
+            if sent != count as u64 {
+                return Err(WireError::Unsupported("query attributes of an execution"));
+            }
+        }
+        if count > 0 {
+            execution.nulls = reader.bytes(count.div_ceil(8), "execution's NULLs")?;
+            if reader.u8("execution's mark of types")? != 0 {
+                execution.types = Some(SentTypes::read(&mut reader, count, are_named)?);
+            }
+        }
+        execution.values = reader.rest();
+        Ok(execution)
+    }
+
+    /// The types, if they were sent.
+    pub fn types(&self) -> Option<SentTypes<'a>> {
+        self.types
+    }
+
+    /// Appends the values in a form that is the same for the same values, given their types.
+    pub fn put_values(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.nulls);
+        out.extend_from_slice(self.values);
+    }
+}
+
+impl<'a> SentTypes<'a> {
+    fn read(
+        reader: &mut Reader<'a>,
+        count: usize,
+        are_named: bool,
+    ) -> Result<SentTypes<'a>, WireError> {
+        const WHAT: &str = "execution's types";
+        let start = reader.rest();
+        if are_named {
+            for _ in 0..count {
+                reader.bytes(TYPE_BYTES, WHAT)?;
+                reader.length_encoded_bytes(WHAT)?;
+            }
+        } else {
+            reader.bytes(count * TYPE_BYTES, WHAT)?;
+        }
+        let bytes = &start[..start.len() - reader.rest().len()];
+        Ok(SentTypes {
+            bytes,
+            count,
+            are_named,
+        })
+    }
+
+    /// Each type: `MYSQL_TYPE_*`, then 0x80 if it is unsigned.
+    pub fn iter(&self) -> impl Iterator<Item = [u8; TYPE_BYTES]> + use<'a> {
+        let mut reader = Reader::new(self.bytes);
+        let are_named = self.are_named;
+        (0..self.count).map_while(move |_| {
+            let pair = reader.bytes(TYPE_BYTES, "").ok()?;
+            if are_named {
+                reader.length_encoded_bytes("").ok()?;
+            }
+            Some([pair[0], pair[1]])
+        })
+    }
+
+    /// Whether they are these, as [`Self::store`] has put them down.
+    pub fn are(&self, known: &[u8]) -> bool {
+        if !self.are_named {
+            return self.bytes == known;
+        }
+        known.len() == self.count * TYPE_BYTES
+            && self.iter().eq(known.as_chunks().0.iter().copied())
+    }
+
+    /// Puts them down in place of others.
+    pub fn store(&self, known: &mut Vec<u8>) {
+        known.clear();
+        known.extend(self.iter().flatten());
+    }
+}
+
+/// Whether one of the types put down is `TIME`: such a value, compared with a date, is completed with
+/// the day on which the statement runs.
+pub fn has_time(types: &[u8]) -> bool {
+    types
+        .chunks(TYPE_BYTES)
+        .any(|pair| TIME_TYPES.contains(&pair[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Capabilities = Capabilities::PROTOCOL_41;
+    const NAMED: Capabilities = PLAIN.with(Capabilities::QUERY_ATTRIBUTES);
+    const LONGLONG: [u8; 2] = [0x08, 0];
+    const VAR_STRING: [u8; 2] = [0xfd, 0];
+
+    fn head(flags: u8) -> Vec<u8> {
+        vec![flags, 1, 0, 0, 0]
+    }
+
+    fn values(execution: &Execution<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        execution.put_values(&mut out);
+        out
+    }
+
+    #[test]
+    fn without_parameters_nothing_follows() {
+        let body = head(0);
+        let execution = Execution::parse(&body, 0, PLAIN).unwrap();
+        assert!(!execution.wants_cursor && execution.types().is_none());
+        assert!(values(&execution).is_empty());
+        assert!(Execution::parse(&head(1), 0, NAMED).unwrap().wants_cursor);
+    }
+
+    #[test]
+    fn types_are_sent_once_and_remembered() {
+        let mut first = head(0);
+        first.extend([0b10, 1]);
+        first.extend([LONGLONG, VAR_STRING].concat());
+        first.extend(7_u64.to_le_bytes());
+        let first = Execution::parse(&first, 2, PLAIN).unwrap();
+        let mut known = Vec::new();
+        first.types().unwrap().store(&mut known);
+        assert_eq!(known, [LONGLONG, VAR_STRING].concat());
+        assert!(first.types().unwrap().are(&known));
+        let mut again = head(0);
+        again.extend([0b10, 0]);
+        again.extend(7_u64.to_le_bytes());
+        let again = Execution::parse(&again, 2, PLAIN).unwrap();
+        assert_eq!(again.types(), None);
+        assert_eq!(values(&again), values(&first));
+    }
+
+    #[test]
+    fn names_of_parameters_are_passed_over() {
+        let mut body = head(PARAMETER_COUNT_AVAILABLE);
+        body.extend([2, 0, 1]);
+        body.extend(LONGLONG);
+        body.push(0);
+        body.extend(VAR_STRING);
+        body.extend([2, b'n', b'm']);
+        body.extend(7_u64.to_le_bytes());
+        body.extend([1, b'x']);
+        let execution = Execution::parse(&body, 2, NAMED).unwrap();
+        let mut known = Vec::new();
+        execution.types().unwrap().store(&mut known);
+        assert_eq!(known, [LONGLONG, VAR_STRING].concat());
+        assert!(execution.types().unwrap().are(&known));
+        assert!(!execution.types().unwrap().are(&known[..2]));
+        assert_eq!(values(&execution)[1..], body[body.len() - 10..]);
+    }
+
+    #[test]
+    fn attributes_beside_the_parameters_are_not_read() {
+        let mut body = head(PARAMETER_COUNT_AVAILABLE);
+        body.extend([1, 0, 1]);
+        assert!(Execution::parse(&body, 0, NAMED).is_err());
+    }
+
+    #[test]
+    fn what_is_cut_short_is_an_error() {
+        let mut whole = head(0);
+        whole.extend([0, 1]);
+        whole.extend(LONGLONG);
+        for length in 0..whole.len() {
+            assert!(
+                Execution::parse(&whole[..length], 1, PLAIN).is_err(),
+                "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_time_is_told_from_other_types() {
+        assert!(has_time(&[LONGLONG, [0x0b, 0]].concat()));
+        assert!(!has_time(&[[0x0c, 0], [0x0a, 0x0b]].concat()));
+    }
+}
