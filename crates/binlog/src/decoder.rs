@@ -54,7 +54,8 @@ pub struct Decoded {
     /// The header.
     pub header: EventHeader,
     /// The offset in the current file at which the event ends; `None` if it isn't in the log
-    /// (made up by the server for this reader).
+    /// (made up by the server for this reader). If the header has none, which MariaDB since 11.4 leaves
+    /// out within a group, it is the least that it can be: the server doesn't send all events.
     pub end_offset: Option<u64>,
     /// The event.
     pub event: Event,
@@ -72,6 +73,8 @@ pub struct StreamDecoder {
     checksum: ChecksumAlgorithm,
     post_header_bytes: Option<Vec<u8>>,
     tables: HashMap<u64, LoggedTable>,
+    /// The last event with an offset of its own began a group of MariaDB's.
+    inside_group: bool,
 }
 
 impl StreamDecoder {
@@ -84,6 +87,7 @@ impl StreamDecoder {
             checksum: ChecksumAlgorithm::None,
             post_header_bytes: None,
             tables: HashMap::new(),
+            inside_group: false,
         }
     }
 
@@ -189,6 +193,9 @@ impl StreamDecoder {
                 | ty::HEARTBEAT
                 | ty::HEARTBEAT_V2
                 | ty::PREVIOUS_GTIDS => Ok(None),
+                other if self.inside_group && !ends_group(other) => {
+                    Ok(Some(self.offset.saturating_add(header.event_bytes.into())))
+                }
                 other => Err(DecodeError::NoPosition(other)),
             };
         }
@@ -363,6 +370,9 @@ impl StreamDecoder {
     fn place(&mut self, header: EventHeader, end_offset: Option<u64>, event: Event) -> Decoded {
         if let Some(end) = end_offset {
             self.offset = end;
+            if header.end_offset_low != 0 {
+                self.inside_group = header.event_type == ty::GTID;
+            }
         }
         if let Event::Rotate { file, offset } = &event {
             self.file.clone_from(file);
@@ -429,6 +439,11 @@ fn rows_kind(event_type: u8) -> Option<RowsKind> {
         | ty::DELETE_ROWS_COMPRESSED_V2 => Some(RowsKind::Delete),
         _ => None,
     }
+}
+
+/// Events that begin or end a group; what becomes visible there must have its place.
+fn ends_group(event_type: u8) -> bool {
+    matches!(event_type, ty::XID | ty::XA_PREPARE | ty::GTID)
 }
 
 /// Events about the log itself, which no transaction holds.

@@ -217,6 +217,10 @@ impl Transactions {
             // an event that has no place must not be lost.
             return [None, self.apply_unplaced(&decoded.event, offset_before)];
         };
+        if decoded.header.end_offset_low == 0 {
+            self.inside(&decoded.event, end, meaning);
+            return [None, None];
+        }
         match &decoded.event {
             Event::Gtid { gtid, group } => [self.begin(gtid.clone(), *group, offset_before), None],
             Event::Rotate { .. } | Event::FormatDescription(_) | Event::Stop => {
@@ -224,6 +228,15 @@ impl Transactions {
             }
             Event::Payload(events) => [None, self.payload(events.as_deref(), end, &mut meaning)],
             event => [None, self.step(event, end, &mut meaning)],
+        }
+    }
+
+    /// An event that doesn't say where it ends, and so can't end a group.
+    fn inside(&mut self, event: &Event, end: u64, mut meaning: impl FnMut(&Query) -> QueryMeaning) {
+        let ended = self.step(event, end, &mut meaning);
+        if ended.is_some_and(|commit| commit.kind != CommitKind::Progress) {
+            // It looks like an end all the same. The next event with a place releases the group.
+            self.group().may_be_anything();
         }
     }
 

@@ -1,4 +1,4 @@
-//! The bytes that a MariaDB 10.11.19 wrote, read back. `fixtures/README.md` has the statements.
+//! The bytes that a MariaDB 10.11.19 and an 11.4.5 wrote, read back. `fixtures/README.md` has the statements.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,6 +7,7 @@ use remora_binlog::*;
 
 const FIRST: &[u8] = include_bytes!("fixtures/mariadb-10.11-a.binlog");
 const SECOND: &[u8] = include_bytes!("fixtures/mariadb-10.11-b.binlog");
+const FROM_11_4: &[u8] = include_bytes!("fixtures/mariadb-11.4.binlog");
 const MAGIC_BYTES: u64 = 4;
 
 fn decoder(file: &str) -> StreamDecoder {
@@ -48,10 +49,14 @@ fn meaning(query: &Query) -> QueryMeaning {
 }
 
 fn commits(log: &[u8]) -> Vec<Commit> {
+    commits_of(&events(log))
+}
+
+fn commits_of(events: &[&[u8]]) -> Vec<Commit> {
     let mut decoder = decoder("binlog.000001");
     let mut transactions = Transactions::new(8);
     let mut commits = Vec::new();
-    for event in events(log) {
+    for event in events {
         let before = decoder.offset();
         let decoded = decoder.decode(event).unwrap();
         commits.extend(
@@ -116,6 +121,106 @@ fn a_real_log_gives_each_commit_with_its_tables_and_its_end() {
         .map(|(end, kind, tables)| (end, kind, tables.to_string()))
         .into();
     assert_eq!(seen, expected);
+}
+
+fn event_type_of(event: &[u8]) -> u8 {
+    EventHeader::parse(event).unwrap().event_type
+}
+
+/// MariaDB leaves out the positions of events within a group since 11.4, and doesn't send every event
+/// that is in the log.
+#[test]
+fn a_commit_has_its_place_where_the_events_before_it_have_none() {
+    let all = events(FROM_11_4);
+    let sent: Vec<&[u8]> = all
+        .iter()
+        .copied()
+        .filter(|event| event_type_of(event) != event_type::ANNOTATE_ROWS)
+        .collect();
+    assert!(sent.len() < all.len());
+    for events in [all, sent] {
+        let seen: Vec<_> = commits_of(&events)
+            .iter()
+            .filter(|commit| commit.kind != CommitKind::Progress)
+            .map(|commit| (commit.end_offset, commit.kind, tables(commit)))
+            .collect();
+        let expected = [
+            (452, CommitKind::Standalone, "*"), // CREATE DATABASE
+            (626, CommitKind::Standalone, "app.t"),
+            (806, CommitKind::Standalone, "app.m"),
+            (1018, CommitKind::Standalone, "app.child"),
+            (1228, CommitKind::Transaction, "app.t"),
+            (1470, CommitKind::Transaction, "app.m"),
+            (1758, CommitKind::Transaction, "app.t"), // with a savepoint
+            (2013, CommitKind::Transaction, "app.child app.t"), // a cascade
+            (2317, CommitKind::XaPrepare, "app.t"),
+            (2447, CommitKind::XaEnd, "app.t"),
+            (2695, CommitKind::Transaction, "*"), // binlog_format=STATEMENT
+            (2929, CommitKind::Transaction, "*"),
+            (3139, CommitKind::Transaction, "*"), // rolled back
+            (3514, CommitKind::Transaction, "app.d"), // CREATE TABLE … SELECT
+        ];
+        let expected: Vec<_> = expected
+            .map(|(end, kind, tables)| (end, kind, tables.to_string()))
+            .into();
+        assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn an_event_without_a_place_is_refused_outside_a_group_and_at_its_end() {
+    let all = events(FROM_11_4);
+    let table_map = |event: &&[u8]| event_type_of(event) == event_type::TABLE_MAP;
+    let loose = *all.iter().copied().find(table_map).as_ref().unwrap();
+    let mut outside = decoder("binlog.000001");
+    outside.decode(all[0]).unwrap();
+    assert!(matches!(
+        outside.decode(loose),
+        Err(DecodeError::NoPosition(event_type::TABLE_MAP))
+    ));
+    // As are an end that has lost its place, and a text that looks like one.
+    let at = all
+        .iter()
+        .position(|event| event_type_of(event) == event_type::XID)
+        .unwrap();
+    let mut inside = decoder("binlog.000001");
+    for event in &all[..at] {
+        inside.decode(event).unwrap();
+    }
+    assert!(matches!(
+        inside.decode(&without_place(all[at])),
+        Err(DecodeError::NoPosition(event_type::XID))
+    ));
+    let changed: Vec<Vec<u8>> = all
+        .iter()
+        .map(|event| {
+            let is_commit = EventHeader::parse(event).unwrap().end_offset_low == 1470;
+            if is_commit {
+                without_place(event)
+            } else {
+                event.to_vec()
+            }
+        })
+        .collect();
+    let changed: Vec<&[u8]> = changed.iter().map(Vec::as_slice).collect();
+    let commits = commits_of(&changed);
+    let released = commits
+        .iter()
+        .find(|commit| commit.end_offset == 1470)
+        .unwrap();
+    assert_eq!(released.kind, CommitKind::Leftover);
+    assert_eq!(tables(released), "*");
+}
+
+/// The event without its position, its checksum made anew.
+fn without_place(event: &[u8]) -> Vec<u8> {
+    let mut changed = event.to_vec();
+    changed[13..17].fill(0);
+    let end = changed.len() - 4;
+    let mut crc = flate2::Crc::new();
+    crc.update(&changed[..end]);
+    changed[end..].copy_from_slice(&crc.sum().to_le_bytes());
+    changed
 }
 
 #[test]
