@@ -13,10 +13,12 @@
 //! | [`message`] | following messages that are relayed in pieces |
 //! | [`command`] | the first byte of a command and what answers it |
 //! | [`execute`] | the values that a prepared statement is executed with |
+//! | [`parameters`], [`attributes`] | values of prepared statements and query attributes: where they end |
 //! | [`response`] | OK, ERR, EOF |
 //! | [`walker`] | where a response ends, found without decoding its rows |
 //! | [`rows`] | small text result sets decoded whole, for Remora's own questions |
 
+pub mod attributes;
 pub mod auth;
 pub mod capabilities;
 pub mod command;
@@ -26,6 +28,7 @@ pub mod execute;
 pub mod handshake;
 pub mod message;
 pub mod packet;
+pub mod parameters;
 pub mod reader;
 pub mod response;
 pub mod rows;

@@ -4,12 +4,14 @@
 
 mod support;
 
+use remora_wire::attributes::statement_text;
 use remora_wire::command::Expect;
 use remora_wire::handshake::Greeting;
 use remora_wire::response::ServerError;
 use remora_wire::walker::Ending;
 use remora_wire::{Capabilities, StatusFlags};
 
+use support::attributes;
 use support::connection::Connection;
 use support::server::{PASSWORD, Server};
 
@@ -155,6 +157,28 @@ fn long_commands_and_answers_pass_compressed(port: u16) {
             connection.assert_in_step();
         }
         connection.must(&format!("DROP SCHEMA {schema}"));
+    }
+}
+
+#[test]
+#[ignore = "needs REMORA_WIRE_PORT"]
+fn a_statement_is_found_behind_query_attributes_where_the_server_finds_it() {
+    let port = std::env::var("REMORA_WIRE_PORT").expect("REMORA_WIRE_PORT is set");
+    let wanted = BASE.with(Capabilities::QUERY_ATTRIBUTES);
+    let login = || Connection::login(port.parse().unwrap(), "native", PASSWORD, wanted);
+    let mut connection = login().expect("a login");
+    assert!(connection.capabilities.has(Capabilities::QUERY_ATTRIBUTES));
+    for (name, body) in attributes::bodies("DO 1") {
+        let found = statement_text(&body);
+        let reply = connection.command(&[b"\x03", &body[..]].concat());
+        if name.starts_with("malformed") {
+            assert!(found.is_err(), "{name}");
+            assert_eq!(reply.summary.ending, Ending::Err(1835), "{name}");
+        } else {
+            assert_eq!(found.unwrap_or_default().1, b"DO 1", "{name}");
+            assert_eq!(reply.summary.ending, Ending::Ok, "{name}");
+        }
+        connection.assert_in_step();
     }
 }
 

@@ -4,6 +4,7 @@
 // Every test file compiles its own copy and uses a part of it.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod attributes;
 pub mod connection;
 pub mod packets;
 pub mod server;
