@@ -10,6 +10,8 @@ use remora::config::Endpoint;
 use remora::net::{Listener, Stream};
 use remora_lab::certificates::Authority;
 use remora_lab::load::Random;
+use remora_wire::compress::{Algorithm, Role};
+use remora_wire::packet::put_message;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -145,6 +147,83 @@ fn every_byte_arrives_in_both_directions_at_once_whatever_the_pieces() {
                 "downwards, pieces of {written} read by {read}"
             );
         }
+    });
+}
+
+/// Bytes that compress by about a half.
+fn text(bytes: usize, random: &mut Random) -> Vec<u8> {
+    (0..bytes)
+        .map(|_| b'a' + u8::try_from(random.below(16)).unwrap())
+        .collect()
+}
+
+/// Commands and answers of random sizes; whoever receives must get the packets that were sent.
+async fn converse(client: &Stream, server: &Stream, random: &mut Random) {
+    for largest in [10, 100, 5_000, 70_000, 300_000, 100, 10] {
+        let bytes = 1 + random.below(largest);
+        let mut command = Vec::new();
+        let mut sequence = put_message(&mut command, 0, &text(bytes, random));
+        let mut answer = Vec::new();
+        for _ in 0..=random.below(5) {
+            let bytes = 1 + random.below(largest);
+            sequence = put_message(&mut answer, sequence, &text(bytes, random));
+        }
+        for (from, to, what) in [(client, server, &command), (server, client, &answer)] {
+            let (mut a, mut b) = (Random::new(random.next()), Random::new(random.next()));
+            let (written, read) = (1 + random.below(100_000), 1 + random.below(100_000));
+            let ((), got) = tokio::join!(
+                send(from, what, &mut a, written),
+                receive(to, what.len(), &mut b, read)
+            );
+            assert!(&got == what, "{} bytes", what.len());
+        }
+    }
+}
+
+#[test]
+fn packets_arrive_through_compression_with_and_without_tls() {
+    run(async {
+        let seed = Random::fresh_seed();
+        println!("seed {seed}");
+        let mut random = Random::new(seed);
+        for algorithm in [Algorithm::Zlib, Algorithm::Zstd { level: 3 }] {
+            for (server, client) in [connected().await, secured().await] {
+                converse(&client, &server, &mut random).await;
+                server.compress(algorithm, Role::Server);
+                client.compress(algorithm, Role::Client);
+                converse(&client, &server, &mut random).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_slow_reader_of_compressed_bytes_gets_them_all_once() {
+    run(async {
+        let (server, client) = connected().await;
+        server.compress(Algorithm::Zlib, Role::Server);
+        client.compress(Algorithm::Zlib, Role::Client);
+        let mut random = Random::new(7);
+        let mut answer = Vec::new();
+        put_message(&mut answer, 1, &noise(6 << 20, &mut random));
+        let mut command = Vec::new();
+        put_message(&mut command, 0, b"\x03SELECT");
+        client.write_all(&command).await.unwrap();
+        assert_eq!(
+            receive(&server, command.len(), &mut random, 100).await,
+            command
+        );
+        // Until the socket is full, so that the layer holds what it has not sent.
+        let mut written = 0;
+        while let count @ 1.. = server.write_now(&answer[written..]).unwrap() {
+            written += count;
+        }
+        assert!(written < answer.len());
+        let ((), got) = tokio::join!(
+            async { server.write_all(&answer[written..]).await.unwrap() },
+            receive(&client, answer.len(), &mut random, 50_000)
+        );
+        assert!(got == answer);
     });
 }
 

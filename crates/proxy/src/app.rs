@@ -23,11 +23,13 @@ use crate::acceptor::Acceptor;
 use crate::admin::{self, AdminError, AdminHandle};
 use crate::clock::Clock;
 use crate::config::{Account, Settings};
+use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
 use crate::observe::{LastAttempt, Observer};
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
+use crate::tls::TlsError;
 use crate::upstream::{self, UpstreamConfig, UpstreamShared};
 use crate::worker::{self, Phase, WorkerHandle};
 
@@ -44,6 +46,9 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// A certificate or key can't be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The admin listener can't be started.
     #[error(transparent)]
     Admin(#[from] AdminError),
@@ -84,7 +89,8 @@ impl App {
             .map(Listener::endpoint)
             .collect::<io::Result<Vec<_>>>()?;
         let metrics = Metrics::new(settings.workers.threads);
-        let shared = build_shared(settings, broken, &metrics);
+        let link = Arc::new(ServerLink::new(&settings.listen, &settings.upstream)?);
+        let shared = build_shared(settings, broken, &metrics, link);
         let (phase, watched) = watch::channel(Phase::Running);
         let loads: Vec<Arc<AtomicUsize>> = (0..settings.workers.threads)
             .map(|_| Arc::default())
@@ -131,6 +137,11 @@ impl App {
     /// What the sessions share; for tests and for embedding.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Reads certificates and keys again, for connections to come. If one of them is wrong, nothing changes.
+    pub fn reload_certificates(&self) -> Result<(), TlsError> {
+        self.shared.link.tls().reload()
     }
 
     /// Stops accepting, lets running statements finish within the grace period, and ends.
@@ -263,7 +274,12 @@ async fn sweep(shared: &Shared, interval: Duration, entries_max: usize) {
     }
 }
 
-fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>) -> Arc<Shared> {
+fn build_shared(
+    settings: &Settings,
+    broken: BrokenRules,
+    metrics: &Arc<Metrics>,
+    link: Arc<ServerLink>,
+) -> Arc<Shared> {
     let cache = &settings.cache;
     let limits = TimelineLimits {
         tag_slots: cache.tag_slots,
@@ -294,7 +310,8 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
         store: Arc::new(store),
         fills: FillsInFlight::new(cache.fills_in_flight_max),
         fingerprints: Fingerprints::new(cache.fingerprints_max),
-        upstream_endpoint: settings.upstream.address.clone(),
+        link,
+        proxy_protocol_from: settings.listen.proxy_protocol_from.clone().into(),
         metrics: Arc::clone(metrics),
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
@@ -302,7 +319,9 @@ fn build_shared(settings: &Settings, broken: BrokenRules, metrics: &Arc<Metrics>
             read_bytes_max: settings.workers.read_bytes_max.bytes(),
             prepared_statements_max: settings.workers.prepared_statements_max,
             prepared_text_bytes_max: settings.workers.prepared_text_bytes_max.bytes(),
-            connect_timeout: Duration::from_millis(settings.upstream.connect_timeout_ms),
+            proxy_protocol_timeout: Duration::from_millis(
+                settings.listen.proxy_protocol_timeout_ms,
+            ),
             server_contact_ms_max: settings.workers.server_contact_ms,
             shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
         },

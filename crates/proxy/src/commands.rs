@@ -11,16 +11,17 @@ use crate::upstream::check::{Severity, check, is_caching_off};
 use crate::upstream::client::ClientError;
 use crate::upstream::server_facts::ServerFacts;
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT. SIGHUP has certificates and keys read again.
 pub fn serve(settings: &Settings) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     // Before anything listens, so that no signal is missed.
-    let (mut terminate, mut interrupt) = runtime.block_on(async {
+    let (mut terminate, mut interrupt, mut hang_up) = runtime.block_on(async {
         Ok::<_, io::Error>((
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
+            signal(SignalKind::hangup())?,
         ))
     })?;
     let app = App::start(settings)?;
@@ -34,14 +35,25 @@ pub fn serve(settings: &Settings) -> Result<(), StartError> {
         tracing::info!("metrics and health on http://{address}");
     }
     runtime.block_on(async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hang_up.recv() => reload(&app),
+            }
         }
     });
     tracing::info!("stopping: running statements may finish");
     app.stop();
     Ok(())
+}
+
+/// Reads what may change while Remora runs.
+fn reload(app: &App) {
+    match app.reload_certificates() {
+        Ok(()) => tracing::info!("certificates and keys were read again"),
+        Err(error) => tracing::error!("nothing was read again, and nothing has changed: {error}"),
+    }
 }
 
 /// Why the server could not be looked at.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use remora_cache::{FillsInFlight, Store, Timeline};
 
 use crate::clock::Clock;
+use crate::config::Network;
+use crate::link::ServerLink;
 use crate::metrics::Metrics;
-use crate::net::Endpoint;
 use crate::observe::LastAttempt;
 use crate::session::settings::Fingerprints;
 use crate::upstream::UpstreamShared;
@@ -26,8 +27,10 @@ pub struct Shared {
     pub fingerprints: Fingerprints,
     /// The follower's side: catalogue, watermark, state.
     pub upstream: Arc<UpstreamShared>,
-    /// Where the server is.
-    pub upstream_endpoint: Endpoint,
+    /// How connections to the server are made.
+    pub link: Arc<ServerLink>,
+    /// Networks of load balancers, whose connections begin with the PROXY protocol.
+    pub proxy_protocol_from: Box<[Network]>,
     /// How the last connection to the server went.
     pub last_attempt: LastAttempt,
     /// The counters.
@@ -49,8 +52,8 @@ pub struct SessionLimits {
     pub prepared_statements_max: usize,
     /// Their texts that a session keeps, bytes.
     pub prepared_text_bytes_max: usize,
-    /// How long the server may take to accept a connection.
-    pub connect_timeout: Duration,
+    /// How long the PROXY protocol's header may take to come.
+    pub proxy_protocol_timeout: Duration,
     /// How long a session may be served from memory alone before a statement goes to the server so
     /// that it keeps the connection, milliseconds.
     pub server_contact_ms_max: u64,

@@ -10,6 +10,7 @@ mod merge;
 mod print;
 mod settings;
 mod spec;
+mod transport;
 mod value;
 
 pub(crate) use error::one_line;
@@ -18,4 +19,5 @@ pub use merge::Override;
 pub use options::Options;
 pub use print::{example_toml, reference_markdown};
 pub use settings::{Account, Settings};
+pub use transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
 pub use value::{AdminListen, ByteSize, Endpoint, LogLevel, NotAValue};

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
 use super::value::{AdminListen, ByteSize, Endpoint, LogLevel};
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
@@ -42,6 +43,25 @@ pub struct ListenOptions {
     /// Connections that the system may hold before Remora accepts them.
     #[schemars(range(min = 1, max = 65_535))]
     pub backlog: u32,
+    /// File with the certificate that clients are shown, and those that lead to its authority (PEM). With it clients may use TLS; without it none is offered. Read again on SIGHUP.
+    #[schemars(example = &"/etc/remora/certificate.pem")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_certificate_file: Option<PathBuf>,
+    /// File with that certificate's private key (PEM). Only its owner should be able to read it. Read again on SIGHUP.
+    #[schemars(example = &"/etc/remora/key.pem")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key_file: Option<PathBuf>,
+    /// The oldest version of TLS that is spoken with clients.
+    pub tls_version_min: TlsVersion,
+    /// File with an RSA private key (PEM) for clients without TLS that encrypt their password. Without it a key is made when the first one is needed. Needed only where clients know the server's public key beforehand: then it is the server's own.
+    #[schemars(example = &"/etc/remora/rsa-key.pem")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rsa_key_file: Option<PathBuf>,
+    /// Networks of load balancers that send the PROXY protocol (version 1 or 2). From there each connection must begin with it.
+    pub proxy_protocol_from: Vec<Network>,
+    /// Time for the PROXY protocol's header to come. After it, the connection is closed.
+    #[schemars(range(min = 10, max = 60_000))]
+    pub proxy_protocol_timeout_ms: u64,
 }
 
 impl Default for ListenOptions {
@@ -52,6 +72,12 @@ impl Default for ListenOptions {
                 port: 3307,
             }],
             backlog: 1024,
+            tls_certificate_file: None,
+            tls_key_file: None,
+            tls_version_min: TlsVersion::V1_2,
+            rsa_key_file: None,
+            proxy_protocol_from: Vec::new(),
+            proxy_protocol_timeout_ms: 3_000,
         }
     }
 }
@@ -68,6 +94,26 @@ pub struct UpstreamOptions {
     /// Time for the server to answer a query of Remora's own (the watermark, the catalogue, `check`).
     #[schemars(range(min = 10, max = 3_600_000))]
     pub query_timeout_ms: u64,
+    /// When connections to the server use TLS: `as_client` when the client's does, `disabled` never, `preferred` if the server offers it, `required` always, `verify_ca` always and with a certificate from `tls_ca_file`, `verify_identity` with one that is also for the host in `address`.
+    pub tls_mode: UpstreamTlsMode,
+    /// File with the certificates of the authorities that the server's certificate may come from (PEM). With it the certificate is verified in every mode. Read again on SIGHUP.
+    #[schemars(example = &"/etc/remora/server-ca.pem")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_ca_file: Option<PathBuf>,
+    /// File with a certificate of Remora's own (PEM), for a server that asks for one. Read again on SIGHUP.
+    #[schemars(example = &"/etc/remora/client-certificate.pem")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_certificate_file: Option<PathBuf>,
+    /// File with that certificate's private key (PEM). Only its owner should be able to read it. Read again on SIGHUP.
+    #[schemars(example = &"/etc/remora/client-key.pem")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key_file: Option<PathBuf>,
+    /// Whether what a client sends over TLS may go on to another host without TLS, where the server offers none. Otherwise such a client is refused. `tls_mode = "disabled"` allows it too.
+    pub allow_cleartext: bool,
+    /// Compression of the connections to the server, whatever clients use. `zstd` needs MySQL 8.0.18 or later. Where the server doesn't offer it, there is none.
+    pub compression: UpstreamCompression,
+    /// Whether the server is told the client's address by the PROXY protocol. It must be set up to take it from Remora's host (`proxy_protocol_networks` of MariaDB and Percona Server).
+    pub proxy_protocol: ProxyProtocol,
 }
 
 impl Default for UpstreamOptions {
@@ -79,6 +125,13 @@ impl Default for UpstreamOptions {
             },
             connect_timeout_ms: 10_000,
             query_timeout_ms: 5_000,
+            tls_mode: UpstreamTlsMode::AsClient,
+            tls_ca_file: None,
+            tls_certificate_file: None,
+            tls_key_file: None,
+            allow_cleartext: false,
+            compression: UpstreamCompression::Off,
+            proxy_protocol: ProxyProtocol::Off,
         }
     }
 }

@@ -13,6 +13,7 @@ use super::options::{
     AdminOptions, CacheOptions, FollowOptions, ListenOptions, ShutdownOptions, UpstreamOptions,
     WorkerOptions,
 };
+use super::transport;
 use super::value::{AdminListen, Endpoint, LogLevel};
 
 /// A configuration that can be used: each value is in its range and they fit one another.
@@ -130,7 +131,11 @@ fn derived_server_id(host: &str, addresses: &[Endpoint]) -> u32 {
 }
 
 /// A rule between two options that a configuration breaks: the option to change, what it got, what it accepts.
-struct Broken(&'static str, String, String);
+pub(super) struct Broken(
+    pub(super) &'static str,
+    pub(super) String,
+    pub(super) String,
+);
 
 /// The rules that take more than one option to see.
 fn check_together(merged: &Merged) -> Result<(), ConfigError> {
@@ -179,7 +184,8 @@ fn check_together(merged: &Merged) -> Result<(), ConfigError> {
             (got * 2 > follow.lag_ms_max * 1_000)
                 .then(|| Broken("follow.watermark_interval_us_min", got.to_string(), accepts))
         })
-        .or_else(|| check_addresses(&options.listen.addresses, &options.upstream.address));
+        .or_else(|| check_addresses(&options.listen.addresses, &options.upstream.address))
+        .or_else(|| transport::broken_rule(options));
     match broken {
         None => Ok(()),
         Some(Broken(option, got, accepts)) => Err(ConfigError::Value {

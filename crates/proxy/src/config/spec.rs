@@ -7,6 +7,7 @@ use schemars::schema_for;
 use serde_json::Value as Json;
 
 use super::options::Options;
+use super::transport::Network;
 use super::value::{AdminListen, ByteSize, Endpoint};
 
 /// One section of the configuration.
@@ -46,6 +47,7 @@ pub(super) enum Accepts {
     Text,
     Endpoint,
     Endpoints,
+    Networks,
     AdminListen,
     Choice(Vec<String>),
 }
@@ -62,6 +64,7 @@ impl fmt::Display for Accepts {
             Self::Text => f.write_str("text that is not empty"),
             Self::Endpoint => f.write_str("host:port or unix:/path"),
             Self::Endpoints => f.write_str("a list of one or more of host:port or unix:/path"),
+            Self::Networks => f.write_str("a list of networks such as 10.0.0.0/8, or of addresses"),
             Self::AdminListen => f.write_str("an IP address and port, or off"),
             Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
         }
@@ -93,6 +96,10 @@ impl Accepts {
             (Self::Endpoints, toml::Value::Array(items)) => {
                 !items.is_empty() && items.iter().all(|item| Self::Endpoint.admits(item))
             }
+            (Self::Networks, toml::Value::Array(items)) => items.iter().all(|item| {
+                item.as_str()
+                    .is_some_and(|text| text.parse::<Network>().is_ok())
+            }),
             (Self::AdminListen, toml::Value::String(text)) => text.parse::<AdminListen>().is_ok(),
             (Self::Choice(names), toml::Value::String(text)) => names.contains(text),
             _ => false,
@@ -106,7 +113,8 @@ impl Accepts {
         match self {
             Self::Integer { .. } => text.parse().map_or(written, toml::Value::Integer),
             Self::Boolean => text.parse().map_or(written, toml::Value::Boolean),
-            Self::Endpoints => {
+            Self::Networks if text.trim().is_empty() => toml::Value::Array(Vec::new()),
+            Self::Endpoints | Self::Networks => {
                 let items = text
                     .split(',')
                     .map(|item| toml::Value::String(item.trim().to_owned()));
@@ -188,6 +196,7 @@ fn accepts(property: &Json) -> Accepts {
         (_, Some("size")) => Accepts::Size { min, max },
         (_, Some("endpoint")) => Accepts::Endpoint,
         (_, Some("admin-listen")) => Accepts::AdminListen,
+        (Some("array"), _) if property["items"]["format"] == "network" => Accepts::Networks,
         (Some("array"), _) => Accepts::Endpoints,
         (Some("boolean"), _) => Accepts::Boolean,
         (Some("integer"), _) => Accepts::Integer { min, max },

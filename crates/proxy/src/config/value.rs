@@ -51,6 +51,13 @@ impl fmt::Display for ByteSize {
 #[error("not {0}")]
 pub struct NotAValue(&'static str);
 
+impl NotAValue {
+    /// Text that isn't `what`.
+    pub(super) const fn new(what: &'static str) -> Self {
+        Self(what)
+    }
+}
+
 impl FromStr for ByteSize {
     type Err = NotAValue;
 

@@ -6,8 +6,10 @@
 //!
 //! Whoever holds a [`Stream`] sees the plain bytes only. The layers are put on while a session logs in.
 
+mod compression;
 mod layers;
 mod listen;
+mod proxy_protocol;
 mod socket;
 mod tls_layer;
 
@@ -19,10 +21,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use remora_wire::compress::{Algorithm, Role};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
 pub use self::listen::{Accepted, Listener};
+pub use self::proxy_protocol::{
+    Addresses, header as proxy_header, receive as receive_proxy_header,
+};
 pub use crate::config::Endpoint;
 
 use self::layers::Layers;
@@ -143,6 +149,12 @@ impl Stream {
         self.layers
             .get()
             .is_some_and(|layers| layers.borrow().is_tls())
+    }
+
+    /// Puts the compressed protocol on, as the side that plays `role`. What was read or written so far was
+    /// not compressed.
+    pub fn compress(&self, algorithm: Algorithm, role: Role) {
+        self.layers().borrow_mut().put_compression(algorithm, role);
     }
 
     fn layers(&self) -> &RefCell<Layers> {

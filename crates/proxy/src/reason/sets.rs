@@ -69,6 +69,7 @@ reasons! {
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
+        ProxyProtocolTime: "listen.proxy_protocol_timeout_ms", "A connection was closed because the PROXY protocol's header did not come.";
         GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running.";
     }
 }

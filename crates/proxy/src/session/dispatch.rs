@@ -73,6 +73,7 @@ impl Session {
                 self.send(message)?;
                 Ok(Step::Quit)
             }
+            Command::ChangeUser => self.handle_change_user(message),
             other => self.handle_other(message, body, other),
         }
     }
@@ -103,7 +104,7 @@ impl Session {
         self.forward(start, plan, Outcome::Bypass(Bypass::StatementTooLong))
     }
 
-    fn handle_other(
+    pub(super) fn handle_other(
         &mut self,
         message: &[u8],
         body: &[u8],
@@ -181,7 +182,12 @@ impl Session {
     /// Sends to the server what its socket takes, and keeps the rest for the exchange.
     pub(super) fn send(&mut self, message: &[u8]) -> Result<(), Ended> {
         self.server_contact_ms = self.shared.clock.now_ms();
-        let written = self.server.write_now(message)?;
+        // Behind what waits already.
+        let written = if self.outbox.is_empty() {
+            self.server.write_now(message)?
+        } else {
+            0
+        };
         self.outbox.extend_from_slice(&message[written..]);
         Ok(())
     }

@@ -5,7 +5,7 @@
 //!
 //! | file | part of a session's life |
 //! |---|---|
-//! | `login.rs` | greeting, login and authentication, relayed |
+//! | `login/` | TLS, greeting, login and authentication: relayed, or agreed with each side |
 //! | `dispatch.rs` | from a message to what is done with it: hit, fill, write, bypass |
 //! | `query.rs`, `execute.rs` | the same for statements as text, and for prepared ones |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
@@ -44,13 +44,16 @@ use self::settings::Flavour;
 use self::state::SessionState;
 use self::unseen::UnseenHit;
 use crate::metrics::Reachability;
-use crate::net::{Endpoint, Stream};
+use crate::net::{Addresses, Endpoint, Stream};
 use crate::reason::Limit;
 use crate::shared::Shared;
 use crate::worker::Worker;
 
 /// A session's buffers keep this much when they are empty, bytes.
 const BUFFER_BYTES_KEPT: usize = 4 * 1024;
+
+/// How often bytes are taken from a client that broke the protocol, before its connection is closed.
+const READ_AWAY_MAX: usize = 64;
 
 /// Why a session ended.
 #[derive(Debug)]
@@ -116,6 +119,8 @@ pub(crate) struct Session {
     server: Stream,
     state: SessionState,
     prepared: PreparedStatements,
+    /// How the client was authenticated: what a change of user begins with.
+    method: login::Method,
     /// What the client sent and has not been handled.
     inbox: Vec<u8>,
     /// What is to go to the server and its socket did not take at once.
@@ -147,6 +152,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<St
             tracing::debug!(%error, "closing a connection");
             // The client may be gone already; there is nobody else to tell.
             let _ = client.write_all(&error.packet(sequence)).await;
+            read_away(&client);
         }
         Ended::ServerMisbehaved(error) => {
             protocol_errors.fetch_add(1, Ordering::Relaxed);
@@ -154,6 +160,17 @@ pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<St
         }
         Ended::Closed(error) => tracing::trace!(%error, "connection closed"),
         Ended::Refused => {}
+    }
+}
+
+/// Takes what a client has sent and nobody will look at. Closing a socket that holds unread bytes would take back what
+/// was written to it.
+fn read_away(client: &Stream) {
+    let mut chunk = [0; 4096];
+    for _ in 0..READ_AWAY_MAX {
+        if !matches!(client.try_read(&mut chunk), Ok(1..)) {
+            break;
+        }
     }
 }
 
@@ -165,8 +182,9 @@ impl Session {
     ) -> Result<Session, Ended> {
         // Before the server looks at privileges, so that a change of them can't be missed.
         let privilege_epoch = shared.privilege_epoch();
-        let server = connect_to_server(&shared).await?;
-        let logged_in = login::relay_login(&client, &server).await?;
+        let addresses = login::addresses(&client, &shared).await?;
+        let server = connect_to_server(&shared, addresses).await?;
+        let logged_in = login::relay_login(&client, &server, &shared).await?;
         let flavour = Flavour {
             capabilities: logged_in.capabilities,
             login_epoch: privilege_epoch,
@@ -185,6 +203,7 @@ impl Session {
             server,
             state: SessionState::new(flavour, logged_in.mark),
             prepared,
+            method: logged_in.method,
             inbox: Vec::new(),
             outbox: Vec::new(),
             fill_text: Vec::new(),
@@ -330,9 +349,9 @@ fn out_of_order() -> Ended {
     }
 }
 
-async fn connect_to_server(shared: &Shared) -> Result<Stream, Ended> {
-    let endpoint = &shared.upstream_endpoint;
-    let error = match Stream::connect(endpoint, shared.limits.connect_timeout).await {
+async fn connect_to_server(shared: &Shared, addresses: Option<Addresses>) -> Result<Stream, Ended> {
+    let endpoint = shared.link.endpoint();
+    let error = match shared.link.connect(addresses).await {
         Ok(stream) => {
             shared.last_attempt.record(Reachability::Reachable);
             return Ok(stream);

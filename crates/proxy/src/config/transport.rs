@@ -1,0 +1,259 @@
+//! The kinds of value that the options of connections have, and the rules between those options.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::options::{ListenOptions, Options, UpstreamOptions};
+use super::settings::Broken;
+use super::value::{Endpoint, NotAValue};
+
+/// The oldest TLS that is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    #[serde(rename = "1.2")]
+    V1_2,
+    /// TLS 1.3.
+    #[serde(rename = "1.3")]
+    V1_3,
+}
+
+/// When the connection to the server is encrypted, and what its certificate must be. MySQL's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum UpstreamTlsMode {
+    /// When the client's connection is.
+    AsClient,
+    /// Never.
+    Disabled,
+    /// If the server offers it.
+    Preferred,
+    /// Always.
+    Required,
+    /// Always, and the server's certificate must come from the authority in `tls_ca_file`.
+    VerifyCa,
+    /// Like `verify_ca`, and the certificate must also be for the host in `address`.
+    VerifyIdentity,
+}
+
+/// The compressed protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum UpstreamCompression {
+    /// None.
+    Off,
+    /// zlib.
+    Zlib,
+    /// zstd, which MySQL 8.0.18 and later have.
+    Zstd,
+}
+
+/// The PROXY protocol's version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum ProxyProtocol {
+    /// None is sent.
+    Off,
+    /// Version 1, a line of text.
+    V1,
+    /// Version 2, binary.
+    V2,
+}
+
+/// Addresses that begin with the same bits: `10.0.0.0/8`, `::1/128`, or one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix_bits: u8,
+}
+
+impl Network {
+    /// Whether the address is one of these. An IPv4 address in IPv6's form counts as itself.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                let shift = 32 - u32::from(self.prefix_bits);
+                let differs = network.to_bits() ^ address.to_bits();
+                differs.checked_shr(shift).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                let shift = 128 - u32::from(self.prefix_bits);
+                let differs = network.to_bits() ^ address.to_bits();
+                differs.checked_shr(shift).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        let refused = NotAValue::new("a network such as 10.0.0.0/8");
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| refused)?;
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_bits = match prefix {
+            Some(prefix) => prefix.parse().map_err(|_| refused)?,
+            None => bits_max,
+        };
+        if prefix_bits > bits_max {
+            return Err(refused);
+        }
+        Ok(Self {
+            address,
+            prefix_bits,
+        })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_bits)
+    }
+}
+
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for Network {
+    fn schema_name() -> Cow<'static, str> {
+        "Network".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "network"})
+    }
+}
+
+/// The rules between the options of connections: the first that is broken.
+pub(super) fn broken_rule(options: &Options) -> Option<Broken> {
+    broken_of_clients(&options.listen).or_else(|| broken_of_server(&options.upstream))
+}
+
+fn broken_of_clients(listen: &ListenOptions) -> Option<Broken> {
+    let pair = [
+        (
+            "listen.tls_certificate_file",
+            listen.tls_certificate_file.is_some(),
+        ),
+        ("listen.tls_key_file", listen.tls_key_file.is_some()),
+    ];
+    half_of(pair)
+}
+
+fn broken_of_server(upstream: &UpstreamOptions) -> Option<Broken> {
+    let pair = [
+        (
+            "upstream.tls_certificate_file",
+            upstream.tls_certificate_file.is_some(),
+        ),
+        ("upstream.tls_key_file", upstream.tls_key_file.is_some()),
+    ];
+    let verifies = matches!(
+        upstream.tls_mode,
+        UpstreamTlsMode::VerifyCa | UpstreamTlsMode::VerifyIdentity
+    );
+    let is_unix = matches!(upstream.address, Endpoint::Unix(_));
+    half_of(pair)
+        .or_else(|| {
+            (verifies && upstream.tls_ca_file.is_none()).then(|| {
+                broken(
+                    "upstream.tls_ca_file",
+                    "nothing, though upstream.tls_mode is to verify the server",
+                    "a file with the certificates of the authorities to trust",
+                )
+            })
+        })
+        .or_else(|| {
+            (is_unix && upstream.tls_mode == UpstreamTlsMode::VerifyIdentity).then(|| {
+                broken(
+                    "upstream.tls_mode",
+                    "verify_identity for a Unix socket, which has no host name",
+                    "another mode, or a host:port in upstream.address",
+                )
+            })
+        })
+        .or_else(|| {
+            (is_unix && upstream.proxy_protocol != ProxyProtocol::Off).then(|| {
+                broken(
+                    "upstream.proxy_protocol",
+                    "a version for a Unix socket, where no server takes it",
+                    "off, or a host:port in upstream.address",
+                )
+            })
+        })
+}
+
+/// Of a certificate and its key, one is of no use without the other.
+fn half_of(pair: [(&'static str, bool); 2]) -> Option<Broken> {
+    let ([(given, true), (missing, false)] | [(missing, false), (given, true)]) = pair else {
+        return None;
+    };
+    Some(broken(
+        missing,
+        &format!("nothing, though {given} is given"),
+        "the file that belongs to it",
+    ))
+}
+
+fn broken(option: &'static str, got: &str, accepts: &str) -> Broken {
+    Broken(option, got.to_owned(), accepts.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_holds_the_addresses_with_its_prefix() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("10.1.2.3", "10.1.2.3", "10.1.2.4"),
+            ("192.168.4.0/22", "192.168.7.255", "192.168.8.0"),
+            ("127.0.0.0/8", "::ffff:127.0.0.1", "::1"),
+            ("fd00::/8", "fdff::1", "fe00::1"),
+            ("::1", "::1", "::2"),
+        ] {
+            let parsed: Network = network.parse().unwrap();
+            assert!(parsed.contains(inside.parse().unwrap()), "{network}");
+            assert!(!parsed.contains(outside.parse().unwrap()), "{network}");
+            assert_eq!(parsed.to_string().parse(), Ok(parsed));
+        }
+        let all: Network = "0.0.0.0/0".parse().unwrap();
+        assert!(all.contains("203.0.113.9".parse().unwrap()));
+        let all: Network = "::/0".parse().unwrap();
+        assert!(all.contains("2001:db8::1".parse().unwrap()));
+        for text in ["", "10", "10.0.0.0/33", "::/129", "10.0.0.0/", "host/8"] {
+            assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+    }
+}
