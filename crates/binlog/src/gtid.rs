@@ -13,7 +13,7 @@ pub const SOURCE_BYTES: usize = 16;
 /// Longest tag, characters.
 const TAG_CHARACTERS_MAX: usize = 32;
 /// MySQL's numbers are signed and below the largest.
-const NUMBER_MAX: u64 = i64::MAX as u64 - 1;
+pub(crate) const NUMBER_MAX: u64 = i64::MAX as u64 - 1;
 /// Where a UUID's text has hyphens.
 const HYPHENS_AT: [usize; 4] = [8, 13, 18, 23];
 /// Characters of a UUID's text.

@@ -5,7 +5,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::gtid::{Gtid, GtidSet, SOURCE_BYTES};
+use crate::gtid::{Gtid, GtidSet, NUMBER_MAX, SOURCE_BYTES};
 
 /// The only version of the serialization that there is.
 const SERIALIZATION_VERSION: u64 = 1;
@@ -76,7 +76,7 @@ pub(crate) fn previous(body: &[u8]) -> Result<Option<GtidSet>, DecodeError> {
         for _ in 0..cursor.uint(8, FIELD)? {
             let first = cursor.uint(8, FIELD)?;
             let end = cursor.uint(8, FIELD)?;
-            if first == 0 || end <= first {
+            if first == 0 || end <= first || end - 1 > NUMBER_MAX {
                 return Err(DecodeError::Invalid(FIELD));
             }
             set.insert_interval(source, tag.clone(), first, end - 1);
@@ -230,13 +230,16 @@ mod tests {
         assert!(previous_of([0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0], &[]).is_err());
         let huge_count = [&[0x11; 16][..], &u64::MAX.to_le_bytes()].concat();
         assert!(previous_of([1, 0, 0, 0, 0, 0, 0, 0], &[&huge_count]).is_err());
-        let empty_interval = [
-            &[0x11; 16][..],
-            &1_u64.to_le_bytes(),
-            &3_u64.to_le_bytes(),
-            &3_u64.to_le_bytes(),
-        ]
-        .concat();
-        assert!(previous_of([1, 0, 0, 0, 0, 0, 0, 0], &[&empty_interval]).is_err());
+        for (first, end) in [(3, 3), (0, 3), (1, u64::MAX), (1, NUMBER_MAX + 2)] {
+            let interval = [
+                &[0x11; 16][..],
+                &1_u64.to_le_bytes(),
+                &u64::to_le_bytes(first),
+                &u64::to_le_bytes(end),
+            ]
+            .concat();
+            let read = previous_of([1, 0, 0, 0, 0, 0, 0, 0], &[&interval]);
+            assert!(read.is_err(), "{first} to {end}");
+        }
     }
 }
