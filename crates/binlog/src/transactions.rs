@@ -256,6 +256,11 @@ impl Transactions {
             Event::Query(query) => self.query(query, meaning(query), end),
             Event::Incident => Some(self.unnamed(end)),
             Event::Unnamed(_) => self.unknown(end),
+            // In a payload, or without a place: not what servers write.
+            Event::Payload(_) => {
+                self.group().may_be_anything();
+                None
+            }
             // The others don't come here, or change nothing.
             _ => self.quiet(end),
         }
