@@ -5,6 +5,7 @@
 //! A client names the types of its values when they have changed since the last time, and leaves
 //! them out else: then the server remembers them, and so must whoever reads the values.
 
+use crate::parameters::{NullBitmap, ParameterType, read_value};
 use crate::reader::Reader;
 use crate::{Capabilities, WireError};
 
@@ -21,11 +22,16 @@ const TYPE_BYTES: usize = 2;
 const TIME_TYPES: [u8; 2] = [0x0b, 0x13];
 
 /// An execution of a prepared statement.
+///
+/// Query attributes, which may stand behind the parameters, are no part of it: only a function that isn't
+/// known to be deterministic can read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execution<'a> {
     /// Whether the rows shall stay on the server, to be fetched.
     pub wants_cursor: bool,
-    /// A bit for each parameter that is NULL.
+    /// How many parameters the statement has.
+    count: usize,
+    /// A bit for each parameter that is NULL, and perhaps bits of what follows.
     nulls: &'a [u8],
     /// The types, if they were sent.
     types: Option<SentTypes<'a>>,
@@ -45,8 +51,8 @@ pub struct SentTypes<'a> {
 impl<'a> Execution<'a> {
     /// Reads what follows the statement's number, for a statement with so many parameters.
     ///
-    /// Fails also for what a server understands but Remora has no use for: query attributes that
-    /// stand among the parameters.
+    /// # Errors
+    /// It isn't one, or it is one of a form that servers understand and clients don't send.
     pub fn parse(
         body: &'a [u8],
         parameters: u16,
@@ -57,26 +63,51 @@ impl<'a> Execution<'a> {
         reader.u32("execution's iterations")?;
         let count = usize::from(parameters);
         let are_named = capabilities.has(Capabilities::QUERY_ATTRIBUTES);
+        let mut sent = count;
+        if are_named && (count > 0 || flags & PARAMETER_COUNT_AVAILABLE != 0) {
+            let all = reader.length("execution's parameter count")?;
+            sent = usize::try_from(all)
+                .ok()
+                .filter(|sent| *sent >= count)
+                .ok_or(WireError::Malformed("execution's parameter count"))?;
+        }
         let mut execution = Execution {
             wants_cursor: flags & CURSOR_FLAGS != 0,
+            count,
             nulls: &[],
             types: None,
             values: &[],
         };
-        if are_named && (count > 0 || flags & PARAMETER_COUNT_AVAILABLE != 0) {
-            let sent = reader.length("execution's parameter count")?;
-            if sent != count as u64 {
-                return Err(WireError::Unsupported("query attributes of an execution"));
-            }
-        }
-        if count > 0 {
-            execution.nulls = reader.bytes(count.div_ceil(8), "execution's NULLs")?;
+        if sent > 0 {
+            execution.nulls = reader.bytes(sent.div_ceil(8), "execution's NULLs")?;
             if reader.u8("execution's mark of types")? != 0 {
                 execution.types = Some(SentTypes::read(&mut reader, count, are_named)?);
+                SentTypes::read(&mut reader, sent - count, are_named)?;
             }
         }
         execution.values = reader.rest();
+        if sent > count {
+            execution.leave_out_attributes()?;
+        }
         Ok(execution)
+    }
+
+    /// Cuts off the values that stand behind the parameters'.
+    fn leave_out_attributes(&mut self) -> Result<(), WireError> {
+        const WHAT: &str = "execution with query attributes";
+        let mut reader = Reader::new(self.values);
+        if self.count > 0 {
+            let types = self.types.ok_or(WireError::Unsupported(WHAT))?;
+            let mut nulls = Reader::new(self.nulls);
+            let nulls = NullBitmap::read(&mut nulls, self.count)?;
+            for (at, [kind, flags]) in types.iter().enumerate() {
+                if !nulls.is_null(at) {
+                    read_value(&mut reader, ParameterType { kind, flags })?;
+                }
+            }
+        }
+        self.values = &self.values[..self.values.len() - reader.rest().len()];
+        Ok(())
     }
 
     /// The types, if they were sent.
@@ -86,7 +117,12 @@ impl<'a> Execution<'a> {
 
     /// Appends the values in a form that is the same for the same values, given their types.
     pub fn put_values(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.nulls);
+        let own = self.nulls.len().min(self.count.div_ceil(8));
+        out.extend_from_slice(&self.nulls[..own]);
+        if let (Some(last), used @ 1..) = (out.last_mut(), self.count % 8) {
+            // The bits behind are an attribute's, or nothing's.
+            *last &= (1 << used) - 1;
+        }
         out.extend_from_slice(self.values);
     }
 }
@@ -102,7 +138,9 @@ impl<'a> SentTypes<'a> {
         if are_named {
             for _ in 0..count {
                 reader.bytes(TYPE_BYTES, WHAT)?;
-                reader.length_encoded_bytes(WHAT)?;
+                reader
+                    .length_encoded_bytes(WHAT)?
+                    .ok_or(WireError::Malformed(WHAT))?;
             }
         } else {
             reader.bytes(count * TYPE_BYTES, WHAT)?;
@@ -219,10 +257,41 @@ mod tests {
     }
 
     #[test]
-    fn attributes_beside_the_parameters_are_not_read() {
+    fn attributes_behind_the_parameters_are_left_out() {
+        // Two parameters, the second NULL, and two attributes, the first NULL.
+        let with = |attributes: bool| {
+            let mut body = head(PARAMETER_COUNT_AVAILABLE);
+            body.extend([if attributes { 4 } else { 2 }]);
+            body.extend([if attributes { 0b0110 } else { 0b10 }, 1]);
+            body.extend([&VAR_STRING[..], &[0], &LONGLONG, &[0]].concat());
+            if attributes {
+                body.extend([&LONGLONG[..], &[1, b'n'], &VAR_STRING, &[1, b't']].concat());
+            }
+            body.extend([1, b'x']);
+            if attributes {
+                body.extend([3, b'a', b'b', b'c']);
+            }
+            body
+        };
+        let (with, without) = (with(true), with(false));
+        let with = Execution::parse(&with, 2, NAMED).unwrap();
+        let without = Execution::parse(&without, 2, NAMED).unwrap();
+        assert_eq!(values(&with), values(&without));
+        assert!(
+            with.types()
+                .unwrap()
+                .iter()
+                .eq(without.types().unwrap().iter())
+        );
+    }
+
+    #[test]
+    fn attributes_of_a_statement_without_parameters_are_left_out() {
         let mut body = head(PARAMETER_COUNT_AVAILABLE);
         body.extend([1, 0, 1]);
-        assert!(Execution::parse(&body, 0, NAMED).is_err());
+        body.extend([&VAR_STRING[..], &[1, b'n', 1, b'v']].concat());
+        let execution = Execution::parse(&body, 0, NAMED).unwrap();
+        assert!(values(&execution).is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 use remora_sql::{Dialect, Refusal, SessionEffect, Statement, Writes};
 use remora_wire::command::Expect;
 use remora_wire::packet::HEADER_BYTES;
+use remora_wire::{Capabilities, attributes};
 
 use super::dispatch::Step;
 use super::exchange::Plan;
@@ -46,6 +47,9 @@ pub(super) enum Look {
 
 impl Session {
     pub(super) fn plan_long_query(&self, start: &[u8]) -> Plan {
+        let Some(start) = self.statement_text(start) else {
+            return Plan::unknown(Expect::Results);
+        };
         let Some(dialect) = self.dialect() else {
             return Plan::unknown(Expect::Results);
         };
@@ -57,7 +61,10 @@ impl Session {
         }
     }
 
-    pub(super) fn handle_query(&mut self, message: &[u8], text: &[u8]) -> Result<Step, Ended> {
+    pub(super) fn handle_query(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
+        let Some(text) = self.statement_text(body) else {
+            return self.forward(message, Plan::unknown(Expect::Results), Outcome::Write);
+        };
         let place = self.place_of(text);
         let began = Instant::now();
         if let Some(place) = place {
@@ -77,6 +84,17 @@ impl Session {
             }
         }
         self.handle_miss(message, text, place, began)
+    }
+
+    /// The text of a query, behind its attributes if it can have them; `None` if it can't be found.
+    ///
+    /// The attributes are no part of the key: only a loadable function can read them, and that makes a
+    /// statement one that isn't kept.
+    fn statement_text<'b>(&self, body: &'b [u8]) -> Option<&'b [u8]> {
+        if !self.capabilities().has(Capabilities::QUERY_ATTRIBUTES) {
+            return Some(body);
+        }
+        attributes::statement_text(body).ok().map(|(_, text)| text)
     }
 
     /// Where the text is looked up, if it can be a `SELECT` and the session allows look-ups.

@@ -29,7 +29,7 @@ impl Session {
             return Ok(());
         };
         let mut answer = Vec::new();
-        let message = [&[QUERY], query.sql().as_bytes()].concat();
+        let message = [self.query_head(), query.sql().as_bytes()].concat();
         let summary = self
             .ask(&message, Expect::Results, Some(&mut answer))
             .await?;
@@ -46,6 +46,15 @@ impl Session {
             self.state.pass_through(Bypass::FingerprintsFull);
         }
         Ok(())
+    }
+
+    /// What stands before the text of a query without attributes.
+    fn query_head(&self) -> &'static [u8] {
+        if self.capabilities().has(Capabilities::QUERY_ATTRIBUTES) {
+            &[QUERY, 0, 1]
+        } else {
+            &[QUERY]
+        }
     }
 
     /// Has the server run the statement last answered from memory, and drops the answer: what the

@@ -17,9 +17,8 @@ pub(super) const OF_TRANSPORT: Capabilities = Capabilities::SSL
 ///
 /// With cached metadata a result may come without the column definitions that this very client has seen before; from
 /// memory it would reach one that hasn't.
-pub(super) const WITHDRAWN: Capabilities = Capabilities::QUERY_ATTRIBUTES
-    .with(Capabilities::MARIADB_COM_MULTI)
-    .with(Capabilities::MARIADB_CACHE_METADATA);
+pub(super) const WITHDRAWN: Capabilities =
+    Capabilities::MARIADB_COM_MULTI.with(Capabilities::MARIADB_CACHE_METADATA);
 
 /// Length of a login's part before the user's name, which is also a whole request for TLS, bytes.
 const FIXED_BYTES: usize = 32;
