@@ -6,6 +6,10 @@ use crate::packet::put_message;
 use crate::reader::{Reader, put_length};
 use crate::{Capabilities, WireError};
 
+mod change;
+
+pub use change::{LoginChange, TlsRequest};
+
 /// The only version of the greeting that is spoken today.
 const PROTOCOL_VERSION: u8 = 10;
 /// Length of the salt's first part, bytes.
@@ -175,7 +179,7 @@ pub struct Login {
 const TLS_REQUEST_BYTES: usize = 32;
 
 impl Login {
-    /// Whether the payload is a request for TLS, which the rest of the login would follow.
+    /// Whether the payload is a request for TLS, which the rest of the login would follow. [`TlsRequest`] reads it.
     pub fn is_tls_request(payload: &[u8]) -> bool {
         payload.len() == TLS_REQUEST_BYTES
             && Capabilities(u64::from(payload[1]) << 8).has(Capabilities::SSL)

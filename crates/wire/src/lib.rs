@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`packet`] | headers, sequence numbers, payloads over 16 MiB |
 //! | [`capabilities`], [`status`] | the flag words of the handshake and of each answer |
-//! | [`handshake`], [`auth`] | greeting, login, authentication exchange; both roles |
+//! | [`handshake`], [`auth`] | greeting, login and changes to it, authentication; both roles |
 //! | [`compress`] | the compressed protocol, zlib and zstd |
 //! | [`message`] | following messages that are relayed in pieces |
 //! | [`command`] | the first byte of a command and what answers it |
