@@ -166,6 +166,19 @@ impl Process {
             .with_context(|| format!("can't send a signal to {}", self.name))
     }
 
+    /// Whether each of its threads stands still (SIGSTOP).
+    pub fn is_stopped(&self) -> anyhow::Result<bool> {
+        let tasks = format!("/proc/{}/task", self.id());
+        let mut tasks = std::fs::read_dir(tasks).context("can't list a child's threads")?;
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+            // After the name in parentheses, which may hold anything.
+            Some(stat.rsplit_once(')')?.1.trim_start().starts_with('T'))
+        };
+        // A thread that has ended meanwhile doesn't run either.
+        Ok(tasks.all(|task| is_stopped(task).unwrap_or(true)))
+    }
+
     /// Asks it to end (SIGTERM) and waits; kills it when it hasn't ended after `grace`.
     pub fn stop(&mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
         if let Some(status) = self.ended()? {

@@ -5,8 +5,9 @@ mod front;
 
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
+use remora_lab::servers::{Kind, numbers};
 
-use front::{Front, OTHER_PASSWORD, OTHER_USER, PATIENCE};
+use front::{Front, OTHER_PASSWORD, OTHER_USER, PATIENCE, shared_server};
 
 /// Creates a table `t` with three rows.
 const T: [&str; 2] = [
@@ -14,7 +15,28 @@ const T: [&str; 2] = [
     "INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, NULL)",
 ];
 
-/// Every type whose values can be cached, at its limits, as NULL and as something usual.
+/// Every type whose values can be cached, at its limits, as NULL and as something usual. Where a server
+/// lacks a type, another is taken.
+fn types(kind: Kind) -> Vec<String> {
+    let lacks: &[(&str, &str)] = match kind {
+        Kind::MariaDb1011 | Kind::MariaDb114 => &[],
+        Kind::MySql80 | Kind::MySql57 => &[("INET6", "CHAR(39)"), ("UUID", "CHAR(36)")],
+        Kind::MySql56 => &[
+            ("INET6", "CHAR(39)"),
+            ("UUID", "CHAR(36)"),
+            ("JSON", "TEXT"),
+        ],
+    };
+    let replaced = |statement: &&str| {
+        lacks
+            .iter()
+            .fold((*statement).to_owned(), |text, (type_name, other)| {
+                text.replace(type_name, other)
+            })
+    };
+    TYPES.iter().map(replaced).collect()
+}
+
 const TYPES: [&str; 4] = [
     "CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t1 TINYINT, t2 TINYINT UNSIGNED, b1 BOOL, s1 SMALLINT, m1 MEDIUMINT, \
      i1 INT UNSIGNED ZEROFILL, l1 BIGINT, l2 BIGINT UNSIGNED, d1 DECIMAL(65,30), d2 DECIMAL(5,2) ZEROFILL, f1 FLOAT, f2 DOUBLE, \
@@ -53,8 +75,16 @@ fn a_repeated_select_is_a_hit_with_the_bytes_of_a_direct_answer() {
         .collect::<Vec<_>>()
         .join(", ");
     let wide = format!("CREATE TABLE wide ({wide})");
+    let kind = shared_server().kind();
+    let (types, many) = (
+        types(kind),
+        format!(
+            "INSERT INTO many SELECT seq, REPEAT(CHAR(64 + seq % 26), 200) FROM {}",
+            numbers(2_000)
+        ),
+    );
     let mut setup = T.to_vec();
-    setup.extend(TYPES);
+    setup.extend(types.iter().map(String::as_str));
     setup.extend([
         wide.as_str(),
         "INSERT INTO wide VALUES ()",
@@ -63,7 +93,7 @@ fn a_repeated_select_is_a_hit_with_the_bytes_of_a_direct_answer() {
         "CREATE TABLE latin (w VARCHAR(100) CHARACTER SET latin1)",
         "INSERT INTO latin VALUES ('na\u{ef}ve'), ('\u{fc}ber')",
         "CREATE TABLE many (n INT PRIMARY KEY, filler VARCHAR(200))",
-        "INSERT INTO many SELECT seq, REPEAT(CHAR(64 + seq % 26), 200) FROM seq_1_to_2000",
+        many.as_str(),
         "CREATE TABLE long_text (t LONGTEXT)",
         "INSERT INTO long_text VALUES (REPEAT('abcdefgh', 9000))",
         "CREATE TABLE kept_in_memory (a INT) ENGINE=MEMORY",
@@ -91,6 +121,10 @@ fn a_repeated_select_is_a_hit_with_the_bytes_of_a_direct_answer() {
         "(SELECT a FROM t) ORDER BY a DESC",
         "\n\t SELECT a FROM t",
     ] {
+        let is_newer = sql.starts_with("WITH") || sql.contains("OVER (");
+        if is_newer && !kind.has_common_table_expressions() {
+            continue;
+        }
         same_bytes_each_way(&front, sql);
     }
 }
@@ -226,20 +260,36 @@ const REASONS: &[(&str, &str)] = &[
 
 #[test]
 fn what_depends_on_more_than_its_tables_passes_through_with_its_reason() {
+    let kind = shared_server().kind();
     let mut setup = T.to_vec();
     setup.extend([
         "CREATE VIEW v AS SELECT a FROM t",
-        "CREATE SEQUENCE seq",
         "CREATE TABLE isam (a INT) ENGINE=MyISAM",
-        "CREATE TABLE aria (a INT) ENGINE=Aria",
         "CREATE TABLE timed (a INT, at TIME)",
-        "CREATE TABLE computed (a INT, b INT AS (a + 1) VIRTUAL)",
-        "CREATE TABLE versioned (a INT) WITH SYSTEM VERSIONING",
         "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1",
     ]);
+    if !kind.is_mysql() {
+        setup.extend([
+            "CREATE SEQUENCE seq",
+            "CREATE TABLE aria (a INT) ENGINE=Aria",
+            "CREATE TABLE versioned (a INT) WITH SYSTEM VERSIONING",
+        ]);
+    }
+    if kind != Kind::MySql56 {
+        setup.push("CREATE TABLE computed (a INT, b INT AS (a + 1) VIRTUAL)");
+    }
     let front = Front::new("reasons", &setup);
     let mut guest = front.guest();
     for (sql, reason) in REASONS {
+        let is_missing = match sql.rsplit(' ').next() {
+            Some("aria" | "versioned") => kind.is_mysql(),
+            Some("computed") => kind == Kind::MySql56,
+            // It does not warn of a division by zero.
+            _ => kind == Kind::MySql56 && sql.contains("a / 0"),
+        };
+        if is_missing {
+            continue;
+        }
         guest.always_passes(sql, reason);
     }
     wait_for(
@@ -355,13 +405,22 @@ fn results_of_before_a_ddl_are_not_served_after_it() {
     let front = Front::new("ddl", &T);
     let mut reader = front.guest();
     let mut writer = front.guest();
+    let kind = front.server().kind();
     for ddl in [
         "ALTER TABLE t ADD COLUMN b INT DEFAULT 7",
         "ALTER TABLE t MODIFY s VARCHAR(99)",
-        "CREATE OR REPLACE TABLE t (a INT)",
+        if kind.is_mysql() {
+            "ALTER TABLE t DROP COLUMN b, DROP COLUMN s"
+        } else {
+            "CREATE OR REPLACE TABLE t (a INT)"
+        },
         "RENAME TABLE t TO old, old TO t",
         "DROP TABLE t",
-        "CREATE TABLE t AS SELECT 1 AS z",
+        match kind {
+            // With GTIDs on, rows and definition can't be in one statement.
+            Kind::MySql56 | Kind::MySql57 => "CREATE TABLE t (z INT)",
+            _ => "CREATE TABLE t AS SELECT 1 AS z",
+        },
     ] {
         let before = front
             .direct()
@@ -475,10 +534,10 @@ fn the_same_text_in_two_schemas_has_two_answers() {
 
 #[test]
 fn an_account_never_gets_what_only_another_may_read() {
-    let mut setup = T.to_vec();
+    let identified = shared_server().kind().identified_by("little");
     // Made here and not for all: a change of accounts drops the results of every test at the time.
-    setup.push("CREATE OR REPLACE USER reader_of_little@'%' IDENTIFIED BY 'little'");
-    let front = Front::new("accounts", &setup);
+    let account = format!("CREATE USER reader_of_little@'%' {identified}");
+    let front = Front::new("accounts", &[T[0], T[1], &account]);
     front
         .server()
         .execute(["GRANT SELECT (a) ON accounts.t TO reader_of_little@'%'"])

@@ -85,6 +85,7 @@ impl World {
         MixedLoad {
             through: self.server.app().at(self.remora.address()),
             direct: self.server.app(),
+            is_mysql: self.server.kind().is_mysql(),
             readers: 8,
             writers_through: 3,
             writers_direct: 2,

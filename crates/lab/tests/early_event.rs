@@ -12,7 +12,7 @@ use remora_lab::client::{Client, ConnectOptions};
 use remora_lab::process::wait_for;
 use remora_lab::proxies::{InProcessRemora, RemoraOptions};
 use remora_lab::semisync::{Acknowledge, SemiSyncReplica};
-use remora_lab::servers::{Server, ServerOptions};
+use remora_lab::servers::{Server, ServerOptions, numbers};
 
 const READ: &str = "SELECT value FROM counters WHERE id = 1";
 const SUM: &str = "SELECT SUM(value) FROM counters";
@@ -171,8 +171,8 @@ fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
     world
         .server
         .execute([
-            "CREATE TABLE many (n INT) ENGINE=InnoDB",
-            "INSERT INTO many SELECT seq FROM seq_1_to_3000",
+            "CREATE TABLE many (n INT) ENGINE=InnoDB".to_owned(),
+            format!("INSERT INTO many SELECT seq FROM {}", numbers(3_000)),
         ])
         .unwrap();
     let mut reader = world.through().connect().unwrap();

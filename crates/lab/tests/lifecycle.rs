@@ -77,7 +77,8 @@ fn text(bytes: &[u8]) -> String {
 
 fn make_account(server: &Server, user: &str) {
     let password = remora_lab::servers::FOLLOW_PASSWORD;
-    let statements = [format!("CREATE USER {user}@'%' IDENTIFIED BY '{password}'")];
+    let identified = server.kind().identified_by(password);
+    let statements = [format!("CREATE USER {user}@'%' {identified}")];
     server.execute(statements).unwrap();
 }
 

@@ -12,7 +12,7 @@ use remora_lab::ports;
 use remora_lab::process::wait_for;
 use remora_lab::proxies::{InProcessRemora, RemoraOptions};
 use remora_lab::scratch::Scratch;
-use remora_lab::servers::{APP_PASSWORD, APP_USER, Server};
+use remora_lab::servers::{APP_PASSWORD, APP_USER, Kind, Server};
 use remora_wire::Capabilities;
 use remora_wire::response::ServerError;
 
@@ -308,8 +308,17 @@ fn the_servers_own_limit_on_connections_is_relayed() {
     let mut bystander = Bystander::new(&front);
     let mut user = front.server().root().unwrap();
     user.query("SET sql_log_bin=0").unwrap();
-    user.query("GRANT ALL ON *.* TO few@'%' IDENTIFIED BY 'few' WITH MAX_USER_CONNECTIONS 1")
+    let kind = front.server().kind();
+    let identified = kind.identified_by("few");
+    user.query(&format!("CREATE USER few@'%' {identified}"))
         .unwrap();
+    user.query("GRANT ALL ON *.* TO few@'%'").unwrap();
+    let limit = if kind == Kind::MySql56 {
+        "GRANT USAGE ON *.* TO few@'%' WITH MAX_USER_CONNECTIONS 1"
+    } else {
+        "ALTER USER few@'%' WITH MAX_USER_CONNECTIONS 1"
+    };
+    user.query(limit).unwrap();
     let mut options = front.options();
     options.user = "few".to_owned();
     options.password = "few".to_owned();

@@ -9,7 +9,7 @@ use crate::client::ConnectOptions;
 use crate::process::{Process, Program};
 use crate::proxies::{HaProxy, Remora, RemoraOptions};
 use crate::scratch::Scratch;
-use crate::servers::{APP_PASSWORD, APP_USER, Server, ServerOptions};
+use crate::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
 use crate::sysbench::{Length, Sysbench};
 use crate::usage::{cpu_time, microseconds_per_query};
 use crate::{interrupt, ports};
@@ -117,6 +117,7 @@ impl Stage {
     /// Starts the server and fills its table.
     pub(super) fn server(connections_max: u32) -> anyhow::Result<Server> {
         let server = Server::start(ServerOptions {
+            kind: Some(Kind::MariaDb1011),
             buffer_pool_mib: 512,
             connections_max,
             ..ServerOptions::default()

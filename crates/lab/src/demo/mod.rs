@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::load::{Oracle, Random};
 use crate::progress::Progress;
 use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::{APP_PASSWORD, APP_USER, FOLLOW_USER, SCHEMA, Server, ServerOptions};
+use crate::servers::{APP_PASSWORD, APP_USER, FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
 use crate::stats::median;
 use crate::table::{Table, grouped};
 
@@ -103,6 +103,7 @@ impl Stage {
     fn prepare(progress: &mut Progress) -> anyhow::Result<Stage> {
         progress.step("starting two private MariaDB servers in temporary directories");
         let options = ServerOptions {
+            kind: Some(Kind::MariaDb1011),
             buffer_pool_mib: 128,
             ..ServerOptions::default()
         };

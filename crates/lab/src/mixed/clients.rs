@@ -364,6 +364,7 @@ impl Run<'_> {
             let mut writer = Writer {
                 client: &mut client,
                 route,
+                is_mysql: self.load.is_mysql,
                 prepared,
             };
             let written = self.write(&mut writer, kind, form, random);

@@ -32,6 +32,8 @@ pub struct MixedLoad {
     pub through: ConnectOptions,
     /// How clients connect to the server.
     pub direct: ConnectOptions,
+    /// Whether the server is a MySQL, not a MariaDB.
+    pub is_mysql: bool,
     /// Clients that read through Remora.
     pub readers: usize,
     /// Clients that write through Remora.

@@ -27,7 +27,7 @@ pub enum Form {
     Many,
     /// A statement prepared in the binary protocol.
     Prepared,
-    /// `EXECUTE IMMEDIATE`.
+    /// `EXECUTE IMMEDIATE`, on MySQL `PREPARE` and `EXECUTE`.
     Immediate,
     /// Several statements in one message.
     MultiStatement,
@@ -131,6 +131,8 @@ pub struct Writer<'a> {
     pub client: &'a mut Client,
     /// How it goes to the server.
     pub route: Route,
+    /// Whether that is a MySQL.
+    pub is_mysql: bool,
     /// Numbers of prepared statements.
     pub prepared: HashMap<Kind, u32>,
 }
@@ -206,6 +208,10 @@ impl Writer<'_> {
         match form {
             Form::Update | Form::Many | Form::Rollback => self.run(&[&update]),
             Form::Prepared => self.execute(kind, row, stored),
+            Form::Immediate if self.is_mysql => self.run(&[
+                &format!("PREPARE immediate FROM '{update}'"),
+                "EXECUTE immediate",
+            ]),
             Form::Immediate => self.run(&[&format!("EXECUTE IMMEDIATE '{update}'")]),
             Form::MultiStatement => self.run(&[&format!("{update}; DO 1")]),
             Form::Upsert => self.run(&[&format!(

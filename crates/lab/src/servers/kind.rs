@@ -1,5 +1,6 @@
 //! The servers that there are, and what is particular to each.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
@@ -74,6 +75,27 @@ impl Kind {
     /// Whether it keeps the client's word on `DEPRECATE_EOF` and tracks changes of a session's state.
     pub const fn tracks_sessions(self) -> bool {
         !matches!(self, Kind::MySql56)
+    }
+
+    /// Whether it has common table expressions and window functions.
+    pub const fn has_common_table_expressions(self) -> bool {
+        !matches!(self, Kind::MySql57 | Kind::MySql56)
+    }
+
+    /// Says on standard error, past the capture of a test's output, that a test is left out because of what
+    /// this kind is or lacks; gives whether that is so.
+    pub fn skips(self, is_so: bool, because: &str) -> bool {
+        if is_so {
+            let test = std::thread::current();
+            let name = test.name().unwrap_or("a test");
+            // Nothing can be done about a standard error that is closed.
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped on {}: {name}: {because}",
+                self.as_str()
+            );
+        }
+        is_so
     }
 
     /// How an account gets a password, with a plugin that every client speaks: what comes after the
@@ -159,6 +181,8 @@ impl Kind {
             "--enforce-gtid-consistency=ON",
             "--performance-schema=OFF",
             "--mysqlx=OFF",
+            // As in all the others.
+            "--local-infile=ON",
         ];
         match self {
             Kind::MariaDb1011 => &[],

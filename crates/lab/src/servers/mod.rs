@@ -2,6 +2,7 @@
 
 mod accounts;
 mod kind;
+mod sequence;
 mod template;
 
 use std::net::SocketAddr;
@@ -12,9 +13,10 @@ use anyhow::{Context as _, bail};
 
 use crate::client::{Client, ConnectOptions};
 use crate::ports;
-use crate::process::{Process, Program, Signal};
+use crate::process::{Process, Program, Signal, wait_for};
 use crate::scratch::Scratch;
 pub use kind::{KIND_VARIABLE, Kind};
+pub use sequence::numbers;
 
 /// The account that applications use: all rights, with a password.
 pub const APP_USER: &str = "app";
@@ -275,7 +277,12 @@ impl Server {
 
     /// Stops it in its tracks (SIGSTOP): its connections stay open and nothing answers.
     pub fn freeze(&self) -> anyhow::Result<()> {
-        self.running()?.signal(Signal::STOP)
+        let process = self.running()?;
+        process.signal(Signal::STOP)?;
+        // Each thread stops when it notices.
+        wait_for("the server's threads to stop", PATIENCE, || {
+            process.is_stopped().map(|stopped| stopped.then_some(()))
+        })
     }
 
     /// Lets it go on after [`Server::freeze`].

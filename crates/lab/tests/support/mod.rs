@@ -8,7 +8,7 @@ use remora_lab::client::{Client, ConnectOptions};
 use remora_lab::load::{CounterLoad, CounterReport, CounterTable, Oracle, Random, Until};
 use remora_lab::process::wait_for;
 use remora_lab::proxies::{InProcessRemora, RemoraOptions};
-use remora_lab::servers::{FOLLOW_USER, Server, ServerOptions};
+use remora_lab::servers::{FOLLOW_USER, Kind, Server, ServerOptions};
 
 /// For how long a result may lack a change that was made elsewhere.
 pub(crate) const LAG_MS_MAX: u64 = 300;
@@ -156,7 +156,15 @@ impl World {
             root.query("SET sql_log_bin = 0").unwrap();
             root.query(&statement).unwrap();
         };
-        unlogged(format!("ALTER USER {FOLLOW_USER}@'%' ACCOUNT LOCK"));
+        // Where accounts can't be locked, it gets another name.
+        let (lock, unlock) = if self.server.kind() == Kind::MySql56 {
+            let rename = |from: &str, to: &str| format!("RENAME USER {from}@'%' TO {to}@'%'");
+            (rename(FOLLOW_USER, "away"), rename("away", FOLLOW_USER))
+        } else {
+            let alter = |how: &str| format!("ALTER USER {FOLLOW_USER}@'%' ACCOUNT {how}");
+            (alter("LOCK"), alter("UNLOCK"))
+        };
+        unlogged(lock);
         self.cut_follower();
         wait_for("Remora to notice", PATIENCE, || {
             let caching = self.remora.metrics()?.sum("remora_caching");
@@ -164,7 +172,7 @@ impl World {
         })
         .unwrap();
         meanwhile();
-        unlogged(format!("ALTER USER {FOLLOW_USER}@'%' ACCOUNT UNLOCK"));
+        unlogged(unlock);
         self.remora.wait_until_caching().unwrap();
     }
 
