@@ -11,6 +11,7 @@
 //! | [`client`] | a small client that keeps the bytes it was sent |
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
+//! | [`differential`] | cases whose every byte must be the server's own |
 //! | [`semisync`] | a replica that holds commits back between their event and their rows |
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
 //! | [`sysbench`] | runs sysbench, unmodified |
@@ -22,6 +23,7 @@ pub mod bench;
 pub mod certificates;
 pub mod client;
 pub mod demo;
+pub mod differential;
 pub mod interrupt;
 pub mod load;
 pub mod metrics;
