@@ -4,7 +4,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fuzz lint fmt doc build
+.PHONY: help demo test bench drivers fuzz lint fmt doc build
 
 help: ## show this list
 	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
@@ -25,6 +25,12 @@ bench: ## measure against a direct connection, HAProxy and a bare responder (ARG
 	@scripts/setup bench
 	$(CARGO) build --release --locked -p remora -p remora-lab
 	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- bench $(ARGS)
+
+drivers: ## real drivers of many languages, each directly and through Remora (ARGS='--only pymysql,mysql2')
+	@scripts/setup drivers
+	@drivers/install
+	$(CARGO) build --release --locked -p remora -p remora-lab
+	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- drivers $(ARGS)
 
 fuzz: ## fuzz the decoders (ARGS=… goes to scripts/fuzz)
 	@scripts/setup fuzz

@@ -17,6 +17,7 @@
 //! | [`sysbench`] | runs sysbench, unmodified |
 //! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
+//! | [`drivers`] | `make drivers`: the matrix of real drivers |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
 
 pub mod bench;
@@ -24,6 +25,7 @@ pub mod certificates;
 pub mod client;
 pub mod demo;
 pub mod differential;
+pub mod drivers;
 pub mod interrupt;
 pub mod load;
 pub mod metrics;

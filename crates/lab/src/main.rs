@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use remora_lab::{bench, demo, interrupt, responder};
+use remora_lab::{bench, demo, drivers, interrupt, responder};
 
 #[derive(Debug, Parser)]
 #[command(name = "remora-lab", about = "Experiments with Remora", version)]
@@ -22,6 +22,8 @@ enum Command {
     Demo(demo::DemoOptions),
     /// Measures Remora against a direct connection, HAProxy and a bare responder.
     Bench(bench::BenchOptions),
+    /// Runs real drivers of many languages, each directly and through Remora, and compares what they see.
+    Drivers(drivers::DriversOptions),
     /// Answers each query with the same bytes, until it is killed. The benchmark runs it.
     #[command(hide = true)]
     Responder {
@@ -63,6 +65,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(options) => {
             interrupt::install()?;
             bench::run(&options)
+        }
+        Command::Drivers(options) => {
+            interrupt::install()?;
+            drivers::run(&options)
         }
         Command::Responder {
             listen,

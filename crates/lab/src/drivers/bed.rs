@@ -1,0 +1,196 @@
+//! What the programs run against: a server, a Remora, a schema.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::matrix::Driver;
+use super::report::Report;
+use super::runs::Run;
+use super::{DriversOptions, accounts};
+use crate::client::Client;
+use crate::process::{Program, wait_for};
+use crate::proxies::{Remora, RemoraOptions};
+use crate::scratch::Scratch;
+use crate::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
+use crate::{interrupt, programs};
+
+/// The schema that the programs use.
+const SCHEMA: &str = "drivers";
+/// Longest run of one program.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// What the programs run against.
+pub(super) struct Bed {
+    // Dropped in this order.
+    remora: Remora,
+    server: Server,
+    scratch: Scratch,
+    sources: PathBuf,
+    installed: PathBuf,
+    run: Run,
+    /// As the server tells it.
+    version: String,
+}
+
+impl Bed {
+    /// Starts a server and Remora.
+    pub(super) fn start(run: Run) -> anyhow::Result<Bed> {
+        let installed = programs::cache_directory().join("drivers");
+        let mut options = ServerOptions {
+            kind: Some(run.kind),
+            ..ServerOptions::default()
+        };
+        options.further.extend(run.server_arguments(&installed));
+        let server = Server::start(options)?;
+        let version = server.root()?.query_value("SELECT VERSION()")?;
+        Ok(Bed {
+            remora: Remora::start(&server, &RemoraOptions::following())?,
+            version: version.context("the server tells no version")?,
+            server,
+            scratch: Scratch::new()?,
+            sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drivers"),
+            installed,
+            run,
+        })
+    }
+
+    /// The server's version, as it tells it.
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Prints the environment of a program, to be read by a shell, and waits until the user asks to stop.
+    pub(super) fn keep(&self) -> anyhow::Result<()> {
+        let mut root = self.server.root()?;
+        self.fill(&mut root)?;
+        let plugins = accounts::make(&mut root, self.run.kind)?;
+        for assignment in self.environment(&plugins)? {
+            let (name, value) = assignment.split_once('=').unwrap_or_default();
+            println!("export {name}='{}'", value.replace('\'', "'\\''"));
+        }
+        loop {
+            interrupt::sleep(Duration::from_secs(1))?;
+        }
+    }
+
+    /// Runs one program on a fresh schema; gives its report and the plugins that it had accounts for.
+    pub(super) fn run(
+        &self,
+        driver: &Driver,
+        options: &DriversOptions,
+    ) -> anyhow::Result<(Report, Vec<&'static str>)> {
+        let mut root = self.server.root()?;
+        self.fill(&mut root)?;
+        let plugins = accounts::make(&mut root, self.run.kind)?;
+        let log = self.scratch.join(driver.name);
+        let program = Program::new(driver.name, programs::find("env")?, log.clone())
+            .args(self.environment(&plugins)?)
+            .args(driver.command(&self.sources, &self.installed))
+            .args(&options.checks);
+        let mut process = program.spawn()?;
+        let what = format!("the end of {}'s program", driver.name);
+        let mut ended = None;
+        let waited = wait_for(&what, PATIENCE, || {
+            ended = process.ended()?;
+            Ok(ended)
+        });
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        if options.verbose {
+            println!("\n{text}");
+        }
+        let crash = match (waited, ended) {
+            (Err(error), _) if error.is::<interrupt::Interrupted>() => return Err(error),
+            (Ok(_), Some(status)) if status.success() => None,
+            (Ok(_), _) => Some(process.log_tail()),
+            (Err(error), _) => Some(format!("{error:#}; {}", process.log_tail())),
+        };
+        Ok((Report::parse(*driver, &text, crash), plugins))
+    }
+
+    /// Makes the schema anew.
+    fn fill(&self, root: &mut Client) -> anyhow::Result<()> {
+        for statement in [
+            format!("DROP DATABASE IF EXISTS {SCHEMA}"),
+            format!("CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4"),
+            format!("USE {SCHEMA}"),
+        ] {
+            root.query(&statement).with_context(|| statement.clone())?;
+        }
+        let files = ["common.sql", "json.sql", "mariadb.sql"];
+        let wanted = |file: &&str| match *file {
+            "json.sql" => self.run.kind != Kind::MySql56,
+            "mariadb.sql" => !self.run.kind.is_mysql(),
+            _ => true,
+        };
+        for file in files.iter().filter(|file| wanted(file)) {
+            let path = self.sources.join("schema").join(file);
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("can't read {}", path.display()))?;
+            for statement in statements(&text) {
+                root.query(&statement).with_context(|| statement.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables whose names begin so.
+    fn tables(&self, prefix: &str) -> anyhow::Result<String> {
+        let mut root = self.server.root()?;
+        root.query(&format!("USE {SCHEMA}"))?;
+        let rows = root
+            .query(&format!("SHOW TABLES LIKE '{prefix}\\_%'"))?
+            .rows()?;
+        let names = rows
+            .into_iter()
+            .filter_map(|row| row.into_iter().next().flatten());
+        let names: Vec<String> = names
+            .map(|name| String::from_utf8_lossy(&name).into_owned())
+            .collect();
+        Ok(names.join(" "))
+    }
+
+    fn environment(&self, plugins: &[&str]) -> anyhow::Result<Vec<String>> {
+        let reads = self.sources.join("schema/reads.sql");
+        let port = |address: SocketAddr| address.port().to_string();
+        let all = [
+            ("DRIVER_HOST", self.server.address().ip().to_string()),
+            ("DRIVER_SERVER_PORT", port(self.server.address())),
+            ("DRIVER_REMORA_PORT", port(self.remora.address())),
+            ("DRIVER_USER", APP_USER.to_owned()),
+            ("DRIVER_PASSWORD", APP_PASSWORD.to_owned()),
+            ("DRIVER_SCHEMA", SCHEMA.to_owned()),
+            ("DRIVER_ACCOUNTS", plugins.join(" ")),
+            ("DRIVER_ACCOUNTS_PASSWORD", accounts::PASSWORD.to_owned()),
+            ("DRIVER_TABLES", self.tables("t")?),
+            ("DRIVER_PASSED_TABLES", self.tables("p")?),
+            ("DRIVER_READS", reads.display().to_string()),
+            ("DRIVER_ADMIN", self.remora.admin().to_string()),
+            (
+                "DRIVER_TLS",
+                if self.run.tls { "on" } else { "off" }.to_owned(),
+            ),
+            ("DRIVER_INSTALLED", self.installed.display().to_string()),
+            ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
+        ];
+        let assignments = all.into_iter();
+        Ok(assignments
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect())
+    }
+}
+
+/// A file's statements: comments begin a line, a semicolon ends one.
+fn statements(text: &str) -> Vec<String> {
+    let code: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("--"))
+        .collect();
+    let code = code.join("\n");
+    let all = code
+        .split(";\n")
+        .map(|statement| statement.trim().trim_end_matches(';').to_owned());
+    all.filter(|statement| !statement.is_empty()).collect()
+}

@@ -1,0 +1,113 @@
+//! The drivers of the matrix: how each is run, and what is expected of it.
+
+use std::path::Path;
+
+/// The checks, in the order in which programs run and tables show them. `drivers/README.md` says what each does.
+pub(super) const CHECKS: [&str; 14] = [
+    "connect",
+    "auth",
+    "tls",
+    "text",
+    "prepared",
+    "transactions",
+    "errors",
+    "large",
+    "multi",
+    "local_infile",
+    "streaming",
+    "bulk",
+    "results",
+    "own_writes",
+];
+
+/// What a program is written in, which tells how it is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// `drivers/python/main.py NAME` in the virtual environment.
+    Python,
+    /// `drivers/node/main.mjs NAME`.
+    Node,
+}
+
+/// One driver.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Driver {
+    /// Its name in the matrix.
+    pub(super) name: &'static str,
+    runs: Runs,
+    /// Checks that it has nothing for: it must report `none` for these and for no others.
+    pub(super) without: &'static [&'static str],
+    /// The authentication plugins (by the names of [`super::accounts`]) that it must log in with, where the server has them.
+    pub(super) plugins: &'static [&'static str],
+}
+
+/// All plugins that a run may have accounts for, for drivers that know them all.
+const EVERY_PLUGIN: &[&str] = &["native", "caching", "sha256", "ed25519"];
+/// Those of MySQL.
+const MYSQL_PLUGINS: &[&str] = &["native", "caching", "sha256"];
+
+/// All drivers.
+pub(super) const DRIVERS: &[Driver] = &[
+    Driver {
+        name: "pymysql",
+        runs: Runs::Python,
+        without: &["prepared"],
+        plugins: EVERY_PLUGIN,
+    },
+    Driver {
+        name: "mysqlclient",
+        runs: Runs::Python,
+        without: &["prepared"],
+        plugins: EVERY_PLUGIN,
+    },
+    Driver {
+        name: "connector-python",
+        runs: Runs::Python,
+        without: &[],
+        plugins: MYSQL_PLUGINS,
+    },
+    Driver {
+        name: "connector-python-c",
+        runs: Runs::Python,
+        without: &[],
+        plugins: MYSQL_PLUGINS,
+    },
+    Driver {
+        name: "aiomysql",
+        runs: Runs::Python,
+        without: &["prepared"],
+        plugins: MYSQL_PLUGINS,
+    },
+    Driver {
+        name: "sqlalchemy",
+        runs: Runs::Python,
+        without: &["prepared", "multi"],
+        plugins: EVERY_PLUGIN,
+    },
+    Driver {
+        name: "mysql2",
+        runs: Runs::Node,
+        without: &[],
+        plugins: MYSQL_PLUGINS,
+    },
+    Driver {
+        name: "mariadb-node",
+        runs: Runs::Node,
+        without: &[],
+        plugins: EVERY_PLUGIN,
+    },
+];
+
+impl Driver {
+    /// The program and its arguments. `sources` is the repository's `drivers`, `installed` is where
+    /// `drivers/install` has put things.
+    pub(super) fn command(&self, sources: &Path, installed: &Path) -> Vec<String> {
+        let source = |file: &str| sources.join(file).display().to_string();
+        let built = |file: &str| installed.join(file).display().to_string();
+        let name = self.name.to_owned();
+        match self.runs {
+            Runs::Python => vec![built("python/bin/python"), source("python/main.py"), name],
+            Runs::Node => vec!["node".to_owned(), source("node/main.mjs"), name],
+        }
+    }
+}
