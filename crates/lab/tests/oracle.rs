@@ -31,7 +31,7 @@ const UNTIL: Until = Until {
 #[test]
 fn nothing_is_found_where_nothing_is_cached() {
     let server = Server::start(ServerOptions::default()).unwrap();
-    let proxy = HaProxy::start(server.address(), 1).unwrap();
+    let proxy = HaProxy::start(server.address(), 1, None).unwrap();
     let table = CounterTable::new(50);
     table.create(&mut server.app().connect().unwrap()).unwrap();
     let oracle = Oracle::new(50, 0, Duration::ZERO);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::encrypted::{self, Reads};
+use crate::certificates::Authority;
 use crate::client::ConnectOptions;
 use crate::process::{Process, Program};
 use crate::proxies::{HaProxy, Remora, RemoraOptions};
@@ -37,19 +39,42 @@ pub(super) enum Arm {
     DirectHot,
     /// Remora with everything hitting: a thousand rows.
     RemoraHit,
+    /// The same with prepared statements.
+    RemoraHitPrepared,
     /// The bare responder.
     Bare,
+    /// HAProxy that speaks TLS with the client, any of all rows.
+    HaProxyTls,
+    /// Remora that does, with nothing hitting.
+    RemoraTls,
+    /// The same, a thousand rows at a time.
+    HaProxyTlsRanges,
+    /// The same.
+    RemoraTlsRanges,
+}
+
+/// What drives an arm.
+enum Driver {
+    /// sysbench, with prepared statements or without.
+    Sysbench { prepared: bool },
+    /// Reads over TLS.
+    Encrypted(Reads),
 }
 
 impl Arm {
     /// All, in the order in which they take turns.
-    pub(super) const ALL: [Arm; 6] = [
+    pub(super) const ALL: [Arm; 11] = [
         Arm::Direct,
         Arm::HaProxy,
         Arm::RemoraMiss,
         Arm::DirectHot,
         Arm::RemoraHit,
+        Arm::RemoraHitPrepared,
         Arm::Bare,
+        Arm::HaProxyTls,
+        Arm::RemoraTls,
+        Arm::HaProxyTlsRanges,
+        Arm::RemoraTlsRanges,
     ];
 
     /// As a report shows it.
@@ -60,7 +85,12 @@ impl Arm {
             Arm::RemoraMiss => "Remora, nothing hits",
             Arm::DirectHot => "direct, 1,000 rows",
             Arm::RemoraHit => "Remora, all hits",
+            Arm::RemoraHitPrepared => "Remora, all hits, prepared",
             Arm::Bare => "bare responder",
+            Arm::HaProxyTls => "HAProxy, TLS",
+            Arm::RemoraTls => "Remora, TLS, nothing hits",
+            Arm::HaProxyTlsRanges => "HAProxy, TLS, ranges",
+            Arm::RemoraTlsRanges => "Remora, TLS, ranges",
         }
     }
 
@@ -72,15 +102,53 @@ impl Arm {
             Arm::RemoraMiss => "remora_miss",
             Arm::DirectHot => "direct_hot",
             Arm::RemoraHit => "remora_hit",
+            Arm::RemoraHitPrepared => "remora_hit_prepared",
             Arm::Bare => "bare_responder",
+            Arm::HaProxyTls => "haproxy_tls",
+            Arm::RemoraTls => "remora_tls_miss",
+            Arm::HaProxyTlsRanges => "haproxy_tls_ranges",
+            Arm::RemoraTlsRanges => "remora_tls_ranges",
         }
     }
 
     fn rows(self) -> u32 {
         match self {
-            Arm::Direct | Arm::HaProxy | Arm::RemoraMiss => ROWS,
-            Arm::DirectHot | Arm::RemoraHit | Arm::Bare => HOT_ROWS,
+            Arm::DirectHot | Arm::RemoraHit | Arm::RemoraHitPrepared | Arm::Bare => HOT_ROWS,
+            _ => ROWS,
         }
+    }
+
+    fn driver(self) -> Driver {
+        match self {
+            Arm::HaProxyTls | Arm::RemoraTls => Driver::Encrypted(Reads::Rows),
+            Arm::HaProxyTlsRanges | Arm::RemoraTlsRanges => Driver::Encrypted(Reads::Ranges),
+            _ => Driver::Sysbench {
+                prepared: self == Arm::RemoraHitPrepared,
+            },
+        }
+    }
+
+    /// The arm that stands for the server alone, under the same load; none where nothing was measured.
+    pub(super) fn direct(self) -> Option<Arm> {
+        match self {
+            Arm::Direct | Arm::HaProxy | Arm::RemoraMiss => Some(Arm::Direct),
+            Arm::DirectHot | Arm::RemoraHit | Arm::RemoraHitPrepared | Arm::Bare => {
+                Some(Arm::DirectHot)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether Remora takes part.
+    pub(super) fn has_remora(self) -> bool {
+        matches!(
+            self,
+            Arm::RemoraMiss
+                | Arm::RemoraHit
+                | Arm::RemoraHitPrepared
+                | Arm::RemoraTls
+                | Arm::RemoraTlsRanges
+        )
     }
 }
 
@@ -107,6 +175,7 @@ pub(super) struct Sample {
 #[derive(Debug)]
 pub(super) struct Stage {
     haproxy: HaProxy,
+    haproxy_tls: HaProxy,
     cold: Remora,
     hot: Remora,
     bare: BareResponder,
@@ -131,16 +200,21 @@ impl Stage {
 
     /// Starts what stands in front of the server. `threads`: of HAProxy and of the bare responder.
     pub(super) fn start(server: Server, threads: usize) -> anyhow::Result<Stage> {
-        let haproxy = HaProxy::start(server.address(), threads)?;
+        let authority = Authority::new()?;
+        let certificate = authority.issue("bench", &["IP:127.0.0.1"])?;
+        let haproxy = HaProxy::start(server.address(), threads, None)?;
+        let haproxy_tls = HaProxy::start(server.address(), threads, Some(&certificate))?;
         let cold_options = RemoraOptions {
             memory_mib: Some(COLD_MEMORY_MIB),
             ..RemoraOptions::following()
-        };
+        }
+        .with_certificate(&certificate);
         let cold = Remora::start(&server, &cold_options)?;
         let hot = Remora::start(&server, &RemoraOptions::following())?;
         let bare = BareResponder::start(&server, threads)?;
         Ok(Stage {
             haproxy,
+            haproxy_tls,
             cold,
             hot,
             bare,
@@ -156,15 +230,11 @@ impl Stage {
         length: Duration,
     ) -> anyhow::Result<Sample> {
         interrupt::check()?;
-        let mut sysbench = Sysbench::new("oltp_point_select", self.address(arm), BENCH_SCHEMA);
-        sysbench.rows = arm.rows();
-        sysbench.threads = threads;
-        sysbench.further = vec!["--rand-type=uniform".to_owned()];
         let server_id = self.server.id().context("the server is gone")?;
         let cpu = |id: Option<u32>| id.map_or(Ok(Duration::ZERO), cpu_time);
         let (server_before, proxy_before) = (cpu_time(server_id)?, cpu(self.proxy_id(arm))?);
         let hits_before = self.hits(arm)?;
-        let report = sysbench.run(Length::Time(length))?;
+        let report = self.drive(arm, threads, length)?;
         let server_used = cpu_time(server_id)?.saturating_sub(server_before);
         let proxy_used = cpu(self.proxy_id(arm))?.saturating_sub(proxy_before);
         #[allow(clippy::cast_precision_loss)]
@@ -180,12 +250,36 @@ impl Stage {
         })
     }
 
+    fn drive(&self, arm: Arm, threads: u32, length: Duration) -> anyhow::Result<encrypted::Report> {
+        let prepared = match arm.driver() {
+            Driver::Sysbench { prepared } => prepared,
+            Driver::Encrypted(reads) => {
+                let mut options = self.server.app().schema(BENCH_SCHEMA).at(self.address(arm));
+                options.tls = arm.has_remora();
+                options.tls_first = !options.tls;
+                return encrypted::run(&options, reads, arm.rows(), threads, length);
+            }
+        };
+        let mut sysbench = Sysbench::new("oltp_point_select", self.address(arm), BENCH_SCHEMA);
+        sysbench.rows = arm.rows();
+        sysbench.threads = threads;
+        sysbench.prepared = prepared;
+        sysbench.further = vec!["--rand-type=uniform".to_owned()];
+        let report = sysbench.run(Length::Time(length))?;
+        Ok(encrypted::Report {
+            queries: report.queries,
+            queries_per_s: report.queries_per_s,
+            p95_ms: report.p95_ms,
+        })
+    }
+
     fn address(&self, arm: Arm) -> SocketAddr {
         match arm {
             Arm::Direct | Arm::DirectHot => self.server.address(),
             Arm::HaProxy => self.haproxy.address(),
-            Arm::RemoraMiss => self.cold.address(),
-            Arm::RemoraHit => self.hot.address(),
+            Arm::HaProxyTls | Arm::HaProxyTlsRanges => self.haproxy_tls.address(),
+            Arm::RemoraMiss | Arm::RemoraTls | Arm::RemoraTlsRanges => self.cold.address(),
+            Arm::RemoraHit | Arm::RemoraHitPrepared => self.hot.address(),
             Arm::Bare => self.bare.address,
         }
     }
@@ -194,17 +288,18 @@ impl Stage {
         match arm {
             Arm::Direct | Arm::DirectHot => None,
             Arm::HaProxy => Some(self.haproxy.id()),
-            Arm::RemoraMiss => Some(self.cold.id()),
-            Arm::RemoraHit => Some(self.hot.id()),
+            Arm::HaProxyTls | Arm::HaProxyTlsRanges => Some(self.haproxy_tls.id()),
+            Arm::RemoraMiss | Arm::RemoraTls | Arm::RemoraTlsRanges => Some(self.cold.id()),
+            Arm::RemoraHit | Arm::RemoraHitPrepared => Some(self.hot.id()),
             Arm::Bare => Some(self.bare.process.id()),
         }
     }
 
     fn hits(&self, arm: Arm) -> anyhow::Result<f64> {
         let remora = match arm {
-            Arm::RemoraMiss => &self.cold,
-            Arm::RemoraHit => &self.hot,
-            Arm::Direct | Arm::HaProxy | Arm::DirectHot | Arm::Bare => return Ok(0.0),
+            Arm::RemoraMiss | Arm::RemoraTls | Arm::RemoraTlsRanges => &self.cold,
+            Arm::RemoraHit | Arm::RemoraHitPrepared => &self.hot,
+            _ => return Ok(0.0),
         };
         Ok(remora.metrics()?.sum("remora_hits_total"))
     }

@@ -1,9 +1,11 @@
-//! `make bench`: point selects, directly, through HAProxy and through Remora, against the limit for a hit.
+//! `make bench`: point selects as text, prepared and over TLS; directly, through HAProxy and through Remora; and the
+//! limit for a hit.
 //!
 //! All arms run in one session on the same machine and take turns; the figures belong to the machine, the ratios
 //! carry over.
 
 mod arms;
+mod encrypted;
 mod memory;
 mod report;
 
@@ -76,6 +78,7 @@ pub fn run(options: &BenchOptions) -> anyhow::Result<()> {
     let stage = Stage::start(server, threads)?;
     stage.measure(Arm::RemoraMiss, THREADS[0], WARM_UP)?;
     stage.measure(Arm::RemoraHit, THREADS[0], WARM_UP)?;
+    stage.measure(Arm::RemoraHitPrepared, THREADS[0], WARM_UP)?;
     let mut samples = Vec::new();
     for round in 1..=rounds {
         for threads in THREADS {

@@ -20,6 +20,9 @@ const RESULT_BYTES_MAX: f64 = 700.0;
 /// Hits are at least this share of the bare responder's.
 const SHARE_OF_BARE_MIN: f64 = 0.85;
 
+/// Prepared hits are at least this share of hits as text.
+const PREPARED_SHARE_MIN: f64 = 0.90;
+
 /// All that was measured.
 #[derive(Debug)]
 pub(super) struct Findings {
@@ -63,7 +66,7 @@ impl Findings {
     pub(super) fn print(&self) {
         println!("\nMachine: {}", usage::machine());
         println!(
-            "sysbench oltp_point_select, text protocol, uniform keys; medians of {} rounds of {} s, interleaved.\n",
+            "sysbench oltp_point_select, uniform keys, text unless said otherwise; TLS with a client of the lab's; medians of {} rounds of {} s, interleaved.\n",
             self.rounds, self.seconds
         );
         for &threads in &self.threads {
@@ -85,23 +88,21 @@ impl Findings {
         ]);
         for arm in Arm::ALL {
             let of = |of: fn(&Sample) -> f64| self.median(arm, threads, of);
-            let direct = match arm {
-                Arm::Direct | Arm::HaProxy | Arm::RemoraMiss => Arm::Direct,
-                Arm::DirectHot | Arm::RemoraHit | Arm::Bare => Arm::DirectHot,
-            };
-            let ratio = self.rate(arm, threads) / self.rate(direct, threads).max(1e-9);
+            let ratio = arm.direct().map_or_else(String::new, |direct| {
+                let ratio = self.rate(arm, threads) / self.rate(direct, threads).max(1e-9);
+                format!("{ratio:.2}")
+            });
             table.row([
                 arm.name().to_owned(),
                 grouped(self.rate(arm, threads)),
-                format!("{ratio:.2}"),
+                ratio,
                 format!("{:.2}", of(|s| s.p95_ms)),
                 format!("{:.1}", of(|s| s.proxy_us)),
                 format!("{:.1}", of(|s| s.server_us)),
-                match arm {
-                    Arm::RemoraMiss | Arm::RemoraHit => {
-                        format!("{:.1} %", 100.0 * of(|s| s.hit_ratio))
-                    }
-                    Arm::Direct | Arm::HaProxy | Arm::DirectHot | Arm::Bare => String::new(),
+                if arm.has_remora() {
+                    format!("{:.1} %", 100.0 * of(|s| s.hit_ratio))
+                } else {
+                    String::new()
                 },
             ]);
         }
@@ -125,6 +126,14 @@ impl Findings {
             marks.push(self.ratio_mark(threads, Arm::RemoraMiss, Arm::HaProxy, 1.0));
             marks.push(self.ratio_mark(threads, Arm::RemoraHit, Arm::Bare, SHARE_OF_BARE_MIN));
             marks.push(self.ratio_mark(threads, Arm::RemoraHit, Arm::DirectHot, 1.0));
+            marks.push(self.ratio_mark(
+                threads,
+                Arm::RemoraHitPrepared,
+                Arm::RemoraHit,
+                PREPARED_SHARE_MIN,
+            ));
+            marks.push(self.ratio_mark(threads, Arm::RemoraTls, Arm::HaProxyTls, 1.0));
+            marks.push(self.ratio_mark(threads, Arm::RemoraTlsRanges, Arm::HaProxyTlsRanges, 1.0));
         }
         let idle = self.idle_bytes as f64;
         marks.push(Mark {

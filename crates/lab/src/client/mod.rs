@@ -63,6 +63,9 @@ impl Client {
             input: vec![0; READ_BYTES],
             filled: 0,
         };
+        if options.tls_first {
+            client.transport.start_tls()?;
+        }
         client.log_in(options)?;
         Ok(client)
     }

@@ -42,6 +42,8 @@ pub struct ConnectOptions {
     pub without: Capabilities,
     /// Whether to use TLS if the server offers it. Whose certificate it is isn't checked.
     pub tls: bool,
+    /// Whether to use TLS from the first byte on, as towards a proxy that knows nothing of the protocol within.
+    pub tls_first: bool,
     /// Whether to compress, if the server offers it.
     pub compression: Option<Algorithm>,
     /// Names and values sent with each statement if [`Capabilities::QUERY_ATTRIBUTES`] is in use.
@@ -62,6 +64,7 @@ impl ConnectOptions {
             further: Capabilities(0),
             without: Capabilities(0),
             tls: false,
+            tls_first: false,
             compression: None,
             query_attributes: Vec::new(),
             timeout: Duration::from_secs(30),

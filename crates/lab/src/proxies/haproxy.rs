@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use crate::certificates::CertificateFiles;
 use crate::process::{Process, Program};
 use crate::scratch::Scratch;
 use crate::{ports, programs};
@@ -20,12 +21,28 @@ pub struct HaProxy {
 }
 
 impl HaProxy {
-    /// Starts one that relays to `server` with so many threads.
-    pub fn start(server: SocketAddr, threads: usize) -> anyhow::Result<HaProxy> {
+    /// Starts one that relays to `server` with so many threads. With a certificate it speaks TLS with its clients, from
+    /// the first byte on.
+    pub fn start(
+        server: SocketAddr,
+        threads: usize,
+        tls: Option<&CertificateFiles>,
+    ) -> anyhow::Result<HaProxy> {
         let scratch = Scratch::new()?;
         let address = ports::free()?;
         let file = scratch.join("haproxy.cfg");
-        std::fs::write(&file, configuration(address, server, threads))
+        let ssl = match tls {
+            None => String::new(),
+            Some(files) => {
+                // HAProxy takes one file with both.
+                let both = scratch.join("certificate-and-key.pem");
+                let read = |file| std::fs::read_to_string(file).context("can't read a certificate");
+                std::fs::write(&both, read(&files.certificate)? + &read(&files.key)?)
+                    .context("can't write HAProxy's certificate")?;
+                format!(" ssl crt {}", both.display())
+            }
+        };
+        std::fs::write(&file, configuration(address, &ssl, server, threads))
             .context("can't write HAProxy's configuration")?;
         let path = programs::find("haproxy")?;
         let program = Program::new("haproxy", path, scratch.join("log"));
@@ -53,7 +70,7 @@ impl HaProxy {
     }
 }
 
-fn configuration(listen: SocketAddr, server: SocketAddr, threads: usize) -> String {
+fn configuration(listen: SocketAddr, ssl: &str, server: SocketAddr, threads: usize) -> String {
     format!(
         "global\n\
         \x20   maxconn 2000\n\
@@ -64,7 +81,7 @@ fn configuration(listen: SocketAddr, server: SocketAddr, threads: usize) -> Stri
         \x20   timeout client 1h\n\
         \x20   timeout server 1h\n\
         listen mysql\n\
-        \x20   bind {listen}\n\
+        \x20   bind {listen}{ssl}\n\
         \x20   server upstream {server}\n"
     )
 }

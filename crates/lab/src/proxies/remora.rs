@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use crate::certificates::CertificateFiles;
 use crate::client::ConnectOptions;
 use crate::metrics::Metrics;
 use crate::process::{Process, Program};
@@ -42,6 +43,16 @@ impl RemoraOptions {
     pub fn with(mut self, option: &str, value: &str) -> RemoraOptions {
         self.set.push((option.to_owned(), value.to_owned()));
         self
+    }
+
+    /// With a certificate, so that it offers TLS to clients.
+    #[must_use]
+    pub fn with_certificate(self, files: &CertificateFiles) -> RemoraOptions {
+        self.with(
+            "listen.tls_certificate_file",
+            &files.certificate.display().to_string(),
+        )
+        .with("listen.tls_key_file", &files.key.display().to_string())
     }
 
     /// All options by their full names.
