@@ -7,6 +7,7 @@ use remora_wire::walker::Summary;
 use remora_wire::{Capabilities, StatusFlags};
 
 use super::ClientError;
+use super::binary::{Column, parse_row};
 
 /// A packet of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,17 +65,30 @@ impl<'a> Answer<'a> {
 
     /// Its rows; none if it is no result set. Of several result sets, the first.
     pub fn rows(&self) -> Result<Vec<Row>, ClientError> {
+        let (definitions, rows) = self.result_set();
+        rows.map(|payload| parse_text_row(payload, definitions.len()).map_err(ClientError::from))
+            .collect()
+    }
+
+    /// The same of an executed statement, with the values as text.
+    pub fn binary_rows(&self) -> Result<Vec<Row>, ClientError> {
+        let (definitions, rows) = self.result_set();
+        let columns = definitions.into_iter().map(Column::parse);
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        rows.map(|payload| parse_row(payload, &columns).map_err(ClientError::from))
+            .collect()
+    }
+
+    /// The payloads of the definitions and of the rows.
+    fn result_set(&self) -> (Vec<&'a [u8]>, impl Iterator<Item = &'a [u8]> + use<'a>) {
         let mut packets = self.payloads();
         let columns = Self::column_count(packets.next());
-        for _ in 0..columns {
-            packets.next();
-        }
+        let definitions: Vec<_> = packets.by_ref().take(columns).collect();
         if columns > 0 && !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             packets.next();
         }
-        let rows = packets.take_while(|payload| columns > 0 && !is_end_mark(payload));
-        rows.map(|payload| parse_text_row(payload, columns).map_err(ClientError::from))
-            .collect()
+        let rows = packets.take_while(move |payload| columns > 0 && !is_end_mark(payload));
+        (definitions, rows)
     }
 
     /// The names of its columns.

@@ -9,9 +9,10 @@
 //! | `login` | the connection phase |
 //! | `transport` | TLS and compression |
 //! | `prepared` | prepared statements and query attributes |
-//! | `answer` | packets and rows in the bytes of an answer |
+//! | `answer`, `binary` | packets and rows in the bytes of an answer |
 
 mod answer;
+mod binary;
 mod error;
 mod login;
 mod options;

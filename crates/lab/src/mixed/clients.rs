@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use hdrhistogram::Histogram;
 use remora_wire::rows::Row;
 
+use super::asking::Asking;
 use super::questions::{self, Question, Shape, Total};
 use super::tables::{COUNTERS, Kind};
 use super::writes::{Form, Writer};
@@ -179,12 +180,13 @@ impl Run<'_> {
     fn read_on(&self, random: &mut Random) -> anyhow::Result<()> {
         let is_repeatable = random.below(3) == 0;
         let mut client = self.connect(Route::Through, is_repeatable, random)?;
+        let mut asking = Asking::choose(random);
         while !self.is_over() {
             if random.below(20) == 0 {
-                self.read_in_transaction(&mut client, is_repeatable, random)?;
+                self.read_in_transaction(&mut client, &mut asking, is_repeatable, random)?;
             } else {
                 let question = self.choose(random);
-                self.ask(&mut client, question, &self.before(question))?;
+                self.ask(&mut client, &mut asking, question, &self.before(question))?;
             }
         }
         Ok(())
@@ -222,19 +224,20 @@ impl Run<'_> {
     fn read_in_transaction(
         &self,
         client: &mut Client,
+        asking: &mut Asking,
         is_repeatable: bool,
         random: &mut Random,
     ) -> anyhow::Result<()> {
         client.query("BEGIN")?;
         let (first, second) = (self.choose(random), self.choose(random));
         let early = self.before(second);
-        self.ask(client, first, &self.before(first))?;
+        self.ask(client, asking, first, &self.before(first))?;
         let before = if is_repeatable {
             early
         } else {
             self.before(second)
         };
-        self.ask(client, second, &before)?;
+        self.ask(client, asking, second, &before)?;
         client.query("COMMIT")?;
         Ok(())
     }
@@ -259,13 +262,13 @@ impl Run<'_> {
     fn ask(
         &self,
         client: &mut Client,
+        asking: &mut Asking,
         question: &Question,
         before: &[Before],
     ) -> anyhow::Result<()> {
         let sent_at = Instant::now();
-        let rows = client
-            .query(&question.text)
-            .and_then(|answer| answer.rows())
+        let rows = asking
+            .ask(client, &question.text)
             .with_context(|| question.text.clone())?;
         self.reads.fetch_add(1, Ordering::Relaxed);
         let judged = match question.shape {
@@ -467,7 +470,7 @@ impl Run<'_> {
             .filter(|question| question.counters().contains(&counter));
         let nth = random.below(fitting.clone().count().max(1));
         match fitting.nth(nth) {
-            Some(question) => self.ask(client, question, &self.before(question)),
+            Some(question) => self.ask(client, &mut Asking::Text, question, &self.before(question)),
             None => Ok(()),
         }
     }

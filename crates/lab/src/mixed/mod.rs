@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tables.rs` | the kinds of tables: foreign keys, triggers, engines |
 //! | `questions.rs` | what readers ask, and what answers must hold |
+//! | `asking.rs` | as text, or by prepared statements |
 //! | `writes.rs` | the forms of a write |
 //! | `clients.rs` | who reads and writes, and how answers are judged |
 //!
@@ -11,6 +12,7 @@
 //! one, which changes after [`MixedLoad::hot`] and some reads. The others rest meanwhile, and results from them can be
 //! served. A result that was kept wrongly is served then, too, and found.
 
+mod asking;
 mod clients;
 pub mod questions;
 pub mod tables;
