@@ -9,6 +9,7 @@ use aws_lc_rs::rsa::{
     KeySize, OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey,
     PrivateDecryptingKey, PublicEncryptingKey,
 };
+use remora_wire::auth::xor_with_salt;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 use tokio::sync::OnceCell;
@@ -44,7 +45,7 @@ pub fn encrypt_password(
     let length = key
         .encrypt(
             &OAEP_SHA1_MGF1SHA1,
-            &mixed(password, salt),
+            &xor_with_salt(password, salt),
             &mut sealed,
             None,
         )
@@ -52,18 +53,6 @@ pub fn encrypt_password(
         .len();
     sealed.truncate(length);
     Ok(sealed)
-}
-
-/// A password mixed with the salt, or taken out again.
-fn mixed(bytes: &[u8], salt: &[u8]) -> Vec<u8> {
-    if salt.is_empty() {
-        return bytes.to_vec();
-    }
-    bytes
-        .iter()
-        .zip(salt.iter().cycle())
-        .map(|(byte, salt)| byte ^ salt)
-        .collect()
 }
 
 /// Remora's own key, from a file or made when it is first needed.
@@ -124,7 +113,7 @@ impl PasswordKey {
         let plain = key
             .decrypt(&OAEP_SHA1_MGF1SHA1, sealed, &mut plain, None)
             .map_err(|_| RsaError::Password)?;
-        let password = mixed(plain, salt);
+        let password = xor_with_salt(plain, salt);
         match password.last() {
             Some(0) => Ok(password),
             _ => Err(RsaError::Password),

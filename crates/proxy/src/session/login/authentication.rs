@@ -5,7 +5,7 @@
 //! isn't, Remora translates: it plays the server's part of the RSA exchange towards the client, or the client's towards
 //! the server. The password is held for that moment only. Every other packet passes as it is.
 
-use remora_wire::auth::AuthPacket;
+use remora_wire::auth::{self, AuthPacket, CachingSha2, more_payload, salt_of};
 use remora_wire::response::EndMark;
 
 use super::packets::{Peer, receive_from_either};
@@ -31,12 +31,8 @@ pub(in crate::session) struct Method {
     pub salt: Vec<u8>,
 }
 
-const CACHING_SHA2_PASSWORD: &[u8] = b"caching_sha2_password";
-const SHA256_PASSWORD: &[u8] = b"sha256_password";
-/// What marks a plugin's own data in a server's packet.
-const MORE_DATA: u8 = 0x01;
-/// The server's demand, in `caching_sha2_password`, for the password itself.
-const FULL_AUTHENTICATION: &[u8] = &[MORE_DATA, 0x04];
+const CACHING_SHA2_PASSWORD: &[u8] = auth::CACHING_SHA2_PASSWORD.as_bytes();
+const SHA256_PASSWORD: &[u8] = auth::SHA256_PASSWORD.as_bytes();
 /// An empty password, which both plugins send as it is.
 const EMPTY_PASSWORD: &[u8] = &[0];
 /// The first byte of a MySQL server's request for a further factor: a plugin's name and data follow.
@@ -51,8 +47,8 @@ fn sends_in_the_clear(stream: &Stream, plugin: &[u8]) -> bool {
 /// The request for a public key, in a plugin that has one.
 fn key_request(plugin: &[u8]) -> Option<u8> {
     match plugin {
-        CACHING_SHA2_PASSWORD => Some(0x02),
-        SHA256_PASSWORD => Some(0x01),
+        CACHING_SHA2_PASSWORD => Some(auth::CACHING_SHA2_REQUEST_PUBLIC_KEY),
+        SHA256_PASSWORD => Some(auth::SHA256_REQUEST_PUBLIC_KEY),
         _ => None,
     }
 }
@@ -98,7 +94,7 @@ impl Conversation<'_> {
                 Side::Client => self.take_from_client(stage, &payload).await?,
                 Side::Server => {
                     if let Stage::KeyDue(password) = &stage
-                        && let Some((&MORE_DATA, public_key)) = payload.split_first()
+                        && let Ok(AuthPacket::More(public_key)) = AuthPacket::parse(&payload)
                     {
                         self.send_encrypted(public_key, password).await?;
                         stage = Stage::Relaying;
@@ -140,13 +136,18 @@ impl Conversation<'_> {
         };
         if let Some((plugin, data)) = switched {
             self.method.plugin = plugin.to_vec();
-            self.method.salt = data.strip_suffix(&[0]).unwrap_or(data).to_vec();
+            self.method.salt = salt_of(data).to_vec();
             return self.stage_of_plugin();
         }
-        if self.method.plugin == CACHING_SHA2_PASSWORD && payload == FULL_AUTHENTICATION {
-            return Stage::PasswordDue;
+        match AuthPacket::parse(payload) {
+            Ok(AuthPacket::More(data))
+                if self.method.plugin == CACHING_SHA2_PASSWORD
+                    && CachingSha2::parse(data) == CachingSha2::FullAuthentication =>
+            {
+                Stage::PasswordDue
+            }
+            _ => stage,
         }
-        stage
     }
 
     async fn take_from_client(&mut self, stage: Stage, payload: &[u8]) -> Result<Stage, Ended> {
@@ -195,7 +196,7 @@ impl Conversation<'_> {
     /// Plays the server's part: sends a public key, of which Remora has the private one.
     async fn offer_own_key(&mut self) -> Result<(), Ended> {
         match self.key.public_pem().await {
-            Ok(pem) => self.client.send(&[&[MORE_DATA], pem].concat()).await,
+            Ok(pem) => self.client.send(&more_payload(pem)).await,
             Err(error) => {
                 let message = format!("Remora has no key for the password: {error}");
                 Err(self.client.refusal(2061, "HY000", message))

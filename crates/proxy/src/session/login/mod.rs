@@ -96,11 +96,11 @@ pub(super) async fn relay_login(
     };
     let bad_handshake = |_| handshake.client.refusal(1043, "08S01", "Bad handshake");
     let login = Login::parse(&payload).map_err(bad_handshake)?;
-    let of_client = rewrite::client_compression(&login, &payload, offered);
+    let of_client = Login::compression(&payload, offered).map_err(bad_handshake)?;
     let wanted = shared.link.compression();
     let of_server = rewrite::server_compression(wanted, from_server.capabilities);
     let over_tls = handshake.agree_on_tls(from_server.capabilities)?;
-    let rewritten = rewrite::login(&payload, login.capabilities, over_tls, of_server);
+    let rewritten = rewrite::login(&payload, over_tls, of_server).map_err(bad_handshake)?;
     if over_tls {
         handshake.start_tls(&rewritten).await?;
     }

@@ -2,7 +2,7 @@
 //! Source: MySQL internals, `Protocol::HandshakeV10` and `Protocol::HandshakeResponse41`.
 
 use remora_wire::compress::{Algorithm, ZSTD_LEVEL_DEFAULT};
-use remora_wire::handshake::{Greeting, Login};
+use remora_wire::handshake::{Greeting, LoginChange};
 use remora_wire::{Capabilities, WireError};
 
 use crate::config::UpstreamCompression;
@@ -22,8 +22,6 @@ pub(super) const WITHDRAWN: Capabilities =
 
 /// Length of a login's part before the user's name, which is also a whole request for TLS, bytes.
 const FIXED_BYTES: usize = 32;
-/// Where MariaDB's own flags are in it.
-const MARIADB_FLAGS_AT: usize = 28;
 
 /// The greeting for the client, and what it offers. Compression is Remora's own; zstd needs a server from whose clients
 /// it can be expected.
@@ -53,25 +51,6 @@ pub(super) fn greeting(
     Ok((from_server, offered))
 }
 
-/// How the client compresses, by its login, if it does. Where it names both, servers take zlib.
-pub(super) fn client_compression(
-    login: &Login,
-    payload: &[u8],
-    offered: Capabilities,
-) -> Option<Algorithm> {
-    let both = login.capabilities.and(offered);
-    if both.has(Capabilities::COMPRESS) {
-        return Some(Algorithm::Zlib);
-    }
-    // The level is the last byte of all.
-    let level = payload
-        .last()
-        .copied()
-        .map_or(ZSTD_LEVEL_DEFAULT, i32::from);
-    both.has(Capabilities::ZSTD_COMPRESSION)
-        .then_some(Algorithm::Zstd { level })
-}
-
 /// How the connection to the server is to be compressed, if the server offers that.
 pub(super) fn server_compression(
     wanted: UpstreamCompression,
@@ -90,36 +69,25 @@ pub(super) fn server_compression(
 /// The login for the server: the client's, with the flags of the connection to the server.
 pub(super) fn login(
     payload: &[u8],
-    capabilities: Capabilities,
     over_tls: bool,
     compression: Option<Algorithm>,
-) -> Vec<u8> {
-    let mut flags = capabilities.without(WITHDRAWN).without(OF_TRANSPORT);
+) -> Result<Vec<u8>, WireError> {
+    let mut change = LoginChange {
+        remove: WITHDRAWN.with(OF_TRANSPORT),
+        ..LoginChange::default()
+    };
     if over_tls {
-        flags = flags.with(Capabilities::SSL);
-    }
-    let mut payload = payload.to_vec();
-    if capabilities.has(Capabilities::ZSTD_COMPRESSION) {
-        payload.pop();
+        change.add = change.add.with(Capabilities::SSL);
     }
     match compression {
         None => {}
-        Some(Algorithm::Zlib) => flags = flags.with(Capabilities::COMPRESS),
+        Some(Algorithm::Zlib) => change.add = change.add.with(Capabilities::COMPRESS),
         Some(Algorithm::Zstd { level }) => {
-            flags = flags.with(Capabilities::ZSTD_COMPRESSION);
-            payload.push(u8::try_from(level).unwrap_or_default());
+            change.add = change.add.with(Capabilities::ZSTD_COMPRESSION);
+            change.zstd_level = u8::try_from(level).ok();
         }
     }
-    let bits = flags.0.to_le_bytes();
-    for (byte, bits) in payload.iter_mut().zip(&bits[..4]) {
-        *byte = *bits;
-    }
-    if !capabilities.has(Capabilities::MYSQL)
-        && let Some(own) = payload.get_mut(MARIADB_FLAGS_AT..FIXED_BYTES)
-    {
-        own.copy_from_slice(&bits[4..]);
-    }
-    payload
+    change.apply(payload)
 }
 
 /// The request for TLS that comes before a login.

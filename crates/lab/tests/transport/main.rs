@@ -1,0 +1,48 @@
+//! The layers under a session, with real servers: TLS, compression, authentication, the PROXY protocol.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod authentication;
+mod guest;
+mod layers;
+mod proxied;
+
+use remora_lab::certificates::{Authority, CertificateFiles};
+use remora_lab::proxies::RemoraOptions;
+use remora_lab::servers::{Kind, Server, ServerOptions};
+
+fn server_of(kind: Kind, further: &[String]) -> Server {
+    let options = ServerOptions {
+        kind: Some(kind),
+        further: further.to_vec(),
+        ..ServerOptions::default()
+    };
+    Server::start(options).unwrap()
+}
+
+/// A MySQL 8.0, which makes certificates and RSA keys for itself. It has the performance schema, which tells
+/// how a session is encrypted.
+fn mysql_80(further: &[String]) -> Server {
+    let schema = ["--performance-schema=ON".to_owned()];
+    server_of(Kind::MySql80, &[&schema, further].concat())
+}
+
+/// Options of a server that has this certificate.
+fn server_tls(files: &CertificateFiles) -> [String; 2] {
+    [
+        format!("--ssl-cert={}", files.certificate.display()),
+        format!("--ssl-key={}", files.key.display()),
+    ]
+}
+
+/// A Remora that has a certificate for 127.0.0.1 and doesn't follow the log.
+fn with_certificate(authority: &Authority) -> RemoraOptions {
+    let files = authority.issue("remora", &["IP:127.0.0.1"]).unwrap();
+    let path = |path: &std::path::Path| path.display().to_string();
+    let options = RemoraOptions {
+        threads: Some(1),
+        ..RemoraOptions::default()
+    };
+    options
+        .with("listen.tls_certificate_file", &path(&files.certificate))
+        .with("listen.tls_key_file", &path(&files.key))
+}
