@@ -12,7 +12,7 @@
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
 //! | [`differential`] | cases whose every byte must be the server's own |
-//! | [`semisync`] | a replica that holds commits back between their event and their rows |
+//! | [`late_rows`], [`semisync`] | commits held back between their event and their rows |
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
 //! | [`sysbench`] | runs sysbench, unmodified |
 //! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
@@ -27,6 +27,7 @@ pub mod demo;
 pub mod differential;
 pub mod drivers;
 pub mod interrupt;
+pub mod late_rows;
 pub mod load;
 pub mod metrics;
 pub mod mixed;
