@@ -243,6 +243,39 @@ fn an_expired_password_can_be_changed_and_nothing_else_can_be_done_before() {
 }
 
 #[test]
+fn a_server_behind_a_unix_socket_takes_every_plugin() {
+    let server = mysql_80(&[]);
+    make_accounts(&server);
+    let authority = Authority::new().unwrap();
+    let path = format!("unix:{}", server.socket().display());
+    for mode in ["as_client", "disabled"] {
+        let options = with_certificate(&authority)
+            .with("upstream.address", &path)
+            .with("upstream.tls_mode", mode);
+        let remora = InProcessRemora::start(&server, &options).unwrap();
+        for tls in [None, Some(Trust::of(authority.certificate()))] {
+            for plugin in PLUGINS {
+                server
+                    .execute([
+                        format!("CREATE USER IF NOT EXISTS {0}@localhost IDENTIFIED WITH {plugin} BY '{PASSWORD}'", account(plugin)),
+                        "FLUSH PRIVILEGES".to_owned(),
+                    ])
+                    .unwrap();
+                for _ in 0..2 {
+                    let user = account(plugin);
+                    let who = Who::new(&user, PASSWORD, CACHING_SHA2_PASSWORD).over(tls);
+                    let what = format!("{mode}, over TLS: {}, {plugin}", tls.is_some());
+                    let mut guest = Guest::log_in(remora.address(), &who)
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let current = guest.query("SELECT CURRENT_USER()").unwrap();
+                    assert_eq!(current, Some(format!("{user}@localhost")), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn an_older_server_knows_its_plugins_too() {
     for kind in [Kind::MariaDb1011, Kind::MariaDb114] {
         let server = server_of(kind, &[]);

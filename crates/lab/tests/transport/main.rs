@@ -5,6 +5,7 @@ mod authentication;
 mod guest;
 mod layers;
 mod proxied;
+mod rounds;
 
 use remora_lab::certificates::{Authority, CertificateFiles};
 use remora_lab::proxies::RemoraOptions;
