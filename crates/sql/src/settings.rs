@@ -121,10 +121,11 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "session_track_system_variables",
         "what an OK packet tells about the session",
     ),
-    setting(
-        "session_track_transaction_info",
-        "what an OK packet tells about the session",
-    ),
+    ResultSetting {
+        name: "session_track_transaction_info",
+        why: "each answer tells what the statements since the one before did to the transaction",
+        only_when: Some(&["0", "OFF"]),
+    },
     ResultSetting {
         name: "sql_auto_is_null",
         why: "`id IS NULL` finds the row inserted last by this session",

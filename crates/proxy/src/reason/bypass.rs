@@ -146,7 +146,7 @@ bypasses! {
         TemporaryTables(Session): "temporary_tables", "The session has created temporary tables, which may hide tables of the same name.";
         LockedTables(Session): "locked_tables", "The session holds `LOCK TABLES`.";
         WritesUnlogged(Session): "writes_unlogged", "The session has touched `sql_log_bin` or `binlog_format`, so its changes may not show in the log.";
-        SettingValue(Session): "setting_value", "A setting has a value under which results depend on more than the tables (`sql_auto_is_null`, `system_versioning_asof`, `query_cache_type`).";
+        SettingValue(Session): "setting_value", "A setting has a value under which results depend on more than the tables (`sql_auto_is_null`, `system_versioning_asof`, `query_cache_type`, `session_track_transaction_info`).";
         CharsetUnsafe(Session): "charset_unsafe", "The session's character set may hide quotes inside other characters (such as sjis, gbk or ucs2), so its text can't be read safely.";
         FingerprintsFull(Session): "fingerprints_full", "More combinations of account, schema and settings are in use than `cache.fingerprints_max`.";
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
-use remora_sql::{Dialect, Refusal, SessionEffect, Statement, Writes};
+use remora_sql::{Dialect, Refusal, SessionEffect, Statement, Transaction, Writes};
 use remora_wire::command::Expect;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
@@ -224,7 +224,10 @@ impl Session {
         self.state.wants_settings()
             && !statement.diagnostics
             && self.shared.is_caching()
-            && (statement.cacheable.is_ok() || matches!(statement.writes, Writes::Tables(_)))
+            && (statement.cacheable.is_ok()
+                || matches!(statement.writes, Writes::Tables(_))
+                // Before the transaction rather than in it, where the question might be noticed.
+                || statement.transaction == Transaction::Begin)
     }
 
     /// Analyses text as the server reads this session's, as far as that is known. What the default
