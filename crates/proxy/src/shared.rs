@@ -1,6 +1,7 @@
 //! What all sessions of one Remora share, and the limits that they keep.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use remora_cache::{FillsInFlight, Store, Timeline};
@@ -8,7 +9,7 @@ use remora_cache::{FillsInFlight, Store, Timeline};
 use crate::clock::Clock;
 use crate::config::Network;
 use crate::link::ServerLink;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
 use crate::session::settings::Fingerprints;
 use crate::upstream::UpstreamShared;
@@ -65,6 +66,13 @@ impl Shared {
     /// How often privileges are known to have changed.
     pub fn privilege_epoch(&self) -> u64 {
         self.upstream.privilege_epoch()
+    }
+
+    /// A connection to the server could not be established for a client.
+    pub(crate) fn server_unreachable(&self, why: String) {
+        let failures = &self.metrics.rare.upstream_connect_failures;
+        failures.fetch_add(1, Ordering::Relaxed);
+        self.last_attempt.record(Reachability::Unreachable(why));
     }
 
     /// Whether anything is being cached now.

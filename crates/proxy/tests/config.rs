@@ -150,11 +150,53 @@ fn a_wrong_value_is_refused_with_the_option_what_it_got_and_what_it_accepts() {
             "remora.toml: cache: got 7, accepts a section, [cache]",
         ),
         (
+            "upstream.tls_mode = 'sometimes'",
+            "remora.toml: upstream.tls_mode: got \"sometimes\", accepts one of as_client, disabled, preferred, required, verify_ca, verify_identity",
+        ),
+        (
+            "listen.proxy_protocol_from = ['10.0.0.0/33']",
+            "remora.toml: listen.proxy_protocol_from: got [\"10.0.0.0/33\"], accepts a list of networks such as 10.0.0.0/8, or of addresses",
+        ),
+        (
             "follow.user = ''",
             "remora.toml: follow.user: got \"\", accepts text that is not empty",
         ),
     ] {
         assert_eq!(refusal(text), expected);
+    }
+}
+
+#[test]
+fn networks_are_a_list_in_the_file_and_with_commas_on_the_command_line() {
+    let settings = load("listen.proxy_protocol_from = ['10.0.0.0/8', '::1']").unwrap();
+    let written: Vec<String> = settings
+        .listen
+        .proxy_protocol_from
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(written, ["10.0.0.0/8", "::1/128"]);
+    let option = "listen.proxy_protocol_from";
+    for (value, count) in [("", 0), ("10.0.0.1", 1), ("10.0.0.0/8, 127.0.0.1", 2)] {
+        let settings = Settings::load(None, &[given("--set", option, value)]).unwrap();
+        assert_eq!(settings.listen.proxy_protocol_from.len(), count, "{value}");
+    }
+}
+
+#[test]
+fn a_private_key_that_others_can_read_is_warned_of() {
+    let (_directory, key) = file_with("key\n");
+    let text = format!(
+        "[listen]\ntls_certificate_file = '/none.pem'\ntls_key_file = '{}'",
+        key.display()
+    );
+    for (mode, warns) in [(0o600, false), (0o640, true)] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        let warnings = load(&text).unwrap().warnings;
+        let is_warned = warnings.iter().any(|warning| {
+            warning.contains("listen.tls_key_file") && warning.contains("chmod 600")
+        });
+        assert_eq!(is_warned, warns, "{mode:o}: {warnings:?}");
     }
 }
 
@@ -196,6 +238,26 @@ fn what_is_not_toml_is_refused_with_its_line() {
 #[test]
 fn options_that_contradict_one_another_are_refused() {
     for (text, expected) in [
+        (
+            "listen.tls_certificate_file = '/c.pem'",
+            "listen.tls_key_file: got nothing, though listen.tls_certificate_file is given, accepts the file that belongs to it",
+        ),
+        (
+            "upstream.tls_key_file = '/k.pem'",
+            "upstream.tls_certificate_file: got nothing, though upstream.tls_key_file is given, accepts the file that belongs to it",
+        ),
+        (
+            "upstream.tls_mode = 'verify_ca'",
+            "upstream.tls_ca_file: got nothing, though upstream.tls_mode is to verify the server, accepts a file with the certificates of the authorities to trust",
+        ),
+        (
+            "[upstream]\naddress = 'unix:/db.sock'\ntls_mode = 'verify_identity'\ntls_ca_file = '/ca.pem'",
+            "remora.toml: upstream.tls_mode: got verify_identity for a Unix socket, which has no host name, accepts another mode, or a host:port in upstream.address",
+        ),
+        (
+            "[upstream]\naddress = 'unix:/db.sock'\nproxy_protocol = 'v2'",
+            "remora.toml: upstream.proxy_protocol: got a version for a Unix socket, where no server takes it, accepts off, or a host:port in upstream.address",
+        ),
         (
             "cache.result_bytes_max = '64MiB'",
             "remora.toml: cache.result_bytes_max: got 64MiB, accepts at most an eighth of cache.memory_bytes_max (256MiB)",

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use remora_lab::certificates::{Authority, CertificateFiles};
 use remora_lab::client::{Algorithm, Client, ConnectOptions};
-use remora_lab::process::wait_for;
+use remora_lab::process::{Program, wait_for};
+use remora_lab::programs;
 use remora_lab::proxies::{InProcessRemora, Remora, RemoraOptions};
+use remora_lab::scratch::Scratch;
 use remora_lab::servers::{APP_PASSWORD, APP_USER, Kind, Server};
 use remora_wire::auth::NATIVE_PASSWORD;
 use rustix::process::{Pid, Signal, kill_process};
@@ -406,4 +408,86 @@ fn a_hang_up_signal_brings_the_new_certificate_and_a_bad_file_changes_nothing() 
     })
     .unwrap();
     assert!(shows(&second));
+}
+
+#[test]
+fn a_file_that_cannot_be_used_stops_remora_with_the_files_name() {
+    let server = server_of(Kind::MariaDb1011, &[]);
+    let authority = Authority::new().unwrap();
+    let files = authority.issue("server", &["IP:127.0.0.1"]).unwrap();
+    let good = with_certificate(&authority);
+    for (option, path) in [
+        (
+            "listen.tls_certificate_file",
+            Path::new("/nowhere/certificate.pem"),
+        ),
+        ("listen.tls_certificate_file", &files.key),
+        ("listen.tls_key_file", &files.certificate),
+        // Of another certificate.
+        ("listen.tls_key_file", &files.key),
+        ("listen.rsa_key_file", &files.key),
+        ("upstream.tls_ca_file", &files.key),
+    ] {
+        let options = good.clone().with(option, &text(path));
+        let error = InProcessRemora::start(&server, &options).err().unwrap();
+        let error = format!("{error:#}");
+        assert!(error.contains(option), "{option}: {error}");
+        assert!(error.contains(&text(path)), "{option}: {error}");
+        assert!(error.contains("accepts a PEM file"), "{option}: {error}");
+    }
+}
+
+#[test]
+fn a_local_file_is_loaded_through_every_layer() {
+    let authority = Authority::new().unwrap();
+    let files = authority.issue("server", &["IP:127.0.0.1"]).unwrap();
+    let server = mariadb_with(&files);
+    server
+        .execute(["CREATE TABLE lab.loaded (a INT, b TEXT) ENGINE=InnoDB"])
+        .unwrap();
+    let scratch = Scratch::new().unwrap();
+    let file = scratch.join("rows");
+    let rows = 40_000;
+    let lines = (0..rows).map(|n| format!("{n}\t{}\n", "row ".repeat(n % 40)));
+    std::fs::write(&file, lines.collect::<String>()).unwrap();
+    for to_server in ["off", "zlib"] {
+        let options = with_certificate(&authority).with("upstream.compression", to_server);
+        let remora = InProcessRemora::start(&server, &options).unwrap();
+        for layers in [
+            &["--skip-ssl"][..],
+            &["--skip-ssl", "--compress"],
+            &["--ssl"],
+            &["--ssl", "--compress"],
+        ] {
+            let what = format!("{layers:?}, {to_server}");
+            let sql = format!(
+                "TRUNCATE lab.loaded; LOAD DATA LOCAL INFILE '{}' INTO TABLE lab.loaded; \
+                 SELECT COUNT(*), SUM(a), SUM(LENGTH(b)) FROM lab.loaded",
+                text(&file)
+            );
+            let address = remora.address();
+            let said = Program::new(
+                "mariadb",
+                programs::find("mariadb").unwrap(),
+                scratch.join("log"),
+            )
+            .args([
+                "--no-defaults",
+                "--local-infile",
+                "--batch",
+                "--skip-column-names",
+            ])
+            .args(layers.iter().copied())
+            .arg(format!("--host={}", address.ip()))
+            .arg(format!("--port={}", address.port()))
+            .arg(format!("--user={APP_USER}"))
+            .arg(format!("--password={APP_PASSWORD}"))
+            .arg(format!("--execute={sql}"))
+            .run(PATIENCE)
+            .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            let lengths: usize = (0..rows).map(|n| n % 40 * 4).sum();
+            let expected = format!("{rows}\t{}\t{lengths}", rows * (rows - 1) / 2);
+            assert_eq!(said.lines().last(), Some(&*expected), "{what}");
+        }
+    }
 }

@@ -103,6 +103,8 @@ impl Settings {
     }
 
     fn warn(&mut self) {
+        let keys = transport::warnings(&self.listen, &self.upstream);
+        self.warnings.extend(keys);
         if self.cache.enabled && self.account.is_none() {
             self.warnings.push(
                 "follow.user is not given, so nothing will be cached: Remora only passes through; \

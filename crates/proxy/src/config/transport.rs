@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -227,6 +229,29 @@ fn half_of(pair: [(&'static str, bool); 2]) -> Option<Broken> {
 
 fn broken(option: &'static str, got: &str, accepts: &str) -> Broken {
     Broken(option, got.to_owned(), accepts.to_owned())
+}
+
+/// What is hardly meant: private keys that others can read.
+pub(super) fn warnings(listen: &ListenOptions, upstream: &UpstreamOptions) -> Vec<String> {
+    let keys = [
+        ("listen.tls_key_file", &listen.tls_key_file),
+        ("listen.rsa_key_file", &listen.rsa_key_file),
+        ("upstream.tls_key_file", &upstream.tls_key_file),
+    ];
+    let is_open = |path: &PathBuf| {
+        std::fs::metadata(path)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o077 != 0)
+    };
+    let open = keys
+        .into_iter()
+        .filter_map(|(option, path)| Some((option, path.as_ref().filter(|path| is_open(path))?)));
+    open.map(|(option, path)| {
+        format!(
+            "{option}: others than its owner can use {}; mend it with `chmod 600 {0}`",
+            path.display()
+        )
+    })
+    .collect()
 }
 
 #[cfg(test)]

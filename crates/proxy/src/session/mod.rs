@@ -358,15 +358,10 @@ async fn connect_to_server(shared: &Shared, addresses: Option<Addresses>) -> Res
         }
         Err(error) => error,
     };
-    let rare = &shared.metrics.rare;
-    rare.upstream_connect_failures
-        .fetch_add(1, Ordering::Relaxed);
     if error.kind() == io::ErrorKind::TimedOut {
-        rare.count_limit(Limit::ConnectTime);
+        shared.metrics.rare.count_limit(Limit::ConnectTime);
     }
-    shared
-        .last_attempt
-        .record(Reachability::Unreachable(error.to_string()));
+    shared.server_unreachable(error.to_string());
     let number = error
         .raw_os_error()
         .map_or_else(|| error.to_string(), |n| n.to_string());

@@ -200,7 +200,8 @@ impl Handshake<'_> {
     async fn start_tls(&mut self, login: &[u8]) -> Result<(), Ended> {
         self.server.send(rewrite::tls_request(login)).await?;
         if let Err(error) = self.shared.link.start_tls(self.server.stream).await {
-            tracing::warn!(%error, "can't begin TLS with the server");
+            tracing::debug!(%error, "can't begin TLS with the server");
+            self.shared.server_unreachable(format!("TLS: {error}"));
             return Err(self.refuse_tls(error));
         }
         Ok(())
