@@ -6,6 +6,9 @@ mod guest;
 mod layers;
 mod proxied;
 mod rounds;
+mod tls;
+
+use std::path::Path;
 
 use remora_lab::certificates::{Authority, CertificateFiles};
 use remora_lab::proxies::RemoraOptions;
@@ -38,12 +41,20 @@ fn server_tls(files: &CertificateFiles) -> [String; 2] {
 /// A Remora that has a certificate for 127.0.0.1 and doesn't follow the log.
 fn with_certificate(authority: &Authority) -> RemoraOptions {
     let files = authority.issue("remora", &["IP:127.0.0.1"]).unwrap();
-    let path = |path: &std::path::Path| path.display().to_string();
     let options = RemoraOptions {
         threads: Some(1),
         ..RemoraOptions::default()
     };
     options
-        .with("listen.tls_certificate_file", &path(&files.certificate))
-        .with("listen.tls_key_file", &path(&files.key))
+        .with("listen.tls_certificate_file", &text(&files.certificate))
+        .with("listen.tls_key_file", &text(&files.key))
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A server with this certificate.
+fn mariadb_with(files: &CertificateFiles) -> Server {
+    server_of(Kind::MariaDb1011, &server_tls(files))
 }
