@@ -484,3 +484,52 @@ fn a_client_that_leaves_while_its_write_runs_leaves_no_old_result() {
     );
     reader.becomes_hit("SELECT * FROM t", &after);
 }
+
+/// Sends a message in two parts, the second when the first has come: `received` counts what has.
+fn send_in_two(raw: &mut Raw, payload: &[u8], first_bytes: u32, received: &dyn Fn() -> f64) {
+    let message = packet(0, payload);
+    let (first, rest) = message.split_at(first_bytes.try_into().unwrap());
+    let before = received();
+    raw.send_bytes(first);
+    wait_for("the first part", PATIENCE, || {
+        Ok((received() >= before + f64::from(first_bytes)).then_some(()))
+    })
+    .unwrap();
+    raw.send_bytes(rest);
+}
+
+/// What long messages get whose first part comes alone.
+fn long_answers(raw: &mut Raw, first_bytes: u32, received: &dyn Fn() -> f64) -> Vec<Packet> {
+    let long = "x".repeat(300_000);
+    let mut answers = Vec::new();
+    let select = format!("\x03SELECT a, LENGTH('{long}') FROM t");
+    send_in_two(raw, select.as_bytes(), first_bytes, received);
+    answers.extend(raw.receive_answer());
+    raw.send(0, b"\x16SELECT a, LENGTH(?) FROM t");
+    // The statement, its parameter and its columns.
+    let prepared: Vec<Packet> = (0..6).map(|_| raw.receive().unwrap()).collect();
+    let id = &prepared[0].payload[1..5];
+    let piece = [&[0x18], id, &[0, 0], long.as_bytes()].concat();
+    for _ in 0..3 {
+        send_in_two(raw, &piece, first_bytes, received);
+    }
+    raw.send(0, &[&[0x17], id, &[0, 1, 0, 0, 0, 0, 1, 0xfc, 0]].concat());
+    answers.extend(raw.receive_answer());
+    answers
+}
+
+#[test]
+fn a_long_message_whose_header_comes_alone_is_understood() {
+    let front = Front::new("long_header", &T);
+    let mut direct = Raw::log_in(front.server().address(), front.schema());
+    let expected = long_answers(&mut direct, 4, &|| f64::INFINITY);
+    let received = || {
+        let metrics = front.remora().metrics().unwrap();
+        metrics.sum("remora_client_received_bytes_total")
+    };
+    for first_bytes in [4, 5, 7, 200] {
+        let mut raw = Raw::log_in(front.remora().address(), front.schema());
+        let answers = long_answers(&mut raw, first_bytes, &received);
+        assert_eq!(answers, expected, "after {first_bytes} bytes");
+    }
+}

@@ -312,7 +312,11 @@ impl Session {
                 let used = if step.leaves_the_message() { 0 } else { end };
                 Ok((used, Some(step)))
             }
-            Ok(Extent::Partial { known_bytes }) if known_bytes > longest => {
+            // The start must tell what it is, and some clients send the header before all else. So no message is
+            // looked at with less than what the longest has that is held.
+            Ok(Extent::Partial { known_bytes })
+                if known_bytes > longest && bytes.len() >= longest =>
+            {
                 let step = self.handle_long(bytes, false)?;
                 let used = if step.leaves_the_message() {
                     0
