@@ -27,6 +27,10 @@ enum Runs {
     Python,
     /// `drivers/node/main.mjs NAME`.
     Node,
+    /// The class `Main NAME` with both connectors.
+    Java,
+    /// A program of this name that `drivers/install` has built.
+    Built,
 }
 
 /// One driver.
@@ -96,6 +100,24 @@ pub(super) const DRIVERS: &[Driver] = &[
         without: &[],
         plugins: EVERY_PLUGIN,
     },
+    Driver {
+        name: "connector-j",
+        runs: Runs::Java,
+        without: &[],
+        plugins: MYSQL_PLUGINS,
+    },
+    Driver {
+        name: "mariadb-java",
+        runs: Runs::Java,
+        without: &[],
+        plugins: EVERY_PLUGIN,
+    },
+    Driver {
+        name: "go-sql-driver",
+        runs: Runs::Built,
+        without: &[],
+        plugins: EVERY_PLUGIN,
+    },
 ];
 
 impl Driver {
@@ -108,6 +130,14 @@ impl Driver {
         match self.runs {
             Runs::Python => vec![built("python/bin/python"), source("python/main.py"), name],
             Runs::Node => vec!["node".to_owned(), source("node/main.mjs"), name],
+            Runs::Java => vec![
+                "java".to_owned(),
+                "-cp".to_owned(),
+                format!("{}:{}", built("java/*"), built("java")),
+                "Main".to_owned(),
+                name,
+            ],
+            Runs::Built => vec![built(&format!("bin/{name}"))],
         }
     }
 }
