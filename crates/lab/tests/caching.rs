@@ -107,7 +107,7 @@ fn a_repeated_select_is_a_hit_with_the_bytes_of_a_direct_answer() {
         "SELECT * FROM t WHERE a > 100",
         "SELECT COUNT(*), SUM(a), AVG(a), MIN(s), MAX(s) FROM t",
         "SELECT NULL, a FROM t WHERE s IS NULL",
-        "SELECT '' AS empty, a AS `odd ``name` FROM t",
+        "SELECT '' AS blank, a AS `odd ``name` FROM t",
         "SELECT * FROM wide",
         "SELECT w, HEX(w), CHAR_LENGTH(w) FROM words",
         "SELECT * FROM latin",

@@ -14,7 +14,7 @@ use remora_lab::process::wait_for;
 use remora_lab::programs;
 use remora_lab::proxies::{Remora, RemoraOptions};
 use remora_lab::scratch::Scratch;
-use remora_lab::servers::{FOLLOW_USER, Server, ServerOptions};
+use remora_lab::servers::{FOLLOW_USER, Kind, Server, ServerOptions};
 
 use front::raw::Raw;
 use front::{Front, PATIENCE, shared_server};
@@ -103,16 +103,33 @@ fn check_finds_nothing_wrong_with_a_server_that_is_set_up_right() {
 
 #[test]
 fn check_says_what_mends_a_server_without_a_log_of_rows() {
-    for (option, remedy) in [
+    const WITHOUT_GTIDS: [&str; 3] = [
+        "--gtid-mode=OFF",
+        "--enforce-gtid-consistency=OFF",
+        "--skip-log-slave-updates",
+    ];
+    let kind = Kind::from_environment().unwrap();
+    let mut cases = vec![
         ("--binlog-format=MIXED", "SET GLOBAL binlog_format = 'ROW';"),
         ("--skip-log-bin", "log_bin=binlog"),
-        (
+        ("--binlog-ignore-db=hidden", "binlog_ignore_db"),
+    ];
+    if kind.has_query_cache() {
+        cases.push((
             "--query-cache-type=ON",
             "SET GLOBAL query_cache_type = OFF;",
-        ),
-        ("--binlog-ignore-db=hidden", "binlog_ignore_db"),
-    ] {
-        let server = server_with(&[option]);
+        ));
+    }
+    if kind.is_mysql() {
+        cases.push(("--gtid-mode=OFF", "gtid_mode"));
+    }
+    for (option, remedy) in cases {
+        let mut further = vec![option];
+        // A MySQL needs its log for GTIDs.
+        if kind.is_mysql() && (option == "--skip-log-bin" || option == WITHOUT_GTIDS[0]) {
+            further.extend(WITHOUT_GTIDS);
+        }
+        let server = server_with(&further);
         let output = check(&server, FOLLOW_USER);
         let page = text(&output.stdout);
         assert_eq!(

@@ -225,7 +225,9 @@ fn login_answer(address: SocketAddr, user: &str, password: &str, schema: &str) -
     let mut login = raw.login(password, schema);
     user.as_bytes().clone_into(&mut login.user);
     raw.send_bytes(&login.packet(1));
-    raw.receive_all()
+    let mut packets: Vec<Packet> = raw.login_answer(password).into_iter().collect();
+    packets.extend(raw.receive_all());
+    packets
 }
 
 #[test]

@@ -35,9 +35,13 @@ fn account(kind: Kind, user: &str, password: &str) -> String {
 
 /// What Remora's own account needs, and no more.
 const fn follow_privileges(kind: Kind) -> &'static str {
-    if kind.is_mysql() {
-        "REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER, REFERENCES"
-    } else {
-        "REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES"
+    match kind {
+        Kind::MariaDb1011 | Kind::MariaDb114 => {
+            "REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES"
+        }
+        Kind::MySql80 => "REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER, REFERENCES",
+        Kind::MySql57 | Kind::MySql56 => {
+            "REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER, REFERENCES, PROCESS"
+        }
     }
 }

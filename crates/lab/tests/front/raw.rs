@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use remora_lab::servers::{APP_PASSWORD, APP_USER};
 use remora_wire::Capabilities;
-use remora_wire::auth::{NATIVE_PASSWORD, native_password};
+use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password};
 use remora_wire::handshake::{Greeting, Login};
 use remora_wire::response::ServerError;
 
@@ -40,9 +40,27 @@ impl Raw {
         let mut raw = Raw::connect(address);
         let login = raw.login(APP_PASSWORD, schema);
         raw.send_bytes(&login.packet(1));
-        let answer = raw.receive().expect("an answer to the login");
-        assert_eq!(answer.payload[0], 0, "the login succeeds");
+        let answer = raw.login_answer(APP_PASSWORD);
+        let answer = answer.expect("an answer to the login");
+        assert_eq!(answer.payload[0], 0, "the login succeeds: {answer:?}");
         raw
+    }
+
+    /// The answer to a login. If it asks for another plugin, or for the same one once more, that is done.
+    pub fn login_answer(&mut self, password: &str) -> Option<Packet> {
+        let answer = self.receive()?;
+        let Ok(AuthPacket::Switch { plugin, data }) = AuthPacket::parse(&answer.payload) else {
+            return Some(answer);
+        };
+        let salt = data.strip_suffix(&[0]).unwrap_or(data);
+        let proof = if plugin == NATIVE_PASSWORD.as_bytes() {
+            native_password(password.as_bytes(), salt)
+        } else {
+            // For an account that isn't there the server may ask for anything.
+            vec![0; 32]
+        };
+        self.send(answer.sequence + 1, &proof);
+        self.receive()
     }
 
     /// Reads the greeting; gives a login that answers it.
