@@ -47,7 +47,7 @@ impl Session {
         let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
         let mut tags = Vec::with_capacity(select.tables.len());
         for name in &select.tables {
-            tags.push(self.tag_to_read(name)?);
+            self.push_tags(name, &mut tags)?;
         }
         if shared.timeline.needs_fresher_watermark(&tags) {
             // Such an answer would never be served: a change is known that may not be visible yet.
@@ -74,11 +74,20 @@ impl Session {
         })
     }
 
-    /// The tag of a table that a statement reads, if results from it can be kept.
-    fn tag_to_read(&self, name: &TableName) -> Result<Tag, Bypass> {
+    /// Adds the tags of a table that a statement reads, if results from it can be kept: its own, and
+    /// those of the tables whose changes reach it without the log's saying so.
+    fn push_tags(&self, name: &TableName, tags: &mut Vec<Tag>) -> Result<(), Bypass> {
         let (schema, table) = self.qualify(name).ok_or(Bypass::TableUnknown)?;
         match self.shared.upstream.catalogue.lookup(&schema, &table) {
-            Lookup::Known(facts) => facts.cacheable.map(|()| facts.tag).map_err(Bypass::Table),
+            Lookup::Known(facts) => {
+                facts.cacheable.map_err(Bypass::Table)?;
+                for tag in std::iter::once(facts.tag).chain(facts.cascaded_from.iter().copied()) {
+                    if !tags.contains(&tag) {
+                        tags.push(tag);
+                    }
+                }
+                Ok(())
+            }
             Lookup::Loading => Err(Bypass::TableLoading),
             Lookup::Unavailable => Err(Bypass::TableUnknown),
         }

@@ -75,14 +75,21 @@ pub struct SettingsQuery {
 
 /// Fields that stand before the variables in the answer.
 const LEADING_FIELDS: [&str; 3] = ["CURRENT_USER()", "CURRENT_ROLE()", "DATABASE()"];
+/// The same on a server that has no roles.
+const LEADING_FIELDS_WITHOUT_ROLES: [&str; 3] = ["CURRENT_USER()", "NULL", "DATABASE()"];
 /// Which of them is the default schema.
 const SCHEMA_FIELD: usize = 2;
 
 impl SettingsQuery {
-    /// A question for these session variables.
-    pub fn new(variables: impl IntoIterator<Item = String>) -> SettingsQuery {
+    /// A question for these session variables, to a server that has roles or not.
+    pub fn new(has_roles: bool, variables: impl IntoIterator<Item = String>) -> SettingsQuery {
         let names: Vec<String> = variables.into_iter().collect();
-        let fields = LEADING_FIELDS.iter().map(|field| (*field).to_owned());
+        let leading = if has_roles {
+            LEADING_FIELDS
+        } else {
+            LEADING_FIELDS_WITHOUT_ROLES
+        };
+        let fields = leading.iter().map(|field| (*field).to_owned());
         let fields: Vec<String> = fields
             .chain(names.iter().map(|n| format!("@@{n}")))
             .collect();

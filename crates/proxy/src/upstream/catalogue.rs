@@ -122,6 +122,9 @@ pub struct TableFacts {
     pub is_transactional: bool,
     /// Tables that may change with it through foreign keys, directly or through others.
     pub cascades_to: Vec<(String, String)>,
+    /// Tables whose changes may change it through foreign keys, directly or through others, without the log
+    /// naming it: MySQL's log says nothing of cascades. What is read from it is outdated with them too.
+    pub cascaded_from: Vec<Tag>,
 }
 
 impl TableFacts {
@@ -132,6 +135,7 @@ impl TableFacts {
             writes_are_foreseeable: false,
             is_transactional: false,
             cascades_to: Vec::new(),
+            cascaded_from: Vec::new(),
         }
     }
 }

@@ -3,11 +3,11 @@
 //! One command at a time, every answer within a time limit and a size limit. After an error of the
 //! connection (anything but [`ClientError::Server`]) the connection can't be used any more.
 
+mod login;
+
 use std::io;
 use std::time::Duration;
 
-use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password};
-use remora_wire::handshake::{Greeting, Login};
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::reader::Reader;
 use remora_wire::response::{
@@ -18,6 +18,7 @@ use remora_wire::{Capabilities, WireError};
 use tokio::time::timeout;
 
 use crate::net::{Endpoint, Stream};
+use crate::tls::RsaError;
 
 /// `COM_QUERY`.
 const QUERY: u8 = 0x03;
@@ -61,10 +62,12 @@ pub enum ClientError {
     /// The account needs an authentication that Remora doesn't have.
     #[error(
         "the account of `follow.user` uses the authentication plugin {0}; Remora's own \
-         connections know mysql_native_password only: \
-         ALTER USER … IDENTIFIED VIA mysql_native_password USING PASSWORD('…')"
+         connections know caching_sha2_password, sha256_password and mysql_native_password"
     )]
     Authentication(String),
+    /// The password can't be sent.
+    #[error("the password of `follow.user` can't be sent to the server: {0}")]
+    Password(RsaError),
     /// An answer beyond the limits, or of another shape than the question has.
     #[error("the server's answer has an unexpected shape: {0}")]
     Answer(&'static str),
@@ -139,43 +142,6 @@ impl Client {
             .execute("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'")
             .await?;
         Ok(client)
-    }
-
-    async fn log_in(&mut self, account: &Account) -> Result<(), ClientError> {
-        self.next_answer().await?;
-        let greeting = Greeting::parse(&self.payload)?;
-        self.server_version.clone_from(&greeting.server_version);
-        let login = Login {
-            capabilities: CAPABILITIES.and(greeting.capabilities.with(Capabilities::MYSQL)),
-            packet_bytes_max: u32::MAX >> 2,
-            collation: COLLATION,
-            user: account.user.clone().into_bytes(),
-            authentication: native_password(account.password.as_bytes(), &greeting.salt),
-            schema: Vec::new(),
-            plugin: NATIVE_PASSWORD.into(),
-        };
-        self.stream.write_all(&login.packet(self.sequence)).await?;
-        loop {
-            self.next_answer().await?;
-            match AuthPacket::parse(&self.payload)? {
-                AuthPacket::Ok => return Ok(()),
-                AuthPacket::Switch { plugin, data } if plugin == NATIVE_PASSWORD.as_bytes() => {
-                    let salt = data.strip_suffix(&[0]).unwrap_or(data);
-                    let answer = native_password(account.password.as_bytes(), salt);
-                    let mut packet = Vec::new();
-                    put_message(&mut packet, self.sequence, &answer);
-                    self.stream.write_all(&packet).await?;
-                }
-                AuthPacket::Switch { plugin, .. } => {
-                    let plugin = String::from_utf8_lossy(plugin).into_owned();
-                    return Err(ClientError::Authentication(plugin));
-                }
-                AuthPacket::More(_) => {
-                    return Err(ClientError::Authentication(greeting.plugin));
-                }
-                AuthPacket::Err => return Err(ClientError::Answer("an error during login")),
-            }
-        }
     }
 
     /// Asks a question with at most `rows_max` rows of an answer.

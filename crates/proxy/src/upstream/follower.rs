@@ -103,13 +103,16 @@ impl<'a> Follower<'a> {
         };
         // MariaDB: send its own events as they are.
         client.execute("SET @mariadb_slave_capability = 4").await?;
-        client
-            .execute("SET @master_binlog_checksum = @@global.binlog_checksum")
-            .await?;
+        // Newer MySQL asks for the same by other names. What a server doesn't know is a variable of no meaning.
         let period_ns = u128::from(config.heartbeat_ms) * 1_000_000;
-        client
-            .execute(&format!("SET @master_heartbeat_period = {period_ns}"))
-            .await?;
+        for role in ["master", "source"] {
+            client
+                .execute(&format!(
+                    "SET @{role}_binlog_checksum = @@global.binlog_checksum, \
+                     @{role}_heartbeat_period = {period_ns}"
+                ))
+                .await?;
+        }
         match client.register_replica(config.server_id).await {
             // Only so that it shows in SHOW REPLICA HOSTS.
             Ok(()) | Err(ClientError::Server(_)) => {}
@@ -207,6 +210,12 @@ impl<'a> Follower<'a> {
             }
             Event::Checkpoint { file } => {
                 self.settle_file(file);
+                Ok(())
+            }
+            Event::PreviousGtids(previous) => {
+                if let Some(ledger) = self.progress.ledger() {
+                    ledger.borrow_mut().begin_file(previous);
+                }
                 Ok(())
             }
             _ => Ok(()),
@@ -313,6 +322,7 @@ impl<'a> Follower<'a> {
         }
         if commit.kind != CommitKind::Progress {
             self.progress.changed(at);
+            self.enter_into_ledger(commit, at)?;
             count(&counters.commits, 1);
         }
         // After all touches: whoever sees the position sees them. Never back: after a reconnection
@@ -321,6 +331,20 @@ impl<'a> Follower<'a> {
             timeline.set_applied(at);
             self.shared.applied_bell.notify_one();
         }
+        Ok(())
+    }
+
+    /// On MySQL, notes the transaction that may not be visible yet.
+    fn enter_into_ledger(&self, commit: &Commit, at: Position) -> Result<(), Lost> {
+        let Some(ledger) = self.progress.ledger() else {
+            return Ok(());
+        };
+        let Some(gtid) = &commit.gtid else {
+            let what = "a transaction has no GTID, or one that can't be read";
+            return Err(Lost::restart(RestartReason::LogUnreadable, what));
+        };
+        let ends_prepared = commit.kind == CommitKind::XaEnd;
+        ledger.borrow_mut().commit(gtid, at, ends_prepared);
         Ok(())
     }
 

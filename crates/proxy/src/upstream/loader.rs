@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::catalogue::{TableFacts, TableKey, TableRefusal};
 use super::client::{Client, ClientError, literal, text};
-use super::server_facts::Instance;
+use super::server_facts::{Family, Instance, ServerFacts};
 use super::state::{UpstreamShared, count};
 
 /// Foreign keys that change their children, on the whole server. More: nothing is cached, as every
@@ -19,19 +19,24 @@ const CASCADES_MAX: usize = 1_000;
 /// How long to wait for a newer watermark before looking again.
 const WATERMARK_PATIENCE: Duration = Duration::from_millis(200);
 
-/// The children of each table whose foreign keys change them with their parent.
+/// From table to tables.
+type Edges = HashMap<TableKey, Vec<TableKey>>;
+
+/// The foreign keys that change children with their parent.
 struct Cascades {
     as_of: AsOf,
-    children: HashMap<TableKey, Vec<TableKey>>,
+    children: Edges,
+    /// The same the other way round; empty where the log names the children.
+    parents: Edges,
 }
 
-/// Loads tables until the connection fails. `instance` is the server that the follower follows.
+/// Loads tables until the connection fails. `facts` are of the server that the follower follows.
 pub(super) async fn run(
     shared: &UpstreamShared,
     client: &mut Client,
-    instance: &Instance,
+    facts: &ServerFacts,
 ) -> ClientError {
-    match load_for_ever(shared, client, instance).await {
+    match load_for_ever(shared, client, facts).await {
         Ok(never) => match never {},
         Err(error) => error,
     }
@@ -40,9 +45,9 @@ pub(super) async fn run(
 async fn load_for_ever(
     shared: &UpstreamShared,
     client: &mut Client,
-    instance: &Instance,
+    facts: &ServerFacts,
 ) -> Result<std::convert::Infallible, ClientError> {
-    if Instance::ask(client).await? != *instance {
+    if Instance::ask(client).await? != facts.instance {
         return Err(ClientError::Answer(
             "another server answers than the follower's",
         ));
@@ -57,7 +62,7 @@ async fn load_for_ever(
         let Some(as_of) = fresh_as_of(shared).await else {
             continue;
         };
-        let cascades = fresh_cascades(shared, client, &mut cascades, as_of).await?;
+        let cascades = fresh_cascades(shared, client, facts.family, &mut cascades, as_of).await?;
         if let Some(facts) = load(client, &key, cascades).await? {
             count(&shared.counters.catalogue_loads, 1);
             shared
@@ -87,6 +92,7 @@ async fn fresh_as_of(shared: &UpstreamShared) -> Option<AsOf> {
 async fn fresh_cascades<'a>(
     shared: &UpstreamShared,
     client: &mut Client,
+    family: Family,
     slot: &'a mut Option<Cascades>,
     as_of: AsOf,
 ) -> Result<&'a Cascades, ClientError> {
@@ -98,22 +104,37 @@ async fn fresh_cascades<'a>(
             .is_none()
     };
     if !slot.as_ref().is_some_and(is_fresh) {
+        let children = load_cascades(client).await?;
+        let parents = match family {
+            // Its log names the tables that a cascade may reach.
+            Family::MariaDb => Edges::new(),
+            Family::MySql => reversed(&children),
+        };
         *slot = Some(Cascades {
             as_of,
-            children: load_cascades(client).await?,
+            children,
+            parents,
         });
     }
     slot.as_ref().ok_or(ClientError::Answer("no foreign keys"))
 }
 
-async fn load_cascades(
-    client: &mut Client,
-) -> Result<HashMap<TableKey, Vec<TableKey>>, ClientError> {
+fn reversed(edges: &Edges) -> Edges {
+    let mut reversed = Edges::new();
+    for (from, all) in edges {
+        for to in all {
+            reversed.entry(to.clone()).or_default().push(from.clone());
+        }
+    }
+    reversed
+}
+
+async fn load_cascades(client: &mut Client) -> Result<Edges, ClientError> {
     const SQL: &str = "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, \
          TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS \
          WHERE DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') \
          OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')";
-    let mut children: HashMap<TableKey, Vec<TableKey>> = HashMap::new();
+    let mut children = Edges::new();
     for row in client.query(SQL, FOREIGN_KEYS_MAX).await? {
         let key = |at| -> Result<TableKey, ClientError> {
             let name = |at| text(&row, at).ok_or(ClientError::Answer("a name that isn't UTF-8"));
@@ -155,7 +176,10 @@ async fn load(
         Ok(storage) => storage,
         Err(why) => return refused(why),
     };
-    let Some(cascades_to) = closure(key, &cascades.children) else {
+    let (Some(cascades_to), Some(cascaded_from)) = (
+        closure(key, &cascades.children),
+        closure(key, &cascades.parents),
+    ) else {
         return Ok(None);
     };
     let sql = format!(
@@ -181,6 +205,10 @@ async fn load(
         writes_are_foreseeable: !has_triggers,
         is_transactional: storage == Storage::Transactional,
         cascades_to,
+        cascaded_from: cascaded_from
+            .iter()
+            .map(|(schema, table)| Tag::table(schema, table))
+            .collect(),
     }))
 }
 
@@ -214,11 +242,8 @@ fn storage(table_type: Option<&str>, engine: Option<&str>) -> Result<Storage, Ta
     }
 }
 
-/// The tables that change with `key`, itself left out; `None` if they are too many.
-fn closure(
-    key: &TableKey,
-    children: &HashMap<TableKey, Vec<TableKey>>,
-) -> Option<Vec<(String, String)>> {
+/// The tables that the edges reach from `key`, itself left out; `None` if they are too many.
+fn closure(key: &TableKey, children: &Edges) -> Option<Vec<(String, String)>> {
     let mut seen = BTreeSet::new();
     let mut next = VecDeque::from([key]);
     while let Some(parent) = next.pop_front() {
@@ -272,6 +297,12 @@ mod tests {
             .collect();
         assert_eq!(reached, ["b", "c", "d"]);
         assert_eq!(closure(&key("c"), &children), Some(vec![]));
+        let ancestors: Vec<_> = closure(&key("d"), &reversed(&children))
+            .unwrap()
+            .into_iter()
+            .map(|(_, table)| table)
+            .collect();
+        assert_eq!(ancestors, ["a", "b"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | `follower` | the log: events in, tags touched |
 //! | [`logged`] | what a statement in the log changed |
 //! | [`place`] | log file names, and the proof that a log goes on |
-//! | `watermark` | the server's position: the watermark, proofs, fences lowered |
+//! | `watermark` | how far the server's commits can be seen: the watermark, proofs, fences lowered |
 //! | [`catalogue`], `loader` | what tables are |
 //! | [`state`] | what others may see of it |
 //!

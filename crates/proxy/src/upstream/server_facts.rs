@@ -19,6 +19,19 @@ pub enum Family {
     MySql,
 }
 
+/// A version's leading numbers: `(8, 0, 31)` of `8.0.31-debug`.
+pub type Release = (u32, u32, u32);
+
+/// MySQL 8.0.30 commits a prepared transaction of another connection in the engines before it shows
+/// its GTID; older ones afterwards.
+const XA_COMMITTED_IN_ORDER_SINCE: Release = (8, 0, 30);
+/// MySQL 5.7 shows a transaction's GTID after its commit in the engines; 5.6 before.
+const GTIDS_AFTER_COMMIT_SINCE: Release = (5, 7, 0);
+/// MySQL 8.2 has `SHOW BINARY LOG STATUS`; 8.4 has it only.
+const LOG_STATUS_SINCE: Release = (8, 2, 0);
+/// MySQL 8.0.22 has `SHOW REPLICA STATUS` and `SHOW REPLICAS`; 8.4 has them only.
+const REPLICA_WORDS_SINCE: Release = (8, 0, 22);
+
 /// Whose process answers: equal for two connections to the same running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
@@ -30,6 +43,8 @@ pub struct Instance {
     pub port: String,
     /// `@@pid_file`.
     pub pid_file: String,
+    /// MySQL's `@@server_uuid`; empty on MariaDB.
+    pub uuid: String,
 }
 
 /// The log's filters, from `SHOW MASTER STATUS`.
@@ -54,7 +69,8 @@ pub struct ServerFacts {
     pub variables: BTreeMap<String, String>,
     /// The log's filters; `None` if the account may not ask.
     pub filters: Option<LogFilters>,
-    /// Replication threads that run on it: it is a replica itself if there are any.
+    /// Replication threads that run on it (MariaDB) or channels that are set up (MySQL): it is a
+    /// replica itself if there are any.
     pub replica_threads: u32,
     /// Its replicas' numbers, if the account may ask (`REPLICATION MASTER ADMIN`, else empty).
     pub replica_ids: BTreeSet<u32>,
@@ -83,6 +99,10 @@ const VARIABLES: &[&str] = &[
     "wsrep_on",
     "binlog_transaction_compression",
     "skip_log_bin",
+    "gtid_mode",
+    "enforce_gtid_consistency",
+    "group_replication_group_name",
+    "daemon_memcached_r_batch_size",
 ];
 
 impl ServerFacts {
@@ -95,16 +115,16 @@ impl ServerFacts {
         } else {
             Family::MySql
         };
+        let release = release(&version);
         let grants = column(client, "SHOW GRANTS", 0).await?;
-        let threads = column(client, "SHOW GLOBAL STATUS LIKE 'Slaves_running'", 1).await?;
         Ok(ServerFacts {
             version,
             family,
             instance,
             variables: variables(client).await?,
-            filters: filters(client).await?,
-            replica_threads: threads.first().and_then(|n| n.parse().ok()).unwrap_or(0),
-            replica_ids: replica_ids(client).await?,
+            filters: filters(client, log_status_question(family, release)).await?,
+            replica_threads: replica_threads(client, family, release).await?,
+            replica_ids: replica_ids(client, family, release).await?,
             account: one(client, "SELECT CURRENT_USER()").await?,
             grants,
             result_settings: result_settings(client).await?,
@@ -129,9 +149,78 @@ impl ServerFacts {
         self.variable("lower_case_table_names")?.parse().ok()
     }
 
+    /// The version's leading numbers.
+    pub fn release(&self) -> Release {
+        release(&self.version)
+    }
+
+    /// Whether accounts can have roles.
+    pub fn has_roles(&self) -> bool {
+        self.family == Family::MariaDb || self.release() >= (8, 0, 0)
+    }
+
+    /// When the server says that a commit is visible.
+    pub fn visibility(&self) -> Visibility {
+        match self.family {
+            Family::MariaDb => Visibility::Position,
+            Family::MySql if self.release() < GTIDS_AFTER_COMMIT_SINCE => Visibility::NeverTold,
+            Family::MySql => Visibility::Gtids {
+                xa_in_order: self.release() >= XA_COMMITTED_IN_ORDER_SINCE,
+            },
+        }
+    }
+
+    /// The statement that says where the log ends.
+    pub fn log_status_question(&self) -> &'static str {
+        log_status_question(self.family, self.release())
+    }
+
     /// The question for a session's settings on this server.
     pub fn settings_query(&self) -> SettingsQuery {
-        SettingsQuery::new(self.result_settings.iter().cloned())
+        SettingsQuery::new(self.has_roles(), self.result_settings.iter().cloned())
+    }
+}
+
+/// When a server says that a commit can be seen by reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// MariaDB: by the position of the last commit that can be seen.
+    Position,
+    /// MySQL: by a set of GTIDs that a commit enters when it can be seen.
+    Gtids {
+        /// So do those that `XA COMMIT` makes on another connection than the one that prepared.
+        xa_in_order: bool,
+    },
+    /// MySQL 5.6: its set of GTIDs has commits that can't be seen yet.
+    NeverTold,
+}
+
+impl Visibility {
+    /// Whether it takes a look at what other connections are doing to know of some commits.
+    pub fn needs_process_list(self) -> bool {
+        match self {
+            Visibility::Position => false,
+            Visibility::Gtids { xa_in_order } => !xa_in_order,
+            Visibility::NeverTold => true,
+        }
+    }
+}
+
+fn release(version: &str) -> Release {
+    // Some MariaDB servers put "5.5.5-" in front for old clients.
+    let version = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut numbers = version
+        .split(|character: char| !character.is_ascii_digit())
+        .map(|number| number.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+fn log_status_question(family: Family, release: Release) -> &'static str {
+    if family == Family::MySql && release >= LOG_STATUS_SINCE {
+        "SHOW BINARY LOG STATUS"
+    } else {
+        "SHOW MASTER STATUS"
     }
 }
 
@@ -145,11 +234,14 @@ impl Instance {
         let server_id = field(0)
             .parse()
             .map_err(|_| ClientError::Answer("@@server_id"))?;
+        let sql = "SHOW GLOBAL VARIABLES LIKE 'server_uuid'";
+        let uuid = column(client, sql, 1).await?.pop().unwrap_or_default();
         Ok(Instance {
             server_id,
             hostname: field(1),
             port: field(2),
             pid_file: field(3),
+            uuid,
         })
     }
 }
@@ -202,15 +294,8 @@ fn allowed<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> 
     }
 }
 
-async fn filters(client: &mut Client) -> Result<Option<LogFilters>, ClientError> {
-    // MySQL 8.4 renamed it.
-    let rows = match client.query("SHOW MASTER STATUS", 10).await {
-        Err(ClientError::Server(error)) if error.code != ACCESS_DENIED => {
-            client.query("SHOW BINARY LOG STATUS", 10).await
-        }
-        other => other,
-    };
-    let Some(rows) = allowed(rows)? else {
+async fn filters(client: &mut Client, question: &str) -> Result<Option<LogFilters>, ClientError> {
+    let Some(rows) = allowed(client.query(question, 10).await)? else {
         return Ok(None);
     };
     let filters = rows.first().map(|row| LogFilters {
@@ -220,9 +305,37 @@ async fn filters(client: &mut Client) -> Result<Option<LogFilters>, ClientError>
     Ok(Some(filters.unwrap_or_default()))
 }
 
-async fn replica_ids(client: &mut Client) -> Result<BTreeSet<u32>, ClientError> {
-    let rows = match client.query("SHOW SLAVE HOSTS", 10_000).await {
-        // Not allowed, or (MySQL 8.4) no longer known: nothing depends on it.
+async fn replica_threads(
+    client: &mut Client,
+    family: Family,
+    release: Release,
+) -> Result<u32, ClientError> {
+    if family == Family::MariaDb {
+        let threads = column(client, "SHOW GLOBAL STATUS LIKE 'Slaves_running'", 1).await?;
+        return Ok(threads.first().and_then(|n| n.parse().ok()).unwrap_or(0));
+    }
+    let question = if release >= REPLICA_WORDS_SINCE {
+        "SHOW REPLICA STATUS"
+    } else {
+        "SHOW SLAVE STATUS"
+    };
+    // It takes the same privilege as the log's filters, whose lack is a finding.
+    let channels = allowed(client.query(question, 10_000).await)?.unwrap_or_default();
+    Ok(u32::try_from(channels.len()).unwrap_or(u32::MAX))
+}
+
+async fn replica_ids(
+    client: &mut Client,
+    family: Family,
+    release: Release,
+) -> Result<BTreeSet<u32>, ClientError> {
+    let question = if family == Family::MySql && release >= REPLICA_WORDS_SINCE {
+        "SHOW REPLICAS"
+    } else {
+        "SHOW SLAVE HOSTS"
+    };
+    let rows = match client.query(question, 10_000).await {
+        // Not allowed: nothing depends on it.
         Err(ClientError::Server(_)) => return Ok(BTreeSet::new()),
         other => other?,
     };
@@ -230,4 +343,24 @@ async fn replica_ids(client: &mut Client) -> Result<BTreeSet<u32>, ClientError> 
         .iter()
         .filter_map(|row| text(row, 0)?.parse().ok())
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_versions_numbers_are_read_whatever_follows_them() {
+        for (text, numbers) in [
+            ("8.0.31", (8, 0, 31)),
+            ("5.7.22-log", (5, 7, 22)),
+            ("5.6.24-log", (5, 6, 24)),
+            ("8.4.3-3.1-percona", (8, 4, 3)),
+            ("5.5.5-10.11.19-MariaDB-log", (10, 11, 19)),
+            ("9", (9, 0, 0)),
+            ("", (0, 0, 0)),
+        ] {
+            assert_eq!(release(text), numbers, "{text}");
+        }
+    }
 }

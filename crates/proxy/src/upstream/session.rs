@@ -7,7 +7,7 @@
 //! the timeline is suspended, and the next session proves on the log itself that it goes on where
 //! the last one stopped, or begins anew.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,9 +21,9 @@ use super::client::{Client, ClientError};
 use super::follower::{Follower, Start};
 use super::loader;
 use super::place::LastEvent;
-use super::server_facts::{Instance, ServerFacts};
+use super::server_facts::{Instance, ServerFacts, Visibility};
 use super::state::{RestartReason, UpstreamShared, UpstreamState, count};
-use super::watermark::{self, Watermark};
+use super::watermark::{self, Ledger, Watermark};
 use super::{UpstreamConfig, connect};
 
 /// The offset of a log file's first event, behind the file's magic number.
@@ -76,10 +76,12 @@ pub(super) struct Progress {
     last_commit: Cell<Position>,
     /// The file in which the timeline was begun anew. What lies before it was never read.
     start_file: u64,
+    /// MySQL's transactions; none on MariaDB.
+    ledger: Option<RefCell<Ledger>>,
 }
 
 impl Progress {
-    fn new(resumes: bool, memory: &Memory) -> Progress {
+    fn new(resumes: bool, memory: &mut Memory) -> Progress {
         Progress {
             verified: Cell::new(false),
             resumption_due: Cell::new(resumes),
@@ -87,7 +89,17 @@ impl Progress {
             settled_file: Cell::new(memory.settled_file),
             last_commit: Cell::new(memory.last_commit),
             start_file: memory.start_file,
+            ledger: memory.ledger.take().map(RefCell::new),
         }
+    }
+
+    /// What the follower knows of MySQL's transactions; none on MariaDB.
+    pub(super) fn ledger(&self) -> Option<&RefCell<Ledger>> {
+        self.ledger.as_ref()
+    }
+
+    fn into_ledger(self) -> Option<Ledger> {
+        self.ledger.map(RefCell::into_inner)
     }
 
     /// The stream has been shown to be the right log.
@@ -121,7 +133,11 @@ impl Progress {
     /// Whether the follower knows all that may still become visible: it doesn't while a commit in a
     /// file that it never read is on its way.
     pub(super) fn knows_all(&self) -> bool {
-        self.is_verified() && self.settled_file() >= self.start_file
+        let is_base_visible = match &self.ledger {
+            Some(ledger) => ledger.borrow().is_base_visible(),
+            None => self.settled_file() >= self.start_file,
+        };
+        self.is_verified() && is_base_visible
     }
 
     /// An event arrived that isn't a heartbeat.
@@ -152,6 +168,8 @@ pub(super) struct Memory {
     last_commit: Position,
     /// The file in which the timeline was begun anew.
     start_file: u64,
+    /// What is known of MySQL's transactions.
+    ledger: Option<Ledger>,
     /// The session that just ended had followed the right log.
     pub(super) had_followed: bool,
 }
@@ -164,6 +182,7 @@ impl Memory {
             settled_file: 0,
             last_commit: Position::ZERO,
             start_file: 0,
+            ledger: None,
             had_followed: false,
         }
     }
@@ -207,43 +226,54 @@ async fn follow(
     if Instance::ask(&mut dump).await? != facts.instance {
         return Err(ClientError::Answer("two connections reached two servers").into());
     }
+    if memory.ledger.is_some() == (facts.visibility() == Visibility::Position) {
+        // A server of the other family: nothing that is remembered is about its log.
+        memory.last = None;
+    }
     let (start, base) = match memory.last.clone() {
         Some(last) => {
             let base = last.name.base.clone();
             (Start::Again(last), base)
         }
-        None => begin_anew(shared, memory, &mut control).await?,
+        None => begin_anew(shared, memory, &facts, &mut control).await?,
     };
     let progress = Progress::new(matches!(start, Start::Again(_)), memory);
     let server_id = facts.instance.server_id;
     let mut follower = Follower::new(config, shared, &progress, server_id, start);
-    follower.request(config, &mut dump).await?;
+    if let Err(lost) = follower.request(config, &mut dump).await {
+        memory.ledger = progress.into_ledger();
+        return Err(lost);
+    }
     count(&shared.counters.connections, 1);
     shared.set_state(UpstreamState::Following { lagging: true });
     tracing::info!(server = %facts.version, base, "following the binary log");
-    let watermark = Watermark::new(config, shared, &progress, &base);
+    let watermark = Watermark::new(config, shared, &progress, &facts, &base);
     let lost = tokio::select! {
         lost = follower.run(&mut dump) => lost,
         lost = watermark.run(&mut control) => lost,
-        () = load_catalogue(config, shared, &facts.instance) => Lost::Stuck,
+        () = load_catalogue(config, shared, &facts) => Lost::Stuck,
     };
     tracing::debug!(events = follower.events(), "session over");
     memory.had_followed = progress.is_verified();
     memory.last = follower.into_last();
     memory.settled_file = progress.settled_file();
     memory.last_commit = progress.last_commit();
+    drop(watermark);
+    memory.ledger = progress.into_ledger();
     memory.reason = RestartReason::NothingToCompare;
     Err(lost)
 }
 
 /// Begins at the beginning of the server's present file: the events there say when the commits of the
-/// file before are visible, and until then nothing is served.
+/// file before are visible (MariaDB) or which they are (MySQL), and until they are nothing is served.
 async fn begin_anew(
     shared: &UpstreamShared,
     memory: &mut Memory,
+    facts: &ServerFacts,
     control: &mut Client,
 ) -> Result<(Start, String), Lost> {
-    let name = watermark::end_of_log(control).await?.name;
+    let question = facts.log_status_question();
+    let name = watermark::end_of_log(control, question).await?.name;
     let offset = FILE_BEGINS_AT;
     let at = Position::new(name.number, offset).ok_or_else(|| {
         let what = format!("the log file is named {}", name.file());
@@ -252,6 +282,10 @@ async fn begin_anew(
     memory.settled_file = 0;
     memory.last_commit = Position::ZERO;
     memory.start_file = name.number;
+    memory.ledger = match facts.visibility() {
+        Visibility::Position => None,
+        visibility => Some(Ledger::new(visibility, at)),
+    };
     shared.timeline.restart(at);
     let reason = memory.reason;
     let index = RestartReason::ALL
@@ -265,10 +299,10 @@ async fn begin_anew(
 }
 
 /// Loads tables for ever, on connections of its own: their loss costs nothing but a reconnection.
-async fn load_catalogue(config: &UpstreamConfig, shared: &UpstreamShared, instance: &Instance) {
+async fn load_catalogue(config: &UpstreamConfig, shared: &UpstreamShared, facts: &ServerFacts) {
     loop {
         let error = match connect(config).await {
-            Ok(mut client) => loader::run(shared, &mut client, instance).await,
+            Ok(mut client) => loader::run(shared, &mut client, facts).await,
             Err(error) => error,
         };
         tracing::warn!(%error, "can't load table definitions; trying again");

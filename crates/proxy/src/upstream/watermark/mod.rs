@@ -5,24 +5,14 @@
 //! saw a change above the watermark, or the last proof grows old. The order is what makes it right:
 //!
 //! 1. take the answered fences, note the time;
-//! 2. ask; the server answers the position `P`;
-//! 3. the watermark becomes `P`;
-//! 4. when the follower has applied `P`, lower those fences and prove for the noted time.
+//! 2. ask; the server answers what can be seen: on MariaDB a position, on MySQL a set of GTIDs;
+//! 3. the watermark becomes the position that this stands for;
+//! 4. when the follower has applied all that the answer names, lower those fences and prove for the noted time.
 //!
-//! **When the log goes on in the next file**, MariaDB's answer isn't to be trusted for a while. It names
-//! the new file at once, although the last commits of the old one may still be invisible; and one of those then
-//! sets the answer's offset to its own, which is one of the old file. So in a new file:
-//!
-//! - The watermark stays where it is until the follower has read a checkpoint event that names the new
-//!   file: the server writes it when all commits of older files have been made visible. From then on it
-//!   may be at the new file's beginning.
-//! - An answer asked for after that is believed if the last commit that the follower has applied ends there, or
-//!   if it differs from one before: then a commit of the new file has set it. From then on all answers in this
-//!   file are.
-//!   The checkpoint event itself also sets the answer, past commits that are on their way: if nothing is
-//!   committed behind it, tables that have changed in this file can't be cached until something is.
-//! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never before
-//!   a visible commit.
+//! | file | whose answers it weighs |
+//! |---|---|
+//! | `position` | MariaDB's |
+//! | `gtid` | MySQL's; with `ledger`, what the follower has read, and `idle`, what connections are doing |
 //!
 //! **Why the watermark may move before the follower has applied `P`.** It says what a read sent now
 //! will see, and nothing of what the follower knows. A fill with `as_of = P` has seen every commit up
@@ -31,25 +21,35 @@
 //! on. Until that event arrives such an entry can be served although the commit has happened: that
 //! is the lag of any follower, bounded by the proofs (step 4), not by the watermark.
 
-use std::cell::{Cell, RefCell};
+mod gtid;
+mod idle;
+mod ledger;
+mod position;
+
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use remora_binlog::GtidSet;
 use remora_cache::{Epoch, FenceBatch, Position};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use self::gtid::GtidSource;
+pub(super) use self::ledger::Ledger;
+use self::position::PositionSource;
 use super::UpstreamConfig;
 use super::client::{Client, ClientError, text};
 use super::place::LogName;
-use super::session::{FILE_BEGINS_AT, Lost, Progress};
+use super::server_facts::{ServerFacts, Visibility};
+use super::session::{Lost, Progress};
 use super::state::{RestartReason, UpstreamShared, count};
 
-/// Questions whose positions the follower has yet to apply. With more, asking waits.
+/// Questions whose answers the follower has yet to catch up with. With more, asking waits.
 const PENDING_MAX: usize = 64;
-/// Both the file and the offset; consistent with each other within one `SHOW STATUS`.
-const QUESTION: &str = "SHOW STATUS LIKE 'binlog_snapshot_%'";
+/// With more than these the follower may be waiting for what never comes.
+const PENDING_CROWDED: usize = PENDING_MAX / 2;
 /// The follower is taken for stuck after this many times `lag_ms_max` without an event.
 const STUCK_LAGS: u64 = 5;
 
@@ -60,52 +60,68 @@ pub(super) struct Answered {
     pub(super) offset: u64,
 }
 
-/// Asks the server how far its commits are visible.
-pub(super) async fn ask(client: &mut Client) -> Result<Answered, Lost> {
-    let rows = client.query(QUESTION, 10).await?;
-    let value = |name: &str| {
-        let is_it = |row: &&Vec<_>| text(row, 0).is_some_and(|key| key.eq_ignore_ascii_case(name));
-        rows.iter().find(is_it).and_then(|row| text(row, 1))
-    };
-    let file = value("binlog_snapshot_file");
-    let offset = value("binlog_snapshot_position").and_then(|offset| offset.parse().ok());
-    let (Some(file), Some(offset)) = (file, offset) else {
-        return Err(ClientError::Answer("no binlog_snapshot_file and _position").into());
-    };
-    let name = LogName::parse(file).ok_or_else(|| {
-        Lost::restart(
-            RestartReason::PositionUnplaceable,
-            format!("the log file is named {file}"),
-        )
-    })?;
-    Ok(Answered { name, offset })
+impl Answered {
+    /// Reads a file's name and an offset as the server gives them.
+    fn read(file: &str, offset: Option<&str>) -> Result<Answered, Lost> {
+        let name = LogName::parse(file);
+        let offset = offset.and_then(|offset| offset.parse().ok());
+        match (name, offset) {
+            (Some(name), Some(offset)) => Ok(Answered { name, offset }),
+            _ => Err(Lost::restart(
+                RestartReason::PositionUnplaceable,
+                format!("the log file is named {file}"),
+            )),
+        }
+    }
+
+    /// Its place in the log whose files are named `base`.
+    fn place(&self, base: &str) -> Result<Position, Lost> {
+        let Answered { name, offset } = self;
+        if name.base != base {
+            let what = format!("the log's files are now named {}", name.base);
+            return Err(Lost::restart(RestartReason::LogChanged, what));
+        }
+        Position::new(name.number, *offset).ok_or_else(|| {
+            let what = format!("{} has an offset of {offset}", name.file());
+            Lost::restart(RestartReason::PositionUnplaceable, what)
+        })
+    }
 }
 
-/// Asks where the log ends: at or after each commit that can be seen.
-pub(super) async fn end_of_log(client: &mut Client) -> Result<Answered, Lost> {
-    let rows = client.query("SHOW MASTER STATUS", 10).await?;
+/// Asks where the log ends: at or after each commit that can be seen. `question` is
+/// [`ServerFacts::log_status_question`].
+pub(super) async fn end_of_log(client: &mut Client, question: &str) -> Result<Answered, Lost> {
+    let rows = client.query(question, 10).await?;
     let row = rows.first().ok_or(ClientError::Answer("no log"))?;
-    let file = text(row, 0).unwrap_or_default();
-    let offset = text(row, 1).and_then(|offset| offset.parse().ok());
-    match (LogName::parse(file), offset) {
-        (Some(name), Some(offset)) => Ok(Answered { name, offset }),
-        _ => Err(Lost::restart(
-            RestartReason::PositionUnplaceable,
-            format!("the log file is named {file}"),
-        )),
-    }
+    Answered::read(text(row, 0).unwrap_or_default(), text(row, 1))
 }
 
 /// What an answer is worth.
 struct Worth {
     /// How far reads can see for certain, if that is news.
     visible: Option<Position>,
-    /// When the follower has applied this, it has all that could be seen when the question was asked.
-    complete: Position,
+    complete: Complete,
+}
+
+/// What the follower must have applied to have all that could be seen when the question was asked.
+enum Complete {
+    /// Everything up to here.
+    At(Position),
+    /// These transactions, or everything up to `end`, where the log ended when the set was known.
+    Transactions {
+        executed: GtidSet,
+        end: Option<Position>,
+    },
+}
+
+/// How a server's answers are asked for and weighed.
+enum Source<'a> {
+    Positions(PositionSource<'a>),
+    Gtids(GtidSource<'a>),
 }
 
 struct Pending {
-    position: Position,
+    complete: Complete,
     epoch: Epoch,
     asked_at_ms: u64,
     answered_at: Instant,
@@ -116,11 +132,7 @@ struct Pending {
 pub(super) struct Watermark<'a> {
     shared: &'a UpstreamShared,
     progress: &'a Progress,
-    base: &'a str,
-    /// The file in which answers are believed.
-    trusted_file: Cell<Option<u64>>,
-    /// An answer that wasn't, since the file was known to be settled.
-    doubted: Cell<Option<Position>>,
+    source: Source<'a>,
     pending: RefCell<VecDeque<Pending>>,
     /// Rung when `pending` has become shorter.
     room: Notify,
@@ -134,14 +146,22 @@ impl<'a> Watermark<'a> {
         config: &UpstreamConfig,
         shared: &'a UpstreamShared,
         progress: &'a Progress,
+        facts: &ServerFacts,
         base: &'a str,
     ) -> Watermark<'a> {
+        let question = facts.log_status_question();
+        let source = match facts.visibility() {
+            Visibility::Position => {
+                Source::Positions(PositionSource::new(progress, base, question))
+            }
+            visibility => Source::Gtids(GtidSource::new(
+                shared, progress, base, question, visibility,
+            )),
+        };
         Watermark {
             shared,
             progress,
-            base,
-            trusted_file: Cell::new(None),
-            doubted: Cell::new(None),
+            source,
             pending: RefCell::new(VecDeque::new()),
             room: Notify::new(),
             interval_min: Duration::from_micros(config.ask_interval_us_min),
@@ -182,23 +202,17 @@ impl<'a> Watermark<'a> {
         let batch = timeline.take_answered();
         let asked_at_ms = self.shared.clock.now_ms();
         count(&self.shared.counters.asks, 1);
-        let settled_file = self.progress.settled_file();
-        let position = self.place(&ask(client).await?)?;
-        if position < timeline.visible() {
-            let what = format!(
-                "the server was at {} and says {position}",
-                timeline.visible()
-            );
-            return Err(Lost::restart(RestartReason::PositionWentBack, what));
-        }
-        let worth = self.weigh(client, position, settled_file).await?;
+        let worth = match &self.source {
+            Source::Positions(source) => source.ask(client, timeline.visible()).await?,
+            Source::Gtids(source) => source.ask(client, self.is_waiting_long()).await?,
+        };
         if let Some(visible) = worth.visible {
             timeline.advance_visible(epoch, visible);
             self.shared.visible_bell.notify_waiters();
         }
         let answered_at = Instant::now();
         let pending = Pending {
-            position: worth.complete,
+            complete: worth.complete,
             epoch,
             asked_at_ms,
             answered_at,
@@ -209,54 +223,11 @@ impl<'a> Watermark<'a> {
         Ok(())
     }
 
-    fn place(&self, answered: &Answered) -> Result<Position, Lost> {
-        let Answered { name, offset } = answered;
-        if name.base != self.base {
-            let what = format!("the log's files are now named {}", name.base);
-            return Err(Lost::restart(RestartReason::LogChanged, what));
-        }
-        Position::new(name.number, *offset).ok_or_else(|| {
-            let what = format!("{} has an offset of {offset}", name.file());
-            Lost::restart(RestartReason::PositionUnplaceable, what)
-        })
-    }
-
-    /// Finds out how far an answer can be believed. `settled_file` is of before it was asked for.
-    async fn weigh(
-        &self,
-        client: &mut Client,
-        position: Position,
-        settled_file: u64,
-    ) -> Result<Worth, Lost> {
-        let file = position.file_number();
-        if self.trusted_file.get() == Some(file) {
-            return Ok(Worth {
-                visible: Some(position),
-                complete: position,
-            });
-        }
-        let end = self.place(&end_of_log(client).await?)?;
-        if settled_file < file {
-            return Ok(Worth {
-                visible: None,
-                complete: end,
-            });
-        }
-        let before = self.doubted.replace(Some(position));
-        let has_moved = before.is_some_and(|before| {
-            before.file_number() == file && before.offset() != position.offset()
-        });
-        if has_moved || position == self.progress.last_commit() {
-            self.trusted_file.set(Some(file));
-            return Ok(Worth {
-                visible: Some(position),
-                complete: end,
-            });
-        }
-        Ok(Worth {
-            visible: Position::new(file, FILE_BEGINS_AT),
-            complete: end,
-        })
+    /// Whether the follower should have caught up with an answer by now.
+    fn is_waiting_long(&self) -> bool {
+        let pending = self.pending.borrow();
+        let is_old = |pending: &Pending| pending.answered_at.elapsed() >= self.probe_interval;
+        pending.len() >= PENDING_CROWDED || pending.front().is_some_and(is_old)
     }
 
     async fn settle_for_ever(&self) -> Lost {
@@ -287,9 +258,9 @@ impl<'a> Watermark<'a> {
         let shared = self.shared;
         // Before the follower has shown that it reads the right log, its position means nothing.
         while self.progress.knows_all() {
-            let mut queue = self.pending.borrow_mut();
-            let is_due = |pending: &mut Pending| shared.timeline.applied() >= pending.position;
-            let Some(pending) = queue.pop_front_if(is_due) else {
+            self.absorb();
+            let is_due = |pending: &mut Pending| self.is_complete(&pending.complete);
+            let Some(pending) = self.pending.borrow_mut().pop_front_if(is_due) else {
                 break;
             };
             if self.progress.take_resumption() {
@@ -312,5 +283,33 @@ impl<'a> Watermark<'a> {
             .counters
             .batches_waiting
             .store(waiting, Ordering::Relaxed);
+    }
+    /// Whether the follower has applied it.
+    fn is_complete(&self, complete: &Complete) -> bool {
+        match complete {
+            Complete::At(position) => self.shared.timeline.applied() >= *position,
+            Complete::Transactions { executed, .. } => self
+                .progress
+                .ledger()
+                .is_some_and(|ledger| ledger.borrow().knows(executed)),
+        }
+    }
+
+    /// What isn't in the log up to where it ended when the server had it never comes: it was logged before
+    /// the follower began, or nowhere (`SET GLOBAL gtid_purged`).
+    fn absorb(&self) {
+        let Some(ledger) = self.progress.ledger() else {
+            return;
+        };
+        let applied = self.shared.timeline.applied();
+        for pending in &mut *self.pending.borrow_mut() {
+            let Complete::Transactions { executed, end } = &mut pending.complete else {
+                continue;
+            };
+            if end.is_some_and(|end| applied >= end) {
+                *end = None;
+                ledger.borrow_mut().absorb(executed);
+            }
+        }
     }
 }
