@@ -16,8 +16,9 @@ struct Case<'a> {
     stream: &'a [u8],
 }
 
-const EXPECTATIONS: [Expect; 8] = [
+const EXPECTATIONS: [Expect; 9] = [
     Expect::Results,
+    Expect::ResultsOrCursor,
     Expect::Single,
     Expect::Prepared,
     Expect::Rows,

@@ -1,17 +1,18 @@
 //! Every packet of every answer is the server's own, in every case and every mode.
 //!
-//! `REMORA_LAB_SERVER` chooses the server; `REMORA_DIFFERENTIAL_CASE` and `REMORA_DIFFERENTIAL_MODE` leave out all whose
-//! names don't contain them; `REMORA_DIFFERENTIAL_OUTCOMES=1` prints what became of each read.
+//! `REMORA_LAB_SERVER` chooses the server; `REMORA_DIFFERENTIAL_CASE` and `REMORA_DIFFERENTIAL_MODE` leave out all but those
+//! that they name, separated by `;`. `REMORA_DIFFERENTIAL_OUTCOMES=1` prints what became of each read.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
+use remora_lab::certificates::Authority;
 use remora_lab::differential::case::Case;
 use remora_lab::differential::mode::Mode;
 use remora_lab::differential::report::Report;
 use remora_lab::differential::suite::Suite;
 use remora_lab::proxies::RemoraOptions;
-use remora_lab::servers::{Server, ServerOptions};
+use remora_lab::servers::{Kind, Server, ServerOptions};
 
 fn cases() -> Vec<Case> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("differential");
@@ -19,22 +20,41 @@ fn cases() -> Vec<Case> {
 }
 
 fn server() -> Server {
+    Server::start(options()).unwrap()
+}
+
+fn options() -> ServerOptions {
     let mut options = ServerOptions::default();
-    options.further.push("--max-allowed-packet=64M".to_owned());
-    Server::start(options).unwrap()
+    for option in [
+        "--max-allowed-packet=64M",
+        "--log-bin-trust-function-creators=1",
+    ] {
+        options.further.push(option.to_owned());
+    }
+    options
 }
 
-/// Whether the environment leaves this name in.
+/// A server that offers TLS, where it can, and a Remora's options to offer it too.
+fn sealed_server(authority: &Authority) -> (Server, RemoraOptions) {
+    let files = authority.issue("server", &["IP:127.0.0.1"]).unwrap();
+    let (certificate, key) = (files.certificate.display(), files.key.display());
+    let mut options = options();
+    if Kind::from_environment().unwrap() == Kind::MariaDb1011 {
+        options.further.push(format!("--ssl-cert={certificate}"));
+        options.further.push(format!("--ssl-key={key}"));
+    }
+    let of_remora = RemoraOptions::following()
+        .with("listen.tls_certificate_file", &certificate.to_string())
+        .with("listen.tls_key_file", &key.to_string());
+    (Server::start(options).unwrap(), of_remora)
+}
+
+/// Whether the environment leaves this name in: it is one of those named, separated by `;`, or nothing is named.
 fn is_wanted(variable: &str, name: &str) -> bool {
-    std::env::var(variable).map_or(true, |part| name.contains(&part))
+    std::env::var(variable).map_or(true, |names| names.split(';').any(|one| one == name))
 }
 
-fn run(
-    suite: &Suite<'_>,
-    cases: &[Case],
-    modes: &[Mode],
-    kind: remora_lab::servers::Kind,
-) -> Report {
+fn run(suite: &Suite<'_>, cases: &[Case], modes: &[Mode], kind: Kind) -> Report {
     let mut report = Report::default();
     for mode in modes {
         if !is_wanted("REMORA_DIFFERENTIAL_MODE", mode.name) || !(mode.takes)(kind) {
@@ -45,6 +65,9 @@ fn run(
             if is_wanted("REMORA_DIFFERENTIAL_CASE", &case.name) {
                 suite.run(case, mode, &mut of_mode).unwrap();
             }
+        }
+        for line in of_mode.outcomes.iter().chain(&of_mode.problems) {
+            println!("{line}");
         }
         println!(
             "{}: {} statements, {} comparisons, {} hits, {} problems, {:.1} s",
@@ -59,7 +82,6 @@ fn run(
         report.comparisons += of_mode.comparisons;
         report.hits += of_mode.hits;
         report.problems.append(&mut of_mode.problems);
-        report.outcomes.append(&mut of_mode.outcomes);
     }
     report
 }
@@ -70,11 +92,25 @@ fn every_answer_is_the_servers_own() {
     let mut suite = Suite::start(&server, RemoraOptions::following()).unwrap();
     suite.with_outcomes = std::env::var_os("REMORA_DIFFERENTIAL_OUTCOMES").is_some();
     let report = run(&suite, &cases, Mode::PLAIN, server.kind());
-    for outcome in &report.outcomes {
-        println!("{outcome}");
-    }
     println!("{report}");
     assert!(report.problems.is_empty(), "see above");
+}
+
+#[test]
+fn every_answer_is_the_servers_own_on_sealed_connections() {
+    let (authority, cases) = (Authority::new().unwrap(), cases());
+    let (server, options) = sealed_server(&authority);
+    let suite = Suite::start(&server, options).unwrap();
+    let report = run(&suite, &cases, Mode::SEALED, server.kind());
+    println!("{report}");
+    assert!(report.problems.is_empty(), "see above");
+}
+
+#[test]
+fn there_are_enough_cases() {
+    let statements: usize = cases().iter().map(|case| case.steps.len()).sum();
+    println!("{} cases, {statements} statements", cases().len());
+    assert!(statements >= 600, "{statements}");
 }
 
 #[test]

@@ -46,6 +46,8 @@ reasons! {
             "It calls a function that depends on server state whose changes can't be followed.";
         ColumnValueFunction = "column_value_function",
             "It calls DEFAULT() or VALUES(), whose value may be an expression of the table's definition.";
+        PreparedColumns = "prepared_columns",
+            "It is prepared, and calls a function whose column MariaDB describes otherwise from the second execution on.";
         SetStatement = "set_statement", "It runs under variables that are set for it alone.";
     }
 }

@@ -470,6 +470,8 @@ fn placeholders_excuse_nothing_else_in_a_prepared_statement() {
             Refusal::LockingRead,
         ),
         ("SELECT ?", Refusal::NoTables),
+        ("SELECT BIN(c) FROM t", Refusal::PreparedColumns),
+        ("SELECT CONV(?, 10, 2) FROM t", Refusal::PreparedColumns),
         ("SELECT c FROM ?", Refusal::Syntax),
     ] {
         let prepared = analyse_prepared(text.as_bytes(), Dialect::default());

@@ -49,6 +49,9 @@ pub enum Command {
     Other(u8),
 }
 
+/// The flags of an execution that ask for a cursor of any kind.
+pub(crate) const CURSOR_FLAGS: u8 = 0x07;
+
 /// The shape of the answer that a command gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
@@ -58,6 +61,8 @@ pub enum Expect {
     Single,
     /// OK, ERR, a request for a local file, or result sets.
     Results,
+    /// The same, or columns without rows: these stay behind a cursor that was asked for.
+    ResultsOrCursor,
     /// The answer to a preparation: its numbers, then parameter and column definitions.
     Prepared,
     /// Rows up to an end mark.
@@ -98,7 +103,19 @@ impl Command {
         }
     }
 
-    /// What answers it.
+    /// What answers it, given what follows its byte. Servers set the flag of a cursor also where a procedure has one
+    /// of its own open, so that it counts only if the client has asked for one.
+    pub fn expect_with(self, body: &[u8]) -> Expect {
+        /// Behind the statement's number.
+        const FLAGS_AT: usize = 4;
+        let flags = body.get(FLAGS_AT).copied().unwrap_or_default();
+        match self {
+            Command::StmtExecute if flags & CURSOR_FLAGS != 0 => Expect::ResultsOrCursor,
+            other => other.expect(),
+        }
+    }
+
+    /// What answers it. An execution that asks for a cursor needs [`Command::expect_with`].
     pub fn expect(self) -> Expect {
         match self {
             Command::Quit | Command::StmtSendLongData | Command::StmtClose => Expect::Nothing,

@@ -5,6 +5,7 @@
 //! A client names the types of its values when they have changed since the last time, and leaves
 //! them out else: then the server remembers them, and so must whoever reads the values.
 
+use crate::command::CURSOR_FLAGS;
 use crate::parameters::{NullBitmap, ParameterType, read_value};
 use crate::reader::Reader;
 use crate::{Capabilities, WireError};
@@ -12,8 +13,6 @@ use crate::{Capabilities, WireError};
 /// The statement number by which MariaDB's clients mean the statement prepared last.
 pub const LAST_PREPARED: u32 = u32::MAX;
 
-/// The flags that ask for a cursor of any kind.
-const CURSOR_FLAGS: u8 = 0x07;
 /// The flag by which a client with query attributes says that a count of parameters follows.
 const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;
 /// Bytes of a parameter's type: the type itself and whether it is unsigned.

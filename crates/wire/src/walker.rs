@@ -118,6 +118,8 @@ pub struct ResponseWalker {
     /// Whether the definitions' end mark said that more results follow these output parameters.
     /// MySQL says so there; its rows' EOF doesn't repeat it, though an OK always follows.
     more_after_out_parameters: bool,
+    /// What the command is answered by.
+    expect: Expect,
 }
 
 impl ResponseWalker {
@@ -126,6 +128,7 @@ impl ResponseWalker {
         let state = match expect {
             Expect::Rows => State::Rows,
             Expect::Columns => State::OpenDefinitions,
+            Expect::ResultsOrCursor => State::Start(Expect::Results),
             other => State::Start(other),
         };
         let mut walker = ResponseWalker {
@@ -144,6 +147,7 @@ impl ResponseWalker {
                 numbered_from_one: true,
             },
             more_after_out_parameters: false,
+            expect,
         };
         if expect == Expect::Nothing {
             walker.state = State::Done;
@@ -357,8 +361,11 @@ impl ResponseWalker {
         let mark = EndMark::from_eof(payload)?;
         let out_parameters = StatusFlags::OUT_PARAMETERS.with(StatusFlags::MORE_RESULTS);
         self.more_after_out_parameters = mark.status.has(out_parameters);
-        // A cursor was opened: its rows are fetched by commands of their own.
-        if then == AfterDefinitions::Rows && mark.status.has(StatusFlags::CURSOR_EXISTS) {
+        // A cursor was opened: its rows are fetched by commands of their own. MariaDB sets the flag also while a
+        // procedure reads by a cursor of its own.
+        let asked = self.expect == Expect::ResultsOrCursor;
+        let is_opened = asked && mark.status.has(StatusFlags::CURSOR_EXISTS);
+        if then == AfterDefinitions::Rows && is_opened {
             self.end_of_result(mark, Ending::ResultSet);
         } else {
             self.after_definitions(then);

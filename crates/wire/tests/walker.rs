@@ -260,7 +260,25 @@ fn opening_a_cursor_sends_no_rows() {
         packets.put(&definition("a")).put(&definition("b"));
         packets.put(&end(capabilities, opened));
         let kind = Ending::ResultSet;
-        let answer = Answer::new(Expect::Results, capabilities, packets, kind, Some(opened));
+        let expect = Expect::ResultsOrCursor;
+        let answer = Answer::new(expect, capabilities, packets, kind, Some(opened));
+        assert_walked_however_cut(&answer);
+    }
+}
+
+#[test]
+fn the_flag_of_a_cursor_that_was_not_asked_for_means_nothing() {
+    let flagged = mark(StatusFlags::CURSOR_EXISTS);
+    for capabilities in BOTH {
+        let mut packets = Packets::answer();
+        packets.put(&lenenc(1)).put(&definition("a"));
+        if capabilities == OLD {
+            packets.put(&end(capabilities, flagged));
+        }
+        packets.put(&text_row(&[Some(b"1")]));
+        packets.put(&end(capabilities, flagged));
+        let kind = Ending::ResultSet;
+        let answer = Answer::new(Expect::Results, capabilities, packets, kind, Some(flagged));
         assert_walked_however_cut(&answer);
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::directives::Directives;
+pub use super::directives::Hit;
 use super::literal::{Literal, with_bytes, with_values};
 use super::mask::Mask;
 use crate::servers::Kind;
@@ -31,8 +32,8 @@ pub struct Step {
     pub connection: String,
     /// The servers that it is for.
     pub servers: Vec<Kind>,
-    /// Whether it must come to be answered from memory (in modes that have hits), or must never be.
-    pub hit: Option<bool>,
+    /// Whether it is to be answered from memory, in modes that have such answers.
+    pub hit: Hit,
     /// Whether it may be prepared.
     pub prepared: bool,
     /// Whether it is sent more than once where answers from memory are wanted.
@@ -193,7 +194,10 @@ impl Reader {
             line: self.statement_line,
             connection: directives.connection.unwrap_or_default(),
             servers: directives.servers.unwrap_or_else(|| Kind::ALL.to_vec()),
-            hit: directives.hit.filter(|_| is_read(&text)),
+            hit: directives
+                .hit
+                .filter(|_| is_read(&text))
+                .unwrap_or(Hit::Any),
             prepared: directives.prepared.unwrap_or(true) && !is_command,
             repeat: directives.repeat.unwrap_or(true) && is_read(&text),
             mask: directives.mask,
@@ -292,11 +296,8 @@ SELECT '«E9»';
         ];
         assert_eq!(texts, expected);
         let hits: Vec<_> = case.steps.iter().map(|step| step.hit).collect();
-        let yes = Some(true);
-        assert_eq!(
-            hits,
-            [None, yes, Some(false), None, None, yes, None, yes, yes]
-        );
+        let (yes, no, any) = (Hit::Yes, Hit::No, Hit::Any);
+        assert_eq!(hits, [any, yes, no, any, any, yes, any, yes, yes]);
         assert_eq!(case.steps[1].connection, "b");
         assert_eq!(case.steps[2].connection, "");
         assert_eq!(case.steps[2].mask, Some(Mask::Clock));

@@ -6,10 +6,32 @@ use super::literal::Literal;
 use super::mask::Mask;
 use crate::servers::Kind;
 
+/// What is expected of a read where answers may come from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hit {
+    /// It must come to be answered from memory.
+    Yes,
+    /// It must never be.
+    No,
+    /// Either is right.
+    Any,
+}
+
+impl Hit {
+    fn parse(value: &str) -> anyhow::Result<Hit> {
+        match value {
+            "yes" => Ok(Hit::Yes),
+            "no" => Ok(Hit::No),
+            "any" => Ok(Hit::Any),
+            _ => bail!("neither yes nor no nor any"),
+        }
+    }
+}
+
 /// What is said of a statement, or of all statements of a file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Directives {
-    pub(super) hit: Option<bool>,
+    pub(super) hit: Option<Hit>,
     pub(super) servers: Option<Vec<Kind>>,
     pub(super) connection: Option<String>,
     pub(super) prepared: Option<bool>,
@@ -43,7 +65,7 @@ impl Directives {
 
     fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
         match name {
-            "hit" => self.hit = Some(yes_or_no(value)?),
+            "hit" => self.hit = Some(Hit::parse(value)?),
             "prepared" => self.prepared = Some(yes_or_no(value)?),
             "bytes" => self.bytes = Some(yes_or_no(value)?),
             "repeat" => self.repeat = Some(yes_or_no(value)?),

@@ -57,7 +57,7 @@ const fn prepared(
 }
 
 /// Whether executions of prepared statements are answered from memory.
-const PREPARED_HITS: bool = false;
+const PREPARED_HITS: bool = true;
 
 fn everyone(_: Kind) -> bool {
     true

@@ -64,7 +64,10 @@ impl Report {
     ) {
         self.statements += 1;
         for (index, seen) in through.iter().enumerate() {
-            let Some(expected) = direct.get(index).or(direct.last()) else {
+            let alike = |one: &&Exchange| one.what == seen.what;
+            let expected = direct.get(index).filter(alike);
+            let Some(expected) = expected.or_else(|| direct.iter().rfind(alike)) else {
+                self.problem(place, &format!("{} was not run directly", seen.what));
                 continue;
             };
             self.comparisons += 1;
@@ -81,15 +84,12 @@ impl Report {
     /// Notes something that is not as it should be.
     pub fn problem(&mut self, place: Place<'_>, what: &str) {
         self.problems
-            .push(format!("{}\n    {what}", place.heading()));
+            .push(format!("{}\n    {what}\n", place.heading()));
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for problem in &self.problems {
-            writeln!(f, "{problem}\n")?;
-        }
         write!(
             f,
             "{} statements, {} comparisons, {} hits, {} problems",

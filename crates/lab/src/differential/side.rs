@@ -86,7 +86,7 @@ impl<'a> Side<'a> {
             self.clients.insert(step.connection.clone(), client);
         }
         let mut exchanges = Vec::new();
-        let sending = self.prepare(step, &mut exchanges);
+        let mut sending = self.prepare(step, &mut exchanges);
         let times = if self.mode.warm && step.repeat {
             TIMES
         } else {
@@ -99,6 +99,12 @@ impl<'a> Side<'a> {
             if exchanges.last().is_some_and(|last| last.failure.is_some()) {
                 self.clients.remove(&step.connection);
                 return Ok(exchanges);
+            }
+            if let Sending::Execution(statement, _) = sending
+                && exchanges.last().is_some_and(wants_preparing_again)
+            {
+                self.close(&step.connection, statement);
+                sending = self.prepare(step, &mut exchanges);
             }
             let exchange = self.send(&step.connection, &sending);
             exchanges.push(exchange);
@@ -187,6 +193,14 @@ impl<'a> Side<'a> {
             capabilities: client.capabilities(),
         }
     }
+}
+
+/// Whether a statement is one for good that memory doesn't answer, for it was prepared too early.
+fn wants_preparing_again(last: &Exchange) -> bool {
+    matches!(
+        last.outcome,
+        "prepared_before_definition" | "prepared_elsewhere" | "settings_unknown"
+    )
 }
 
 fn command_for(action: &Action) -> Sending {

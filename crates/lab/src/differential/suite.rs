@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::case::{Case, Step};
+use super::case::{Case, Hit, Step};
 use super::mode::Mode;
-use super::outcome::{HIT, UNCOUNTED};
+use super::outcome::{HIT, UNCOUNTED, is_passing};
 use super::report::{Place, Report};
 use super::side::{Exchange, PREPARE, Side};
 use crate::client::ConnectOptions;
@@ -112,10 +112,10 @@ impl<'a> Suite<'a> {
             report.outcomes.push(line);
         }
         match place.step.hit {
-            Some(true) if mode.has_hits && last.outcome != HIT => {
+            Hit::Yes if mode.has_hits && last.outcome != HIT && last.code == 0 => {
                 report.problem(place, &format!("never a hit, at last {}", last.outcome));
             }
-            Some(false) if seen.iter().any(|exchange| exchange.outcome == HIT) => {
+            Hit::No if seen.iter().any(|exchange| exchange.outcome == HIT) => {
                 report.problem(place, "a hit, and must not be");
             }
             _ => {}
@@ -148,12 +148,12 @@ fn steps_for(case: &Case, kind: Kind) -> impl Iterator<Item = &Step> {
 
 /// Whether a read that must be answered from memory isn't yet and there is time left.
 fn wants_more(step: &Step, mode: &Mode, so_far: &[Exchange]) -> bool {
-    if step.hit != Some(true) || !mode.has_hits {
+    if step.hit != Hit::Yes || !mode.has_hits {
         return false;
     }
-    let last = so_far.last().map(|exchange| exchange.outcome);
+    let may_hit = |last: &Exchange| last.code == 0 && is_passing(last.outcome);
     let tries_max = HIT_PATIENCE.as_millis() / HIT_PAUSE.as_millis();
-    if last == Some(HIT) || so_far.len() as u128 > tries_max {
+    if !so_far.last().is_some_and(may_hit) || so_far.len() as u128 > tries_max {
         return false;
     }
     std::thread::sleep(HIT_PAUSE);

@@ -108,7 +108,7 @@ impl Caller {
             let mut message = Vec::new();
             put_message(&mut message, 0, &command);
             self.send(&message)?;
-            match Command::from_byte(command[0]).expect() {
+            match Command::from_byte(command[0]).expect_with(&command[1..]) {
                 Expect::Nothing => {}
                 Expect::Authentication => self.authenticate(1)?,
                 expect => self.read_answer(expect)?,

@@ -91,7 +91,7 @@ impl Session {
                     return Ok(Step::DeliverTypes(id));
                 }
                 Some(id) => self.plan_execution(start, id, command),
-                None => Plan::unknown(command.expect()),
+                None => Plan::unknown(command.expect_with(body)),
             },
             other => self.plan_other(other, body),
         };

@@ -78,7 +78,7 @@ impl Session {
         command: Command,
     ) -> Result<Step, Ended> {
         let Some(id) = self.statement_meant(body) else {
-            let plan = Plan::unknown(command.expect());
+            let plan = Plan::unknown(command.expect_with(body));
             return self.forward(message, plan, Outcome::Write);
         };
         if let Some(step) = self.before_execution(id) {
@@ -241,14 +241,15 @@ impl Session {
         command: Command,
     ) -> Plan {
         let capabilities = self.capabilities();
+        let expect = command.expect_with(message.get(HEADER_BYTES + 1..).unwrap_or_default());
         let Some(statement) = self.prepared.get(id) else {
-            return Plan::unknown(command.expect());
+            return Plan::unknown(expect);
         };
         let mut plan = Plan {
             effects: statement.effects.clone(),
             writes: statement.writes.clone(),
             forgets: statement.effects.session == SessionEffect::BinlogOff,
-            ..Plan::plain(command.expect())
+            ..Plan::plain(expect)
         };
         let at = self.shared.timeline.as_of();
         if let Some(read) = self.prepared.read_mut(id) {

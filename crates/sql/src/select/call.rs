@@ -1,13 +1,17 @@
 //! Calls of functions: only those that are known, each in its own form.
 
 use super::expression::is_interval_unit;
-use super::{Parsed, SelectParser};
+use super::{Parsed, Placeholders, SelectParser};
 use crate::functions::{Class, Function, Shape, find_function};
 use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::scan::{call_is_adjacent, refusal_of};
 use crate::statement::EverythingReason;
 use crate::token::TokenKind as T;
+
+/// Functions whose result MariaDB 10.11 gives the length 0 at the first execution of a prepared statement, and
+/// their true length later.
+const DESCRIBED_ANEW: [&str; 3] = ["BIN", "CONV", "OCT"];
 
 impl SelectParser<'_> {
     /// A call whose name stands at the cursor, without a schema, and whose `(` follows.
@@ -30,6 +34,9 @@ impl SelectParser<'_> {
         let without_arguments = self.cursor.at(T::RightParen);
         if let Some(refusal) = refusal_of(function.class, without_arguments) {
             self.refuse(refusal);
+        }
+        if self.placeholders == Placeholders::AreBound && DESCRIBED_ANEW.contains(&function.name) {
+            self.refuse(Refusal::PreparedColumns);
         }
         self.findings.note_known(function.class);
         self.nested(|parser| parser.arguments(function))?;

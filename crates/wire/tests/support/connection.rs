@@ -133,7 +133,7 @@ impl Connection {
 
     /// Sends a command; gives the answer, which the walker must find the end of.
     pub fn command(&mut self, command: &[u8]) -> Reply {
-        let expect = Command::from_byte(command[0]).expect();
+        let expect = Command::from_byte(command[0]).expect_with(&command[1..]);
         self.command_expecting(command, expect)
     }
 

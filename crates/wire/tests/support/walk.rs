@@ -83,10 +83,11 @@ pub fn assert_walked_however_cut(answer: &Answer) {
 }
 
 /// Every kind of answer.
-pub const EXPECTATIONS: [Expect; 8] = [
+pub const EXPECTATIONS: [Expect; 9] = [
     Expect::Nothing,
     Expect::Single,
     Expect::Results,
+    Expect::ResultsOrCursor,
     Expect::Prepared,
     Expect::Rows,
     Expect::Columns,
