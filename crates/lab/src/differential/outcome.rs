@@ -8,7 +8,7 @@ use crate::proxies::InProcessRemora;
 
 /// The label of an answer from memory.
 pub const HIT: &str = "hit";
-/// The label of a command that Remora didn't count within [`PATIENCE`].
+/// The label of a command that Remora didn't count in time.
 pub const UNCOUNTED: &str = "not counted";
 
 /// Longest wait for a command to be counted. A hit is counted after its answer was sent.

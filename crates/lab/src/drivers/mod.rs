@@ -1,6 +1,6 @@
 //! `make drivers`: real drivers, each directly and through Remora.
 //!
-//! The programs lie in the repository's `drivers`; each does the checks of [`matrix::CHECKS`] and prints a line for
+//! The programs lie in the repository's `drivers`; each does the checks of `matrix::CHECKS` and prints a line for
 //! each, see `drivers/README.md`. Here they get a private server, a Remora and a fresh schema each, and what they
 //! print is judged.
 
