@@ -168,7 +168,7 @@ impl App {
         let Some(account) = settings.account.clone().filter(|_| settings.cache.enabled) else {
             return Ok(());
         };
-        let config = upstream_config(settings, account);
+        let config = upstream_config(settings, account, Arc::clone(&self.shared.link));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -292,7 +292,8 @@ fn build_shared(
         user: String::new(),
         password: String::new(),
     };
-    let config = upstream_config(settings, settings.account.clone().unwrap_or(nobody));
+    let account = settings.account.clone().unwrap_or(nobody);
+    let config = upstream_config(settings, account, Arc::clone(&link));
     let judge = Arc::clone(&timeline);
     let store = Store::with_judge(
         StoreLimits {
@@ -329,15 +330,18 @@ fn build_shared(
 }
 
 /// What the follower needs of the settings.
-pub(crate) fn upstream_config(settings: &Settings, account: Account) -> UpstreamConfig {
+pub(crate) fn upstream_config(
+    settings: &Settings,
+    account: Account,
+    link: Arc<ServerLink>,
+) -> UpstreamConfig {
     let follow = &settings.follow;
     UpstreamConfig {
-        endpoint: settings.upstream.address.clone(),
+        link,
         account,
         server_id: follow.server_id,
         lag_ms_max: follow.lag_ms_max,
         ask_interval_us_min: follow.watermark_interval_us_min,
-        connect_timeout_ms: settings.upstream.connect_timeout_ms,
         query_timeout_ms: settings.upstream.query_timeout_ms,
         reconnect_ms_min: follow.reconnect_ms_min,
         reconnect_ms_max: follow.reconnect_ms_max,

@@ -1,15 +1,18 @@
 //! What `remora serve` and `remora check` do, once the settings are known.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, StartError, upstream_config};
-use crate::config::{Account, Settings};
-use crate::upstream;
+use crate::config::Settings;
+use crate::link::ServerLink;
+use crate::tls::TlsError;
 use crate::upstream::check::{Severity, check, is_caching_off};
 use crate::upstream::client::ClientError;
 use crate::upstream::server_facts::ServerFacts;
+use crate::upstream::{self, UpstreamConfig};
 
 /// Serves until SIGTERM or SIGINT. SIGHUP has certificates and keys read again.
 pub fn serve(settings: &Settings) -> Result<(), StartError> {
@@ -62,6 +65,9 @@ pub enum CheckError {
     /// There is no account to look with.
     #[error("follow.user: got nothing, accepts the name of Remora's account on the server")]
     NoAccount,
+    /// A certificate or key can't be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The server can't be asked.
     #[error("the server at upstream.address can't be asked as follow.user: {0}")]
     Server(#[from] ClientError),
@@ -76,7 +82,9 @@ pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let facts = runtime.block_on(gather(settings, account))?;
+    let link = Arc::new(ServerLink::new(&settings.listen, &settings.upstream)?);
+    let config = upstream_config(settings, account, link);
+    let facts = runtime.block_on(gather(&config))?;
     let findings = check(&facts, settings.follow.server_id);
     for finding in &findings {
         let mark = match finding.severity {
@@ -104,7 +112,7 @@ pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool
     Ok(can_cache)
 }
 
-async fn gather(settings: &Settings, account: Account) -> Result<ServerFacts, ClientError> {
-    let mut client = upstream::connect(&upstream_config(settings, account)).await?;
+async fn gather(config: &UpstreamConfig) -> Result<ServerFacts, ClientError> {
+    let mut client = upstream::connect(config).await?;
     ServerFacts::gather(&mut client).await
 }

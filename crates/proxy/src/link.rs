@@ -60,6 +60,11 @@ impl ServerLink {
         })
     }
 
+    /// Time to connect, and time for a TLS handshake.
+    pub fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
     /// Where the server is.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint

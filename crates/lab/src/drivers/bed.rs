@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use super::matrix::Driver;
 use super::report::Report;
 use super::runs::Run;
+use super::security::Security;
 use super::{DriversOptions, accounts};
 use crate::client::Client;
 use crate::process::{Program, wait_for};
@@ -27,6 +28,7 @@ pub(super) struct Bed {
     // Dropped in this order.
     remora: Remora,
     server: Server,
+    security: Option<Security>,
     scratch: Scratch,
     sources: PathBuf,
     installed: PathBuf,
@@ -44,12 +46,26 @@ impl Bed {
             ..ServerOptions::default()
         };
         options.further.extend(run.server_arguments(&installed));
+        let security = if run.tls {
+            Some(Security::new()?)
+        } else {
+            None
+        };
+        let mut remora_options = RemoraOptions {
+            follow: run.caches(),
+            ..RemoraOptions::default()
+        };
+        if let Some(security) = &security {
+            options.further.extend(security.server_arguments());
+            remora_options = security.secure(remora_options);
+        }
         let server = Server::start(options)?;
         let version = server.root()?.query_value("SELECT VERSION()")?;
         Ok(Bed {
-            remora: Remora::start(&server, &RemoraOptions::following())?,
+            remora: Remora::start(&server, &remora_options)?,
             version: version.context("the server tells no version")?,
             server,
+            security,
             scratch: Scratch::new()?,
             sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drivers"),
             installed,
@@ -175,10 +191,11 @@ impl Bed {
             ("DRIVER_INSTALLED", self.installed.display().to_string()),
             ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
         ];
-        let assignments = all.into_iter();
-        Ok(assignments
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect())
+        let assignments = all
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let security = self.security.iter().flat_map(Security::environment);
+        Ok(assignments.chain(security).collect())
     }
 }
 

@@ -29,6 +29,10 @@ enum Runs {
     Node,
     /// The class `Main NAME` with both connectors.
     Java,
+    /// `drivers/php/main.php NAME`.
+    Php,
+    /// `drivers/command-line/main.py`, by the system's Python.
+    CommandLine,
     /// A program of this name that `drivers/install` has built.
     Built,
 }
@@ -118,6 +122,24 @@ pub(super) const DRIVERS: &[Driver] = &[
         without: &[],
         plugins: EVERY_PLUGIN,
     },
+    Driver {
+        name: "mysqli",
+        runs: Runs::Php,
+        without: &[],
+        plugins: MYSQL_PLUGINS,
+    },
+    Driver {
+        name: "pdo",
+        runs: Runs::Php,
+        without: &[],
+        plugins: MYSQL_PLUGINS,
+    },
+    Driver {
+        name: "mariadb-client",
+        runs: Runs::CommandLine,
+        without: &["prepared"],
+        plugins: EVERY_PLUGIN,
+    },
 ];
 
 impl Driver {
@@ -137,6 +159,14 @@ impl Driver {
                 "Main".to_owned(),
                 name,
             ],
+            Runs::Php => vec![
+                "php".to_owned(),
+                "-dmemory_limit=1G".to_owned(),
+                "-dmysqli.allow_local_infile=1".to_owned(),
+                source("php/main.php"),
+                name,
+            ],
+            Runs::CommandLine => vec!["python3".to_owned(), source("command-line/main.py")],
             Runs::Built => vec![built(&format!("bin/{name}"))],
         }
     }

@@ -9,6 +9,7 @@ mod bed;
 mod matrix;
 mod report;
 mod runs;
+mod security;
 
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ pub fn run(options: &DriversOptions) -> anyhow::Result<()> {
         for driver in &drivers {
             progress.step(&format!("{run}: {}", driver.name));
             let (report, plugins) = bed.run(driver, options)?;
-            let found = report.faults(&plugins, run.tls, &options.checks);
+            let found = report.faults(&plugins, run, &options.checks);
             faults.extend(
                 found
                     .into_iter()

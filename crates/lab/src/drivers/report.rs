@@ -1,6 +1,7 @@
 //! What a program said of its checks, and what is to be thought of it.
 
 use super::matrix::{CHECKS, Driver};
+use super::runs::Run;
 use crate::table::Table;
 
 /// What became of one check.
@@ -73,17 +74,13 @@ impl Report {
         report
     }
 
-    /// What is wrong; nothing if the driver does all that is expected of it. `only`: these checks, or all if empty.
-    pub(super) fn faults(
-        &self,
-        server_plugins: &[&str],
-        tls: bool,
-        only: &[String],
-    ) -> Vec<String> {
+    /// What is wrong with a run; nothing if the driver does all that is expected of it. `only`: these checks, or all if
+    /// empty.
+    pub(super) fn faults(&self, server_plugins: &[&str], run: Run, only: &[String]) -> Vec<String> {
         let mut faults: Vec<String> = self.crash.iter().cloned().collect();
         let asked = |check: &&str| only.is_empty() || only.iter().any(|one| one == *check);
         for (check, verdict) in CHECKS.iter().zip(&self.verdicts).filter(|(c, _)| asked(c)) {
-            let has = !self.driver.without.contains(check) && (*check != "tls" || tls);
+            let has = !self.driver.without.contains(check) && (*check != "tls" || run.tls);
             match verdict {
                 Verdict::Missing => faults.push(format!("{check}: not reported")),
                 Verdict::Failed(detail) => faults.push(format!("{check}: {detail}")),
@@ -103,10 +100,10 @@ impl Report {
             let lacking = needed.filter(|p| !self.plugins.iter().any(|seen| seen == *p));
             faults.extend(lacking.map(|plugin| format!("auth: no login by {plugin}")));
         }
-        if asked(&"text") && !self.hits_text.is_some_and(Hits::are_complete) {
+        if asked(&"text") && run.caches() && !self.hits_text.is_some_and(Hits::are_complete) {
             faults.push(format!("text: hits {}", show(self.hits_text)));
         }
-        let prepares = !self.driver.without.contains(&"prepared");
+        let prepares = run.caches() && !self.driver.without.contains(&"prepared");
         if asked(&"prepared") && prepares && !self.hits_prepared.is_some_and(Hits::are_complete) {
             faults.push(format!("prepared: hits {}", show(self.hits_prepared)));
         }
@@ -166,6 +163,13 @@ pub(super) fn matrix(reports: &[Report]) -> Table {
 mod tests {
     use super::super::matrix::DRIVERS;
     use super::*;
+    use crate::servers::Kind;
+
+    const PLAIN: Run = Run {
+        kind: Kind::MariaDb1011,
+        tls: false,
+    };
+    const OVER_TLS: Run = Run { tls: true, ..PLAIN };
 
     fn all_ok(driver: &Driver) -> String {
         let line = |check: &&str| match (driver.without.contains(check), *check) {
@@ -180,7 +184,7 @@ mod tests {
     fn a_driver_that_does_all_has_no_faults() {
         for driver in DRIVERS {
             let report = Report::parse(*driver, &all_ok(driver), None);
-            assert_eq!(report.faults(&["native"], false, &[]), Vec::<String>::new());
+            assert_eq!(report.faults(&["native"], PLAIN, &[]), Vec::<String>::new());
         }
     }
 
@@ -202,13 +206,13 @@ mod tests {
         for (from, to, fault) in changes {
             let lines = all_ok(driver).replace(from, to);
             let report = Report::parse(*driver, &lines, None);
-            assert_eq!(report.faults(&["native"], false, &[]), [fault]);
+            assert_eq!(report.faults(&["native"], PLAIN, &[]), [fault]);
         }
         let crashed = Report::parse(*driver, &all_ok(driver), Some("it ended".to_owned()));
-        assert_eq!(crashed.faults(&["native"], false, &[]), ["it ended"]);
+        assert_eq!(crashed.faults(&["native"], PLAIN, &[]), ["it ended"]);
         let with_tls = Report::parse(*driver, &all_ok(driver), None);
         assert_eq!(
-            with_tls.faults(&[], true, &[]),
+            with_tls.faults(&[], OVER_TLS, &[]),
             ["tls: left out (for a reason)"]
         );
     }

@@ -33,6 +33,11 @@ impl Run {
         vec![Run::default()]
     }
 
+    /// Whether Remora follows such a server, and so whether reads can be hits.
+    pub(super) fn caches(self) -> bool {
+        !self.kind.is_mysql()
+    }
+
     /// What the server is started with, beyond what all are.
     pub(super) fn server_arguments(self, installed: &Path) -> Vec<String> {
         let mut arguments = vec![

@@ -72,7 +72,7 @@ impl Kind {
         !matches!(self, Kind::MySql80)
     }
 
-    /// Whether it keeps the client's word on `DEPRECATE_EOF` and tracks changes of a session's state.
+    /// Whether it tracks changes of a session's state, and lets clients do without EOF packets (`DEPRECATE_EOF`).
     pub const fn tracks_sessions(self) -> bool {
         !matches!(self, Kind::MySql56)
     }

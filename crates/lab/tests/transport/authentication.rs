@@ -208,9 +208,9 @@ fn an_expired_password_can_be_changed_and_nothing_else_can_be_done_before() {
                 "GRANT ALL ON *.* TO late@'%'".to_owned(),
             ])
             .unwrap();
-        // One that follows asks for the session's settings, in vain.
+        // It follows, so it asks for the session's settings, in vain.
         let options = RemoraOptions {
-            follow: kind == Kind::MariaDb1011,
+            follow: true,
             ..with_certificate(&authority)
         };
         let remora = InProcessRemora::start(&server, &options).unwrap();

@@ -8,12 +8,12 @@ use remora_lab::certificates::Authority;
 use remora_lab::process::{Program, wait_for};
 use remora_lab::proxies::{InProcessRemora, Remora, RemoraOptions};
 use remora_lab::scratch::Scratch;
-use remora_lab::servers::{APP_PASSWORD, APP_USER, Kind, Server};
+use remora_lab::servers::{APP_PASSWORD, APP_USER, FOLLOW_PASSWORD, FOLLOW_USER, Kind, Server};
 use remora_wire::auth::NATIVE_PASSWORD;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::guest::{Guest, Refused, Trust, Who};
-use super::{mariadb_with, server_of, server_tls, text, with_certificate};
+use super::{mariadb_with, mysql_80, server_of, server_tls, text, with_certificate};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -325,4 +325,71 @@ fn a_client_that_wants_mariadb_11_4_to_prove_its_certificate_gets_no_proof_of_re
         .with("listen.tls_key_file", &text(&data.join("server-key.pem")));
     let remora = InProcessRemora::start(&server, &options).unwrap();
     is_encrypted(ask(named, remora.address(), &[]));
+}
+
+#[test]
+fn remoras_own_connections_use_tls_where_the_mode_says_so() {
+    let authority = Authority::new().unwrap();
+    let files = authority.issue("server", &["IP:127.0.0.1"]).unwrap();
+    let server = mariadb_with(&files);
+    server
+        .execute([format!("ALTER USER {FOLLOW_USER}@'%' REQUIRE SSL")])
+        .unwrap();
+    let wrong = Authority::new().unwrap();
+    for (mode, ca, follows) in [
+        ("preferred", None, true),
+        ("required", None, true),
+        ("verify_identity", Some(authority.certificate()), true),
+        ("verify_identity", Some(wrong.certificate()), false),
+        // The server is on this host, so that nothing asks for TLS.
+        ("as_client", None, false),
+        ("disabled", None, false),
+    ] {
+        let mut options = RemoraOptions::default()
+            .with("upstream.tls_mode", mode)
+            .with("follow.user", FOLLOW_USER)
+            .with(
+                "follow.password_file",
+                &text(&server.follow_password_file()),
+            );
+        if let Some(ca) = ca {
+            options = options.with("upstream.tls_ca_file", &text(ca));
+        }
+        let remora = InProcessRemora::start(&server, &options).unwrap();
+        if follows {
+            remora.wait_until_caching().unwrap();
+            continue;
+        }
+        let expected = match ca {
+            Some(_) => "follower_lost",
+            None => "follower_refused",
+        };
+        wait_for("the follower to fail", PATIENCE, || {
+            let metrics = remora.metrics()?;
+            let reasons = metrics.labelled("remora_caching");
+            Ok(reasons
+                .iter()
+                .any(|(label, _)| label.contains(expected))
+                .then_some(()))
+        })
+        .unwrap_or_else(|error| panic!("{mode}: {error:#}"));
+    }
+}
+
+#[test]
+fn remoras_own_account_may_have_a_plugin_of_mysql_8_over_tls_and_in_the_clear() {
+    let server = mysql_80(&[]);
+    for plugin in ["caching_sha2_password", "sha256_password"] {
+        for (mode, require) in [("required", "SSL"), ("disabled", "NONE")] {
+            server
+                .execute([
+                    format!("ALTER USER {FOLLOW_USER}@'%' IDENTIFIED WITH {plugin} BY '{FOLLOW_PASSWORD}' REQUIRE {require}"),
+                    "FLUSH PRIVILEGES".to_owned(),
+                ])
+                .unwrap();
+            let options = RemoraOptions::following().with("upstream.tls_mode", mode);
+            InProcessRemora::start(&server, &options)
+                .unwrap_or_else(|error| panic!("{plugin}, {mode}: {error:#}"));
+        }
+    }
 }

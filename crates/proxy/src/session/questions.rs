@@ -37,7 +37,7 @@ impl Session {
             self.state.pass_through(Bypass::SettingsUnknown);
             return Ok(());
         }
-        let row = only_row(&answer, query.fields(), self.capabilities())?;
+        let row = only_row(&answer, query.fields())?;
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             self.state.learn(fingerprint);
@@ -129,22 +129,19 @@ impl Session {
     }
 }
 
-/// The single row of a text result set of `fields` columns.
-fn only_row(answer: &[u8], fields: usize, capabilities: Capabilities) -> Result<Row, WireError> {
-    let end_mark = usize::from(!capabilities.has(Capabilities::DEPRECATE_EOF));
-    let row_at = 1 + fields + end_mark;
+/// The single row of a text result set of `fields` columns: the packet before the end mark. What stands before it
+/// depends on whether this client wants definitions and their own end mark.
+fn only_row(answer: &[u8], fields: usize) -> Result<Row, WireError> {
+    const WHAT: &str = "settings";
     let mut rest = answer;
-    let mut number = 0;
+    let mut last_two: [Option<&[u8]>; 2] = [None; 2];
     while let Some(header) = Header::peek(rest) {
         let end = HEADER_BYTES + header.length;
         let payload = rest
             .get(HEADER_BYTES..end)
-            .ok_or(WireError::Truncated("settings"))?;
-        if number == row_at {
-            return parse_text_row(payload, fields);
-        }
-        number += 1;
+            .ok_or(WireError::Truncated(WHAT))?;
+        last_two = [last_two[1], Some(payload)];
         rest = &rest[end..];
     }
-    Err(WireError::Truncated("settings"))
+    parse_text_row(last_two[0].ok_or(WireError::Truncated(WHAT))?, fields)
 }

@@ -17,7 +17,8 @@ use remora_wire::rows::{Row, parse_text_row};
 use remora_wire::{Capabilities, WireError};
 use tokio::time::timeout;
 
-use crate::net::{Endpoint, Stream};
+use crate::link::{ServerLink, TlsRefused};
+use crate::net::Stream;
 use crate::tls::RsaError;
 
 /// `COM_QUERY`.
@@ -68,6 +69,9 @@ pub enum ClientError {
     /// The password can't be sent.
     #[error("the password of `follow.user` can't be sent to the server: {0}")]
     Password(RsaError),
+    /// The configuration wants TLS, and there can be none.
+    #[error(transparent)]
+    Tls(#[from] TlsRefused),
     /// An answer beyond the limits, or of another shape than the question has.
     #[error("the server's answer has an unexpected shape: {0}")]
     Answer(&'static str),
@@ -115,14 +119,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects and logs in, each within `connect_timeout`.
+    /// Connects and logs in, each within the link's time for that; over TLS, if the link wants it.
     pub async fn connect(
-        endpoint: &Endpoint,
+        link: &ServerLink,
         account: &Account,
-        connect_timeout: Duration,
         query_timeout: Duration,
     ) -> Result<Client, ClientError> {
-        let stream = Stream::connect(endpoint, connect_timeout).await?;
+        let stream = link.connect(None).await?;
+        let connect_timeout = link.connect_timeout();
         let mut client = Client {
             stream,
             input: Vec::with_capacity(READ_BYTES),
@@ -132,7 +136,7 @@ impl Client {
             query_timeout,
             server_version: String::new(),
         };
-        match timeout(connect_timeout, client.log_in(account)).await {
+        match timeout(connect_timeout, client.log_in(link, account)).await {
             Ok(result) => result?,
             Err(_) => return Err(ClientError::Timeout(connect_timeout)),
         }
@@ -146,8 +150,19 @@ impl Client {
 
     /// Asks a question with at most `rows_max` rows of an answer.
     pub async fn query(&mut self, sql: &str, rows_max: usize) -> Result<Vec<Row>, ClientError> {
+        self.query_lacking(sql, rows_max, 0).await
+    }
+
+    /// The same for an answer whose rows can lack so many of their last columns. `SHOW SLAVE HOSTS` of MySQL
+    /// before 8.0 leaves the UUID of a replica out that hasn't told one.
+    pub async fn query_lacking(
+        &mut self,
+        sql: &str,
+        rows_max: usize,
+        columns_lacking_max: usize,
+    ) -> Result<Vec<Row>, ClientError> {
         let limit = self.query_timeout;
-        match timeout(limit, self.ask(sql, rows_max)).await {
+        match timeout(limit, self.ask(sql, rows_max, columns_lacking_max)).await {
             Ok(result) => result,
             Err(_) => Err(ClientError::Timeout(limit)),
         }
@@ -220,7 +235,12 @@ impl Client {
         Ok(())
     }
 
-    async fn ask(&mut self, sql: &str, rows_max: usize) -> Result<Vec<Row>, ClientError> {
+    async fn ask(
+        &mut self,
+        sql: &str,
+        rows_max: usize,
+        columns_lacking_max: usize,
+    ) -> Result<Vec<Row>, ClientError> {
         let mut payload = vec![QUERY];
         payload.extend_from_slice(sql.as_bytes());
         self.send(&payload).await?;
@@ -248,7 +268,9 @@ impl Client {
             if rows.len() >= rows_max {
                 return Err(ClientError::Answer("too many rows"));
             }
-            rows.push(parse_text_row(&self.payload, columns)?);
+            let row = (0..=columns_lacking_max.min(columns))
+                .find_map(|lacking| parse_text_row(&self.payload, columns - lacking).ok());
+            rows.push(row.ok_or(WireError::Malformed("text row"))?);
         }
     }
 

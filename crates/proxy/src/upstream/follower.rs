@@ -52,6 +52,13 @@ pub(super) struct Follower<'a> {
     quiet_max: Duration,
 }
 
+/// The UUID of a replica with this number: always the same, so that what a server still sends to a lost
+/// connection ends when the next one is made.
+fn uuid_of(server_id: u32) -> String {
+    // Version 8 of RFC 9562: "remora", and the number.
+    format!("72656d6f-7261-8000-8000-0000{server_id:08x}")
+}
+
 impl<'a> Follower<'a> {
     pub(super) fn new(
         config: &UpstreamConfig,
@@ -113,6 +120,13 @@ impl<'a> Follower<'a> {
                 ))
                 .await?;
         }
+        // A MySQL ends the streams of all other replicas that say the same. Until 8.0 those that say nothing do.
+        client
+            .execute(&format!(
+                "SET @slave_uuid = '{0}', @replica_uuid = '{0}'",
+                uuid_of(config.server_id)
+            ))
+            .await?;
         match client.register_replica(config.server_id).await {
             // Only so that it shows in SHOW REPLICA HOSTS.
             Ok(()) | Err(ClientError::Server(_)) => {}

@@ -36,7 +36,7 @@ use remora_cache::Timeline;
 use self::client::{Account, Client, ClientError};
 use self::session::{Lost, Memory};
 pub use self::state::{RestartReason, UpstreamCounters, UpstreamShared, UpstreamState};
-use crate::net::Endpoint;
+use crate::link::ServerLink;
 
 /// `ER_ACCESS_DENIED_ERROR` and its kin: asking again soon won't help.
 const REFUSALS: [u16; 6] = [1044, 1045, 1129, 1130, 1227, 1698];
@@ -44,8 +44,8 @@ const REFUSALS: [u16; 6] = [1044, 1045, 1129, 1130, 1227, 1698];
 /// How to follow a server.
 #[derive(Debug, Clone)]
 pub struct UpstreamConfig {
-    /// The server's address.
-    pub endpoint: Endpoint,
+    /// Where the server is and how it is spoken to.
+    pub link: Arc<ServerLink>,
     /// Remora's own account.
     pub account: Account,
     /// Remora's number among the server's replicas; its own, and not 0.
@@ -54,8 +54,6 @@ pub struct UpstreamConfig {
     pub lag_ms_max: u64,
     /// Shortest time between two position questions under load, microseconds.
     pub ask_interval_us_min: u64,
-    /// Time to connect and log in, milliseconds.
-    pub connect_timeout_ms: u64,
     /// Time for an answer, milliseconds.
     pub query_timeout_ms: u64,
     /// First wait before connecting again, milliseconds; it doubles.
@@ -79,9 +77,8 @@ pub struct UpstreamConfig {
 /// Connects with the follower's account.
 pub async fn connect(config: &UpstreamConfig) -> Result<Client, ClientError> {
     Client::connect(
-        &config.endpoint,
+        &config.link,
         &config.account,
-        Duration::from_millis(config.connect_timeout_ms),
         Duration::from_millis(config.query_timeout_ms),
     )
     .await

@@ -9,7 +9,7 @@ use remora::upstream::client::Account;
 use remora::upstream::{self, RestartReason, UpstreamConfig, UpstreamShared, UpstreamState};
 use remora_cache::{AsOf, BrokenRules, FenceScope, Tag, Timeline, TimelineLimits, Unservable};
 
-use crate::server::{Server, wait_until};
+use crate::server::{Server, link_to, wait_until};
 
 const LAG_MS_MAX: u64 = 1_000;
 
@@ -24,7 +24,7 @@ pub(crate) struct Follower {
 
 pub(crate) fn config(server: &Server) -> UpstreamConfig {
     UpstreamConfig {
-        endpoint: server.endpoint(),
+        link: Arc::new(link_to(&server.endpoint(), 2_000)),
         account: Account {
             user: "remora".into(),
             password: "secret".into(),
@@ -32,7 +32,6 @@ pub(crate) fn config(server: &Server) -> UpstreamConfig {
         server_id: 3_000_000_001,
         lag_ms_max: LAG_MS_MAX,
         ask_interval_us_min: 500,
-        connect_timeout_ms: 2_000,
         query_timeout_ms: 2_000,
         reconnect_ms_min: 5,
         reconnect_ms_max: 100,

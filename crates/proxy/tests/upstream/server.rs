@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use remora::net::Endpoint;
+use remora::config::Endpoint;
+use remora::config::options::{ListenOptions, UpstreamOptions};
+use remora::link::ServerLink;
 use remora::upstream::check;
 use remora::upstream::client::{Account, Client, ClientError};
 use remora::upstream::server_facts::{Family, Visibility};
@@ -343,7 +345,7 @@ impl Server {
         let limit = Duration::from_secs(20);
         runtime().block_on(async {
             // root is root@localhost: over the socket.
-            let mut client = Client::connect(&self.socket(), &account, limit, limit)
+            let mut client = Client::connect(&link_to(&self.socket(), 20_000), &account, limit)
                 .await
                 .ok()?;
             client
@@ -400,6 +402,17 @@ pub(crate) fn log_in(endpoint: &Endpoint, user: &str, password: &str) -> Result<
         password: password.into(),
     };
     let limit = Duration::from_secs(20);
-    let connect = Client::connect(endpoint, &account, limit, limit);
+    let link = link_to(endpoint, 20_000);
+    let connect = Client::connect(&link, &account, limit);
     runtime().block_on(connect).map(drop)
+}
+
+/// How a server is connected to without more ado.
+pub(crate) fn link_to(endpoint: &Endpoint, connect_timeout_ms: u64) -> ServerLink {
+    let upstream = UpstreamOptions {
+        address: endpoint.clone(),
+        connect_timeout_ms,
+        ..UpstreamOptions::default()
+    };
+    ServerLink::new(&ListenOptions::default(), &upstream).unwrap()
 }

@@ -16,12 +16,15 @@ use remora_wire::auth::{
     NATIVE_PASSWORD, SHA256_PASSWORD, SHA256_REQUEST_PUBLIC_KEY, caching_sha2_password,
     clear_password, native_password, salt_of,
 };
-use remora_wire::handshake::{Greeting, Login};
+use remora_wire::handshake::{Greeting, Login, TlsRequest};
 use remora_wire::packet::put_message;
 
 use super::{Account, CAPABILITIES, COLLATION, Client, ClientError};
+use crate::link::{OnBehalf, ServerLink};
 use crate::tls::encrypt_password;
 
+/// The largest packet that is taken, bytes.
+const PACKET_BYTES_MAX: u32 = u32::MAX >> 2;
 /// Packets that a server may send before it says yes or no. No plugin needs half of them.
 const ROUNDS_MAX: u32 = 16;
 
@@ -99,11 +102,44 @@ impl Exchange<'_> {
 }
 
 impl Client {
+    /// Begins TLS, if it is wanted. Gives the flags of the login.
+    async fn start_tls(
+        &mut self,
+        link: &ServerLink,
+        offered: Capabilities,
+    ) -> Result<Capabilities, ClientError> {
+        let capabilities = CAPABILITIES.and(offered.with(Capabilities::MYSQL));
+        let is_offered = offered.has(Capabilities::SSL);
+        let is_local = self.stream.is_local();
+        if !link.wants_tls(OnBehalf::OfRemora, is_offered, is_local)? {
+            return Ok(capabilities);
+        }
+        if self.input_start < self.input.len() {
+            // Whoever put them there wants them taken for what the server says inside TLS.
+            return Err(ClientError::Answer("bytes between the greeting and TLS"));
+        }
+        let request = TlsRequest {
+            capabilities,
+            packet_bytes_max: PACKET_BYTES_MAX,
+            collation: COLLATION,
+        };
+        let mut packet = Vec::new();
+        self.sequence = put_message(&mut packet, self.sequence, &request.payload());
+        self.stream.write_all(&packet).await?;
+        link.start_tls(&self.stream).await?;
+        Ok(capabilities.with(Capabilities::SSL))
+    }
+
     /// Reads the greeting and answers until the server says yes or no.
-    pub(super) async fn log_in(&mut self, account: &Account) -> Result<(), ClientError> {
+    pub(super) async fn log_in(
+        &mut self,
+        link: &ServerLink,
+        account: &Account,
+    ) -> Result<(), ClientError> {
         self.next_answer().await?;
         let greeting = Greeting::parse(&self.payload)?;
         self.server_version.clone_from(&greeting.server_version);
+        let capabilities = self.start_tls(link, greeting.capabilities).await?;
         let mut exchange = Exchange {
             // One that isn't known here may be the server's default and not the account's.
             plugin: Plugin::named(greeting.plugin.as_bytes()).unwrap_or(Plugin::Native),
@@ -113,8 +149,8 @@ impl Client {
             is_unix: self.stream.is_unix(),
         };
         let login = Login {
-            capabilities: CAPABILITIES.and(greeting.capabilities.with(Capabilities::MYSQL)),
-            packet_bytes_max: u32::MAX >> 2,
+            capabilities,
+            packet_bytes_max: PACKET_BYTES_MAX,
             collation: COLLATION,
             user: account.user.clone().into_bytes(),
             authentication: exchange.first_answer(),
