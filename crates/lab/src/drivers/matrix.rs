@@ -45,8 +45,11 @@ pub(super) struct Driver {
     runs: Runs,
     /// Checks that it has nothing for: it must report `none` for these and for no others.
     pub(super) without: &'static [&'static str],
-    /// The authentication plugins (by the names of [`super::accounts`]) that it must log in with, where the server has them.
+    /// The authentication plugins (by the names of [`super::accounts`]) that it must log in with, where the server
+    /// has them, also without TLS.
     pub(super) plugins: &'static [&'static str],
+    /// Those that it logs in with over TLS only.
+    pub(super) plugins_over_tls: &'static [&'static str],
 }
 
 /// All plugins that a run may have accounts for, for drivers that know them all.
@@ -61,84 +64,112 @@ pub(super) const DRIVERS: &[Driver] = &[
         runs: Runs::Python,
         without: &["prepared"],
         plugins: EVERY_PLUGIN,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "mysqlclient",
         runs: Runs::Python,
         without: &["prepared"],
         plugins: EVERY_PLUGIN,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "connector-python",
         runs: Runs::Python,
         without: &[],
-        plugins: MYSQL_PLUGINS,
+        plugins: &["native"],
+        plugins_over_tls: &["caching", "sha256"],
     },
     Driver {
         name: "connector-python-c",
         runs: Runs::Python,
         without: &[],
-        plugins: MYSQL_PLUGINS,
+        plugins: &["native", "sha256"],
+        plugins_over_tls: &["caching"],
     },
     Driver {
         name: "aiomysql",
         runs: Runs::Python,
         without: &["prepared"],
         plugins: MYSQL_PLUGINS,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "sqlalchemy",
         runs: Runs::Python,
         without: &["prepared", "multi"],
         plugins: EVERY_PLUGIN,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "mysql2",
         runs: Runs::Node,
         without: &[],
         plugins: MYSQL_PLUGINS,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "mariadb-node",
         runs: Runs::Node,
         without: &[],
         plugins: EVERY_PLUGIN,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "connector-j",
         runs: Runs::Java,
         without: &[],
         plugins: MYSQL_PLUGINS,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "mariadb-java",
         runs: Runs::Java,
         without: &[],
-        plugins: EVERY_PLUGIN,
+        plugins: &["native", "caching", "ed25519"],
+        plugins_over_tls: &[],
     },
     Driver {
         name: "go-sql-driver",
         runs: Runs::Built,
         without: &[],
         plugins: EVERY_PLUGIN,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "mysqli",
         runs: Runs::Php,
         without: &[],
         plugins: MYSQL_PLUGINS,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "pdo",
         runs: Runs::Php,
         without: &[],
         plugins: MYSQL_PLUGINS,
+        plugins_over_tls: &[],
     },
     Driver {
         name: "mariadb-client",
         runs: Runs::CommandLine,
         without: &["prepared"],
         plugins: EVERY_PLUGIN,
+        plugins_over_tls: &[],
+    },
+    Driver {
+        name: "mysql_async",
+        runs: Runs::Built,
+        without: &[],
+        plugins: &["native", "caching", "ed25519"],
+        plugins_over_tls: &[],
+    },
+    Driver {
+        name: "sqlx",
+        runs: Runs::Built,
+        without: &["local_infile"],
+        plugins: MYSQL_PLUGINS,
+        plugins_over_tls: &[],
     },
 ];
 

@@ -92,11 +92,9 @@ impl Report {
             }
         }
         if asked(&"auth") {
-            let needed = self
-                .driver
-                .plugins
-                .iter()
-                .filter(|p| server_plugins.contains(*p));
+            let over_tls = self.driver.plugins_over_tls.iter().filter(|_| run.tls);
+            let known = self.driver.plugins.iter().chain(over_tls);
+            let needed = known.filter(|plugin| server_plugins.contains(*plugin));
             let lacking = needed.filter(|p| !self.plugins.iter().any(|seen| seen == *p));
             faults.extend(lacking.map(|plugin| format!("auth: no login by {plugin}")));
         }
