@@ -1,36 +1,133 @@
-//! Measures whether a read sees every transaction of the set that MySQL's `@@gtid_executed` was just before it.
+//! Measures whether a read sees every transaction of the set that MySQL's `@@gtid_executed` was just before it; or
+//! every commit up to Remora's own visible watermark, as it was just before it.
 //!
 //! ```text
-//! cargo run --release -p remora-lab --example visibility -- KIND WRITE SECONDS [OPTION…]
+//! cargo run --release -p remora-lab --example visibility -- set|watermark KIND WRITE SECONDS [OPTION…]
 //! ```
 //!
 //! KIND: `mysql-8.0`, `mysql-5.7` or `mysql-5.6`. WRITE: `insert`, `update`, `memory` (inserts into tables of
 //! that engine), `xa` or `xa-detached` (committed by another connection than the one that prepared).
 //! The rest are options of the server, such as `--sync-binlog=1`.
 //!
-//! Writers commit to one table each. Readers ask for the set on one connection and then read how far each
-//! table is on another. Afterwards the log tells which transactions are which writes. A read of which some
-//! table lacks a write of a transaction in its set is a violation.
+//! Writers commit to one table each. Readers ask for the set (or look at the watermark), and then read how far each
+//! table is on another connection. Afterwards the log tells which transactions are which writes. A read of which some
+//! table lacks a write of a transaction in its set, or up to its watermark, is a violation.
 
 #![allow(clippy::unwrap_used, reason = "an experiment fails by panicking")]
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use remora::clock::Clock;
+use remora::config::Options;
+use remora::config::options::UpstreamOptions;
+use remora::link::ServerLink;
+use remora::net::Endpoint;
+use remora::upstream::client::Account;
 use remora::upstream::logged::meaning;
+use remora::upstream::{self, UpstreamConfig, UpstreamShared};
 use remora_binlog::{CommitKind, DecoderLimits, Gtid, StreamDecoder, Touched, Transactions};
+use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
 use remora_lab::client::Client;
-use remora_lab::servers::{Kind, SCHEMA, Server, ServerOptions};
+use remora_lab::servers::{FOLLOW_PASSWORD, FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
 
 const WRITERS: usize = 4;
 const READERS: usize = 3;
 /// Of a log file, before its first event.
 const MAGIC_BYTES: usize = 4;
 
-/// A set as the server answered, and how far each table was after that.
+/// What is said to be visible.
+enum Said {
+    /// The server's set of transactions.
+    Set(String),
+    /// Remora's watermark.
+    Watermark(Position),
+}
+
+/// What was said, and how far each table was after that.
 struct Read {
-    executed: String,
+    said: Said,
     counts: Vec<u64>,
+}
+
+/// A write as the log has it.
+struct Write {
+    gtid: Gtid,
+    end: Position,
+    writer: usize,
+    /// How many of its writer it makes.
+    count: u64,
+}
+
+/// Remora's follower, on a thread of its own for as long as the process lives.
+struct Follower {
+    shared: Arc<UpstreamShared>,
+    timeline: Arc<Timeline>,
+}
+
+impl Follower {
+    fn start(server: &Server) -> Follower {
+        let options = Options::default();
+        let upstream = UpstreamOptions {
+            address: Endpoint::Tcp {
+                host: server.address().ip().to_string(),
+                port: server.address().port(),
+            },
+            connect_timeout_ms: 10_000,
+            ..options.upstream
+        };
+        let config = UpstreamConfig {
+            link: Arc::new(ServerLink::new(&options.listen, &upstream).unwrap()),
+            account: Account {
+                user: FOLLOW_USER.into(),
+                password: FOLLOW_PASSWORD.into(),
+            },
+            server_id: 3_000_000_001,
+            lag_ms_max: 1_000,
+            ask_interval_us_min: 500,
+            query_timeout_ms: 10_000,
+            reconnect_ms_min: 5,
+            reconnect_ms_max: 100,
+            catalogue_tables_max: 100,
+            catalogue_queue_max: 100,
+            transaction_tables_max: 16,
+            event_bytes_max: 1 << 20,
+            heartbeat_ms: 100,
+        };
+        let limits = TimelineLimits {
+            tag_slots: 64,
+            fence_slots: 64,
+            lag_ms_max: config.lag_ms_max,
+        };
+        let timeline = Arc::new(Timeline::new(limits, BrokenRules::default()));
+        let clock = Clock::start();
+        let shared = Arc::new(UpstreamShared::new(&config, Arc::clone(&timeline), clock));
+        let follower = Follower {
+            shared: Arc::clone(&shared),
+            timeline: Arc::clone(&timeline),
+        };
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(upstream::run(
+                config,
+                timeline,
+                shared,
+                std::future::pending(),
+            ));
+        });
+        follower
+    }
+
+    /// The watermark as a fill would take it; asks for a newer one.
+    fn watermark(&self) -> Option<Position> {
+        self.shared.wake();
+        self.timeline.as_of().map(remora_cache::AsOf::position)
+    }
 }
 
 fn connect(server: &Server) -> Client {
@@ -93,7 +190,7 @@ fn write(server: &Server, mode: &str, writer: usize, stop: &AtomicBool) {
     }
 }
 
-fn read(server: &Server, stop: &AtomicBool) -> Vec<Read> {
+fn read(server: &Server, follower: Option<&Follower>, stop: &AtomicBool) -> Vec<Read> {
     let (mut asker, mut reader) = (connect(server), connect(server));
     let parts: Vec<_> = (0..WRITERS)
         .map(|writer| format!("(SELECT COALESCE(MAX(n), 0) FROM w{writer})"))
@@ -101,22 +198,31 @@ fn read(server: &Server, stop: &AtomicBool) -> Vec<Read> {
     let sql = format!("SELECT {}", parts.join(", "));
     let mut reads = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        let executed = asker.query_value("SELECT @@GLOBAL.gtid_executed").unwrap();
+        let said = match follower {
+            None => {
+                let set = asker.query_value("SELECT @@GLOBAL.gtid_executed").unwrap();
+                Said::Set(set.unwrap())
+            }
+            Some(follower) => match follower.watermark() {
+                Some(watermark) => Said::Watermark(watermark),
+                None => continue,
+            },
+        };
         let rows = reader.query(&sql).unwrap().rows().unwrap();
         let number = |field: &Option<Vec<u8>>| {
             let text = String::from_utf8(field.clone().unwrap()).unwrap();
             text.parse().unwrap()
         };
         reads.push(Read {
-            executed: executed.unwrap(),
+            said,
             counts: rows[0].iter().map(number).collect(),
         });
     }
     reads
 }
 
-/// The writes of the log: transaction number, writer, and how many of that writer it makes.
-fn writes_of_log(server: &Server, mode: &str) -> Vec<(Gtid, usize, u64)> {
+/// The writes of the log, in its order.
+fn writes_of_log(server: &Server, mode: &str) -> Vec<Write> {
     let directory = server.log_path().parent().unwrap().join("data");
     let mut counts = [0; WRITERS];
     let mut writes = Vec::new();
@@ -157,53 +263,59 @@ fn writes_of_log(server: &Server, mode: &str) -> Vec<(Gtid, usize, u64)> {
                 }
                 let writer: usize = table.table[1..].parse().unwrap();
                 counts[writer] += 1;
-                writes.push((commit.gtid.unwrap(), writer, counts[writer]));
+                writes.push(Write {
+                    gtid: commit.gtid.unwrap(),
+                    end: Position::new(file_number, commit.end_offset).unwrap(),
+                    writer,
+                    count: counts[writer],
+                });
             }
         }
     }
     writes
 }
 
-/// For each transaction number, how far each table is when all up to it have been made.
-fn needed_by_number(writes: &[(Gtid, usize, u64)]) -> Vec<[u64; WRITERS]> {
-    let last = writes.iter().map(|(gtid, ..)| gtid.number).max();
-    let mut needed = vec![[0; WRITERS]; usize::try_from(last.unwrap_or(0)).unwrap() + 1];
-    for (gtid, writer, count) in writes {
-        let slot = &mut needed[usize::try_from(gtid.number).unwrap()][*writer];
-        *slot = (*slot).max(*count);
-    }
+/// For each number of writes, how far each table is when the first so many have been made.
+fn needed_by_prefix(writes: &[Write]) -> Vec<[u64; WRITERS]> {
     let mut so_far = [0; WRITERS];
-    for slot in &mut needed {
-        for (count, so_far) in slot.iter_mut().zip(&mut so_far) {
-            *so_far = (*so_far).max(*count);
-            *count = *so_far;
-        }
+    let mut needed = vec![so_far];
+    for write in writes {
+        so_far[write.writer] = so_far[write.writer].max(write.count);
+        needed.push(so_far);
     }
     needed
 }
 
-fn lacks_something(read: &Read, needed: &[[u64; WRITERS]], writes: &[(Gtid, usize, u64)]) -> bool {
-    let text = read.executed.replace('\n', "");
-    let mut parts = text.split(':').skip(1);
-    let Some(first) = parts.next() else {
-        return false;
-    };
-    let ends = |part: &str| -> (u64, u64) {
+/// The first transaction number and the last of each interval of a set of one source.
+fn intervals(set: &str) -> Vec<(u64, u64)> {
+    let set = set.replace('\n', "");
+    let ends = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         (first.parse().unwrap(), last.parse().unwrap())
     };
-    let prefix = usize::try_from(ends(first).1)
-        .unwrap()
-        .min(needed.len() - 1);
-    let mut wanted = needed[prefix];
-    for part in parts {
-        let (first, last) = ends(part);
-        for (gtid, writer, count) in writes {
-            if (first..=last).contains(&gtid.number) {
-                wanted[*writer] = wanted[*writer].max(*count);
-            }
+    set.split(':').skip(1).map(ends).collect()
+}
+
+/// Whether a table lacks what was said to be visible. The server numbers transactions in the order of its log.
+fn lacks_something(read: &Read, needed: &[[u64; WRITERS]], writes: &[Write]) -> bool {
+    let wanted = match &read.said {
+        Said::Watermark(watermark) => {
+            needed[writes.partition_point(|write| write.end <= *watermark)]
         }
-    }
+        Said::Set(set) => {
+            let mut intervals = intervals(set).into_iter();
+            let prefix = intervals.next().map_or(0, |(_, last)| last);
+            let mut wanted = needed[writes.partition_point(|write| write.gtid.number <= prefix)];
+            for (first, last) in intervals {
+                for write in writes {
+                    if (first..=last).contains(&write.gtid.number) {
+                        wanted[write.writer] = wanted[write.writer].max(write.count);
+                    }
+                }
+            }
+            wanted
+        }
+    };
     read.counts
         .iter()
         .zip(wanted)
@@ -212,6 +324,7 @@ fn lacks_something(read: &Read, needed: &[[u64; WRITERS]], writes: &[(Gtid, usiz
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
+    let by_watermark = arguments.next().unwrap() == "watermark";
     let kind = arguments.next().unwrap();
     let kind = *Kind::ALL.iter().find(|k| k.as_str() == kind).unwrap();
     let mode = arguments.next().unwrap();
@@ -223,6 +336,7 @@ fn main() {
     })
     .unwrap();
     make_tables(&server, &mode);
+    let follower = by_watermark.then(|| Follower::start(&server));
     let stop = AtomicBool::new(false);
     let reads = std::thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -230,7 +344,7 @@ fn main() {
             scope.spawn(move || write(server, mode, writer, stop));
         }
         let readers: Vec<_> = (0..READERS)
-            .map(|_| scope.spawn(|| read(&server, &stop)))
+            .map(|_| scope.spawn(|| read(&server, follower.as_ref(), &stop)))
             .collect();
         std::thread::sleep(Duration::from_secs(seconds));
         stop.store(true, Ordering::Relaxed);
@@ -238,19 +352,25 @@ fn main() {
         all.flatten().collect::<Vec<_>>()
     });
     let writes = writes_of_log(&server, &mode);
-    let needed = needed_by_number(&writes);
+    let needed = needed_by_prefix(&writes);
     let violations = reads
         .iter()
         .filter(|read| lacks_something(read, &needed, &writes))
         .count();
-    let gaps = reads
+    let has_gaps = |read: &&Read| matches!(&read.said, Said::Set(set) if intervals(set).len() > 1);
+    let gaps = reads.iter().filter(has_gaps).count();
+    let watermarks: BTreeSet<_> = reads
         .iter()
-        .filter(|read| read.executed.matches(':').count() > 1)
-        .count();
+        .filter_map(|read| match &read.said {
+            Said::Watermark(watermark) => Some(*watermark),
+            Said::Set(_) => None,
+        })
+        .collect();
     println!(
-        "{} {mode}: {} writes, {} reads ({gaps} of sets with gaps), {violations} violations",
+        "{} {mode}: {} writes, {} reads ({gaps} of sets with gaps, {} watermarks), {violations} violations",
         kind.as_str(),
         writes.len(),
-        reads.len()
+        reads.len(),
+        watermarks.len()
     );
 }
