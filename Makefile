@@ -30,8 +30,8 @@ bench: ## measure against a direct connection, HAProxy and a bare responder (ARG
 drivers: ## real drivers of many languages, each directly and through Remora (ARGS='--only pymysql,mysql2')
 	@scripts/setup drivers
 	@drivers/install
-	$(CARGO) build --release --locked -p remora -p remora-lab
-	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- drivers $(ARGS)
+	$(CARGO) build --locked -p remora -p remora-lab
+	@exec $(CARGO) run --locked --quiet -p remora-lab --bin remora-lab -- drivers $(ARGS)
 
 fuzz: ## fuzz the decoders (ARGS=… goes to scripts/fuzz)
 	@scripts/setup fuzz
