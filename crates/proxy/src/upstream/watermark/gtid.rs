@@ -35,7 +35,8 @@
 //!
 //! **`RESET MASTER`** empties the set; an answer that lacks a transaction of the one before begins anew. If by the next question
 //! there are as many transactions again as before, the set alone looks the same: then the stream of the log, which the server has
-//! ended or which says nothing of the new log's events, is what ends the session.
+//! ended, is what ends the session. 5.6 doesn't end it and says nothing of the new log's events, so there a proof also
+//! takes that the follower comes to where the log ended. In another log it never does, or has been beyond.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -114,6 +115,13 @@ impl<'a> GtidSource<'a> {
             ledger.borrow_mut().settle(settled);
         }
         let visible = ledger.borrow_mut().take_visible();
+        if self.visibility == Visibility::NeverTold {
+            let end = self.end_of_log(client).await?;
+            return Ok(Worth {
+                visible,
+                complete: Complete::At(end),
+            });
+        }
         let is_known = ledger.borrow().knows(&executed);
         let end = if !is_known && (self.is_first.get() || is_waiting_long) {
             Some(self.end_of_log(client).await?)
