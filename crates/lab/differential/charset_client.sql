@@ -66,11 +66,11 @@ SET NAMES no_such_set; -- error: 1115
 SET NAMES utf8mb4 COLLATE latin1_swedish_ci; -- error: 1253
 SET character_set_client = ucs2; -- error: 1231
 -- A session that reads as another does what it can't read passes through from there on.
-SELECT _latin1'«E4»', _cp1251'«E6»', _binary'«FF»', HEX(_ucs2'ab'), id FROM t; -- bytes: yes; error: none, 1300
-SELECT _latin1 X'E4', _utf8mb4 X'C3A4', _cp1251 X'E6', _ucs2 X'0436', N'n', id FROM t;
+SELECT _latin1'«E4»', _cp1251'«E6»', _binary'«FF»', HEX(_ucs2'ab'), id FROM t; -- bytes: yes; error: none, 1300; hit: any
+SELECT _latin1 X'E4', _utf8mb4 X'C3A4', _cp1251 X'E6', _ucs2 X'0436', N'n', id FROM t; -- hit: any
 SELECT CHARSET(u), CHARSET(l), COLLATION(c), COERCIBILITY(u), CHARSET('x'), CHARSET(id) FROM t;
 SELECT CONVERT(u USING latin1), CONVERT(l USING utf8mb4), CONVERT(c USING koi8r), CAST(u AS CHAR CHARACTER SET latin1) FROM t; -- hit: any
-SELECT HEX(CONVERT(u USING ucs2)), HEX(CONVERT(u USING utf16)), HEX(CONVERT(u USING utf32)) FROM t;
+SELECT HEX(CONVERT(u USING ucs2)), HEX(CONVERT(u USING utf16)), HEX(CONVERT(u USING utf32)) FROM t; -- hit: any
 SELECT CONCAT(u, l), CONCAT(u, b), CONCAT(c, 'ascii') FROM t;
 SELECT CONCAT(l, c) FROM t; -- error: none, 1267
 \reset; -- servers: mysql-5.7+, mariadb

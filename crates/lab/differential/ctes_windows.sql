@@ -25,7 +25,7 @@ SELECT id FROM e WHERE ROW_NUMBER() OVER (ORDER BY id) = 1; -- error: 3593, 4015
 INSERT INTO e VALUES (8, 1, 'a', 1000);
 SELECT id, RANK() OVER (ORDER BY pay DESC) FROM e ORDER BY id;
 WITH x AS (SELECT id, pay FROM e WHERE pay > 300) SELECT * FROM x ORDER BY id;
-WITH x AS (SELECT MAX(id) AS m FROM e) DELETE e FROM e JOIN x ON e.id = x.m; -- servers: mysql-8.0
+WITH x AS (SELECT MAX(id) AS m FROM e) DELETE e FROM e JOIN x ON e.id = x.m; -- servers: mysql-8.0; hit: any
 SELECT COUNT(*) FROM e;
 SELECT * FROM e EXCEPT SELECT * FROM e WHERE dept = 'a' ORDER BY id; -- servers: mariadb; hit: any
 SELECT * FROM e INTERSECT SELECT * FROM e WHERE dept = 'a' ORDER BY id; -- servers: mariadb; hit: any

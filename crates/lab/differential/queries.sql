@@ -4,6 +4,7 @@ CREATE TABLE c (id INT PRIMARY KEY, name VARCHAR(20), city VARCHAR(20));
 CREATE TABLE o (id INT PRIMARY KEY, c INT, total DECIMAL(8, 2), note VARCHAR(20), KEY (c));
 INSERT INTO c VALUES (1, 'Ann', 'Bern'), (2, 'Bob', 'Bonn'), (3, 'Cid', 'Bern'), (4, 'Dan', NULL);
 INSERT INTO o VALUES (10, 1, 5.5, 'a'), (11, 1, 7, NULL), (12, 2, 1, 'b'), (13, NULL, 9.99, 'c'), (14, 3, 0, '');
+ANALYZE TABLE c, o;
 SELECT id FROM o WHERE note = 'ä' OR note = '日本' ORDER BY id;
 SELECT c.name, o.total FROM c JOIN o ON o.c = c.id ORDER BY o.id;
 SELECT c.name, o.total FROM c LEFT JOIN o ON o.c = c.id ORDER BY c.id, o.id;

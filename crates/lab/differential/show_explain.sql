@@ -3,20 +3,20 @@
 CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT NOT NULL DEFAULT 3, s VARCHAR(20) COMMENT 'text', KEY (a)) COMMENT = 'a table';
 INSERT INTO t (a, s) VALUES (1, 'x'), (2, 'y'), (3, 'z');
 ANALYZE TABLE t;
-SHOW TABLES;
-SHOW FULL TABLES;
-SHOW TABLES LIKE 't%';
-SHOW COLUMNS FROM t;
-SHOW FULL COLUMNS FROM t;
-DESCRIBE t;
-DESC t a;
-EXPLAIN t;
-SHOW INDEX FROM t;
+SHOW TABLES; -- mask: plan
+SHOW FULL TABLES; -- mask: plan
+SHOW TABLES LIKE 't%'; -- mask: plan
+SHOW COLUMNS FROM t; -- mask: plan
+SHOW FULL COLUMNS FROM t; -- mask: plan
+DESCRIBE t; -- mask: plan
+DESC t a; -- mask: plan
+EXPLAIN t; -- mask: plan
+SHOW INDEX FROM t; -- mask: plan
 SHOW CREATE TABLE t;
 SHOW CREATE DATABASE d_show_explain;
-SHOW DATABASES LIKE 'd_show%';
-SHOW CHARACTER SET LIKE 'utf8mb4';
-SHOW COLLATION LIKE 'latin1%';
+SHOW DATABASES LIKE 'd_show%'; -- mask: plan
+SHOW CHARACTER SET LIKE 'utf8mb4'; -- mask: plan
+SHOW COLLATION LIKE 'latin1%'; -- mask: plan
 SHOW ENGINES;
 SHOW VARIABLES LIKE 'sql_mode';
 SHOW SESSION VARIABLES LIKE 'autocommit';
@@ -29,10 +29,10 @@ SHOW GRANTS;
 SHOW PLUGINS;
 SHOW BINARY LOGS; -- mask: place
 SHOW MASTER STATUS; -- mask: place
-SHOW EVENTS;
-SHOW TRIGGERS;
-SHOW PROCEDURE STATUS LIKE 'absent%';
-SHOW FUNCTION STATUS LIKE 'absent%';
+SHOW EVENTS; -- mask: plan
+SHOW TRIGGERS; -- mask: plan
+SHOW PROCEDURE STATUS LIKE 'absent%'; -- mask: plan
+SHOW FUNCTION STATUS LIKE 'absent%'; -- mask: plan
 SHOW WARNINGS;
 SHOW ERRORS;
 SHOW COUNT(*) ERRORS;
@@ -49,12 +49,12 @@ EXPLAIN UPDATE t SET a = 1 WHERE id = 1;
 EXPLAIN DELETE FROM t WHERE id = 1;
 ANALYZE SELECT * FROM t; -- servers: mariadb
 EXPLAIN ANALYZE SELECT * FROM t; -- servers: mysql-8.0; mask: duration
-SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd_show_explain';
-SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'd_show_explain' ORDER BY ORDINAL_POSITION;
-SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'd_show_explain' ORDER BY INDEX_NAME, SEQ_IN_INDEX;
-SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'd_show_explain';
-SELECT ID = CONNECTION_ID() FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID(); -- prepared: no
-SELECT User FROM mysql.user WHERE User = 'nobody at all';
+SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd_show_explain'; -- mask: plan
+SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'd_show_explain' ORDER BY ORDINAL_POSITION; -- mask: plan
+SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'd_show_explain' ORDER BY INDEX_NAME, SEQ_IN_INDEX; -- mask: plan
+SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'd_show_explain'; -- mask: plan
+SELECT ID = CONNECTION_ID() FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID(); -- prepared: no; mask: plan
+SELECT User FROM mysql.user WHERE User = 'nobody at all'; -- mask: plan
 HELP 'SELECT'; -- mask: counters
 SELECT * FROM t; -- hit: yes
 ALTER TABLE t COMMENT = 'another';

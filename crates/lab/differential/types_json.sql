@@ -21,8 +21,8 @@ SELECT JSON_EXTRACT(doc, 'no path') FROM j WHERE id = 1; -- error: none, 3143; h
 INSERT INTO j VALUES (9, '{broken'); -- error: 3140, 4025
 SELECT COUNT(*), MAX(id) FROM j;
 SELECT id FROM j WHERE doc = '[]';
-SELECT id, doc FROM j ORDER BY doc, id;
-SELECT doc FROM j GROUP BY doc ORDER BY doc;
+SELECT id, doc FROM j ORDER BY doc, id; -- hit: any
+SELECT doc FROM j GROUP BY doc ORDER BY doc; -- hit: any
 SELECT JSON_OBJECTAGG(id, doc), JSON_ARRAYAGG(id) FROM j WHERE id IN (1, 2); -- hit: any
 SELECT CAST(doc AS CHAR) FROM j;
 -- values: '$.a'

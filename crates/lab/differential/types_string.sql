@@ -32,7 +32,7 @@ SELECT id FROM s WHERE v = 'trailing';
 SELECT id FROM s WHERE vb = 'x';
 SELECT id FROM s WHERE v > 'b' ORDER BY v, id;
 SELECT id, v FROM s WHERE v = '日本語 €';
-SELECT 'adjacent' ' ' 'strings', "double", N'national', _utf8'intro', X'4142', 0x43, b'01000001' FROM s WHERE id = 1;
+SELECT 'adjacent' ' ' 'strings', "double", N'national', _utf8'intro', X'4142', 0x43, b'01000001' FROM s WHERE id = 1; -- hit: any
 SELECT CAST(v AS BINARY), CAST(id AS CHAR(2)), CAST(vb AS CHAR), BINARY c FROM s; -- hit: any
 SELECT CONVERT(v, CHAR(3)), CONVERT(c USING utf8mb4), CONVERT('12abc', SIGNED) + 0 FROM s WHERE id < 3; -- hit: any
 SELECT CONVERT(v USING latin1), CONVERT(v USING ascii) FROM s; -- hit: any

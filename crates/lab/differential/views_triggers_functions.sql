@@ -51,7 +51,7 @@ SELECT * FROM log; -- hit: yes
 DROP TRIGGER ti; -- connection: maker
 INSERT INTO t VALUES (6, 60);
 SELECT * FROM log; -- hit: yes
-SHOW TRIGGERS LIKE 't'; -- mask: clock
+SHOW TRIGGERS LIKE 't'; -- mask: clock; servers: mysql-5.6, mysql-5.7, mariadb
 SELECT f(id) FROM t; -- hit: no; connection: functions
 SELECT reads_t(); -- hit: no; connection: functions
 SELECT writes_log(1); -- hit: no; connection: functions

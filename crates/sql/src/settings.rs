@@ -63,6 +63,7 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "default_collation_for_utf8mb4",
         "the collation of utf8mb4 where none is named",
     ),
+    setting("default_regex_flags", "how regular expressions match"),
     setting("default_week_format", "WEEK() with one argument"),
     setting(
         "div_precision_increment",
@@ -77,10 +78,23 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "innodb_ft_user_stopword_table",
         "the words that a full-text search leaves out",
     ),
+    setting(
+        "join_buffer_size",
+        "the order of rows where none is asked for",
+    ),
+    setting(
+        "join_cache_level",
+        "the order of rows where none is asked for",
+    ),
     setting("lc_time_names", "the names of days and months"),
     setting(
         "max_allowed_packet",
         "the length above which string functions give NULL",
+    ),
+    setting("log_slow_query_time", "another name of `long_query_time`"),
+    setting(
+        "long_query_time",
+        "a status flag of each answer that took longer",
     ),
     setting("max_error_count", "the count of warnings in an answer"),
     setting("max_join_size", "which queries are refused as too large"),
@@ -93,6 +107,10 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "how many bytes of a value are sorted and grouped by",
     ),
     setting("new_mode", "opt-in behaviours of newer versions"),
+    setting(
+        "note_verbosity",
+        "which notes are counted among an answer's warnings",
+    ),
     setting("old", "behaviours of older versions"),
     setting("old_mode", "behaviours of older versions"),
     setting(
@@ -223,9 +241,7 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "insert_id",
     "interactive_timeout",
     "internal_tmp_mem_storage_engine",
-    "join_buffer_size",
     "join_buffer_space_limit",
-    "join_cache_level",
     "last_insert_id",
     "lc_messages",
     "lock_wait_timeout",
@@ -234,10 +250,8 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "log_slow_filter",
     "log_slow_min_examined_row_limit",
     "log_slow_query",
-    "log_slow_query_time",
     "log_slow_rate_limit",
     "log_slow_verbosity",
-    "long_query_time",
     "low_priority_updates",
     "max_delayed_threads",
     "max_execution_time",

@@ -6,7 +6,7 @@
 //! Without being named, these are masked: the number of a prepared statement ([`hide_statement_number`]), and packets'
 //! numbers on compressed connections, which servers take from the compressed packets, cut as it comes.
 
-use remora_wire::Capabilities;
+use remora_wire::{Capabilities, StatusFlags};
 
 use crate::client::Packets;
 
@@ -25,17 +25,20 @@ pub enum Mask {
     Place,
     /// They tell how long something took.
     Duration,
+    /// Only the flags that say whether an index was used aren't compared.
+    Plan,
 }
 
 impl Mask {
     /// All of them.
-    pub const ALL: [Mask; 6] = [
+    pub const ALL: [Mask; 7] = [
         Mask::Clock,
         Mask::Connection,
         Mask::Chance,
         Mask::Counters,
         Mask::Place,
         Mask::Duration,
+        Mask::Plan,
     ];
 
     /// Its name in a case file.
@@ -47,6 +50,7 @@ impl Mask {
             Mask::Counters => "counters",
             Mask::Place => "place",
             Mask::Duration => "duration",
+            Mask::Plan => "plan",
         }
     }
 
@@ -63,6 +67,9 @@ impl Mask {
                 "What the first run wrote stands in the log before what the second writes."
             }
             Mask::Duration => "No statement takes the same time twice.",
+            Mask::Plan => {
+                "MySQL 8 reads its dictionary by statistics that it gathers when it likes."
+            }
         }
     }
 
@@ -90,6 +97,9 @@ pub fn visible_packets(
     let Some(mask) = mask else {
         return packets.collect();
     };
+    if mask == Mask::Plan {
+        return packets.map(without_plan_flags).collect();
+    }
     let mut place = Place::First;
     packets
         .map(|(sequence, payload)| (sequence, masked(&mut place, payload, mask, capabilities)))
@@ -137,6 +147,16 @@ pub fn hide_statement_number(packets: &mut [(u8, Vec<u8>)]) {
     {
         number.fill(0);
     }
+}
+
+/// Takes the flags of [`Mask::Plan`] out of what ends a result set, of either form.
+fn without_plan_flags((sequence, mut payload): (u8, Vec<u8>)) -> (u8, Vec<u8>) {
+    const STATUS_AT: usize = 3;
+    let plan = StatusFlags::NO_INDEX.with(StatusFlags::NO_GOOD_INDEX);
+    if payload.first() == Some(&0xfe) && payload.len() < 9 && payload.len() > STATUS_AT {
+        payload[STATUS_AT] &= !plan.0.to_le_bytes()[0];
+    }
+    (sequence, payload)
 }
 
 /// The beginning, which is no matter of the mask.

@@ -68,6 +68,7 @@ impl Session {
             settling: Settling::Prepared(Box::new(prepared)),
             ..Plan::plain(Expect::Prepared)
         };
+        self.unseen_hit.prepares(&message[HEADER_BYTES..]);
         self.forward(message, plan, outcome)
     }
 
@@ -314,6 +315,7 @@ impl Session {
         id: Option<(StatementId, u16)>,
         statement: PreparedStatement,
     ) {
+        self.unseen_hit.was_prepared(id.is_some());
         let Some((id, parameters)) = id else {
             self.prepared.none_prepared();
             return;

@@ -64,12 +64,16 @@ impl Session {
             types,
             payload,
             close,
+            failed,
             ping,
         } = self.unseen_hit.take();
         if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
             self.ask(&types, Expect::Results, None).await?;
         }
         self.ask(&payload, Expect::Results, None).await?;
+        if let Some(failed) = failed {
+            self.ask(&failed, Expect::Prepared, None).await?;
+        }
         if ping {
             self.ask(&[PING], Expect::Single, None).await?;
         }

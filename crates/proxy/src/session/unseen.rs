@@ -18,6 +18,10 @@ pub(super) struct UnseenHit {
     types: Option<Box<[u8]>>,
     /// The client has sent a ping since, which sets `ROW_COUNT()`.
     is_pinged: bool,
+    /// A preparation that was sent to the server since, and isn't answered.
+    preparation: Option<Box<[u8]>>,
+    /// The last preparation since that failed: its error is what `SHOW WARNINGS` tells of.
+    failed: Option<Box<[u8]>>,
 }
 
 /// What must happen so that the server's diagnostics are those that the client expects.
@@ -29,6 +33,8 @@ pub(super) struct Repetition {
     pub payload: Vec<u8>,
     /// The statement that is to be closed afterwards.
     pub close: Option<StatementId>,
+    /// The preparation that must fail again then.
+    pub failed: Option<Box<[u8]>>,
     /// Whether a ping follows.
     pub ping: bool,
 }
@@ -59,6 +65,8 @@ impl UnseenHit {
         self.payload.shrink_to(super::BUFFER_BYTES_KEPT);
         self.is_pinged = false;
         self.types = None;
+        self.preparation = None;
+        self.failed = None;
         let closed = std::mem::take(&mut self.is_closed);
         self.statement.take().filter(|_| closed)
     }
@@ -79,15 +87,32 @@ impl UnseenHit {
         self.is_pinged = true;
     }
 
+    /// The client prepares a statement, which leaves the diagnostics alone unless it fails.
+    pub(super) fn prepares(&mut self, payload: &[u8]) {
+        if !self.is_none() {
+            self.preparation = Some(payload.into());
+        }
+    }
+
+    /// The server has answered that preparation.
+    pub(super) fn was_prepared(&mut self, succeeded: bool) {
+        let preparation = self.preparation.take();
+        if !succeeded && preparation.is_some() {
+            self.failed = preparation;
+        }
+    }
+
     /// What the server must do now. There is nothing unseen afterwards.
     pub(super) fn take(&mut self) -> Repetition {
         let payload = std::mem::take(&mut self.payload);
         let ping = self.is_pinged;
         let types = self.types.take();
+        let failed = self.failed.take();
         Repetition {
             types,
             payload,
             close: self.clear(),
+            failed,
             ping,
         }
     }
@@ -109,6 +134,24 @@ mod tests {
         assert!(!unseen.puts_off_closing(ID, None), "closed already");
         assert_eq!(unseen.clear(), None);
         assert!(unseen.is_none());
+    }
+
+    #[test]
+    fn a_preparation_that_failed_is_repeated_after_the_hit() {
+        let mut unseen = UnseenHit::default();
+        unseen.prepares(b"no hit before");
+        unseen.was_prepared(false);
+        assert_eq!(unseen.set(b"select", None), None);
+        unseen.prepares(b"good");
+        unseen.was_prepared(true);
+        assert!(unseen.take().failed.is_none());
+        assert_eq!(unseen.set(b"select", None), None);
+        for (payload, succeeded) in [(b"bad 1", false), (b"bad 2", false), (b"good2", true)] {
+            unseen.prepares(payload);
+            unseen.was_prepared(succeeded);
+        }
+        assert_eq!(unseen.take().failed.as_deref(), Some(&b"bad 2"[..]));
+        assert!(unseen.take().failed.is_none());
     }
 
     #[test]
