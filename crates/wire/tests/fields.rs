@@ -97,8 +97,9 @@ fn authentication_packets_are_told_apart() {
         data: b"salt\0",
     };
     assert_eq!(parse(b"\xfemysql_native_password\0salt\0"), Ok(switch));
+    // A lone mark is from before there were plugins, and means the one of that time.
     let before_plugins = AuthPacket::Switch {
-        plugin: b"",
+        plugin: b"mysql_old_password",
         data: b"",
     };
     assert_eq!(parse(b"\xfe"), Ok(before_plugins));
