@@ -28,6 +28,8 @@ fn options() -> ServerOptions {
     for option in [
         "--max-allowed-packet=64M",
         "--log-bin-trust-function-creators=1",
+        // A slow answer says so in its flags, and this machine may be busy.
+        "--long-query-time=3600",
     ] {
         options.further.push(option.to_owned());
     }

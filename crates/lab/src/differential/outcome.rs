@@ -49,11 +49,12 @@ fn label(outcome: Outcome) -> &'static str {
 }
 
 /// Beginnings of the labels of what may become an answer from memory when the statement is sent again.
-const PASSING: [&str; 12] = [
+const PASSING: [&str; 13] = [
     "fill",
     "watermark_behind",
     "table_loading",
     "table_missing",
+    "table_visible_late",
     "table_unknown",
     "follower_not_live",
     "settings_unknown",

@@ -110,6 +110,9 @@ impl Session {
         body: &[u8],
         command: Command,
     ) -> Result<Step, Ended> {
+        if tells_of_the_statement_before(command) && !self.unseen_hit.is_none() {
+            return Ok(Step::RepeatHit);
+        }
         let plan = self.plan_other(command, body);
         self.forward(message, plan, Outcome::Bypass(Bypass::NotAQuery))
     }
@@ -196,6 +199,14 @@ impl Session {
     pub(super) fn capabilities(&self) -> Capabilities {
         self.state.capabilities()
     }
+}
+
+/// Whether the command's answer counts the warnings of the statement before it, as MySQL's does.
+fn tells_of_the_statement_before(command: Command) -> bool {
+    matches!(
+        command,
+        Command::InitDb | Command::SetOption | Command::FieldList | Command::ProcessInfo
+    )
 }
 
 /// Whether a message leaves alone what a client can ask about the statement before it: a connection pool's
