@@ -15,7 +15,7 @@ use crate::servers::{Kind, Server};
 
 /// Longest wait for a read to be answered from memory. Ordinarily milliseconds pass, until the server is known to
 /// show what the log says.
-const HIT_PATIENCE: Duration = Duration::from_secs(5);
+const HIT_PATIENCE: Duration = Duration::from_secs(20);
 /// Between two tries.
 const HIT_PAUSE: Duration = Duration::from_millis(1);
 
