@@ -325,7 +325,7 @@ fn a_write_drops_the_results_of_its_table_and_of_no_other() {
         "CREATE TABLE u (a INT PRIMARY KEY)",
         "INSERT INTO u VALUES (5)",
     ]);
-    let front = Front::new("drops", &setup);
+    let front = Front::alone("drops", &setup);
     let mut reader = front.guest();
     let mut writer = front.guest();
     let other = front

@@ -34,6 +34,13 @@ pub fn shared_server() -> Arc<Server> {
     if let Some(server) = shared.upgrade() {
         return server;
     }
+    let server = Arc::new(own_server());
+    *shared = Arc::downgrade(&server);
+    server
+}
+
+/// A server like the shared one.
+fn own_server() -> Server {
     let mut options = ServerOptions::default();
     options.further.push("--max-allowed-packet=64M".to_owned());
     if Kind::from_environment().unwrap() == Kind::MySql56 {
@@ -50,8 +57,6 @@ pub fn shared_server() -> Arc<Server> {
             format!("GRANT ALL ON *.* TO {OTHER_USER}@'%'"),
         ])
         .unwrap();
-    let server = Arc::new(server);
-    *shared = Arc::downgrade(&server);
     server
 }
 
@@ -71,7 +76,16 @@ impl Front {
 
     /// The same with options of the test's own.
     pub fn with(schema: &str, options: RemoraOptions, statements: &[&str]) -> Front {
-        let server = shared_server();
+        Front::on(shared_server(), schema, options, statements)
+    }
+
+    /// In front of a server of the test's own, on which nobody else changes definitions or accounts.
+    pub fn alone(schema: &str, statements: &[&str]) -> Front {
+        let server = Arc::new(own_server());
+        Front::on(server, schema, RemoraOptions::following(), statements)
+    }
+
+    fn on(server: Arc<Server>, schema: &str, options: RemoraOptions, statements: &[&str]) -> Front {
         let prepare = [format!("CREATE DATABASE {schema}"), format!("USE {schema}")];
         let given = statements.iter().map(|text| (*text).to_owned());
         server.execute(prepare.into_iter().chain(given)).unwrap();
