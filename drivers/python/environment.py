@@ -77,4 +77,4 @@ def same(what, seen, expected):
     seen, expected = repr(seen), repr(expected)
     at = next((i for i, (a, b) in enumerate(zip(seen, expected)) if a != b), min(len(seen), len(expected)))
     start = max(0, at - 40)
-    raise AssertionError(f"{what}: through Remora …{seen[start:at + 120]} instead of …{expected[start:at + 120]}")
+    raise AssertionError(f"{what}: through Remora …{seen[start:at + 400]} instead of …{expected[start:at + 400]}")

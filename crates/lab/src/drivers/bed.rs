@@ -51,10 +51,7 @@ impl Bed {
         } else {
             None
         };
-        let mut remora_options = RemoraOptions {
-            follow: run.caches(),
-            ..RemoraOptions::default()
-        };
+        let mut remora_options = RemoraOptions::following();
         if let Some(security) = &security {
             options.further.extend(security.server_arguments());
             remora_options = security.secure(remora_options);

@@ -98,10 +98,10 @@ impl Report {
             let lacking = needed.filter(|p| !self.plugins.iter().any(|seen| seen == *p));
             faults.extend(lacking.map(|plugin| format!("auth: no login by {plugin}")));
         }
-        if asked(&"text") && run.caches() && !self.hits_text.is_some_and(Hits::are_complete) {
+        if asked(&"text") && !self.hits_text.is_some_and(Hits::are_complete) {
             faults.push(format!("text: hits {}", show(self.hits_text)));
         }
-        let prepares = run.caches() && !self.driver.without.contains(&"prepared");
+        let prepares = !self.driver.without.contains(&"prepared");
         if asked(&"prepared") && prepares && !self.hits_prepared.is_some_and(Hits::are_complete) {
             faults.push(format!("prepared: hits {}", show(self.hits_prepared)));
         }

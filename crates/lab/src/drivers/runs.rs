@@ -30,12 +30,9 @@ impl Default for Run {
 impl Run {
     /// The runs of `make drivers`, if nobody chooses.
     pub(super) fn defaults() -> Vec<Run> {
-        vec![Run::default()]
-    }
-
-    /// Whether Remora follows such a server, and so whether reads can be hits.
-    pub(super) fn caches(self) -> bool {
-        !self.kind.is_mysql()
+        let kinds = [Kind::MariaDb1011, Kind::MySql80];
+        let both = kinds.map(|kind| [false, true].map(|tls| Run { kind, tls }));
+        both.concat()
     }
 
     /// What the server is started with, beyond what all are.
