@@ -26,6 +26,8 @@ mod fills;
 mod key;
 mod position;
 mod reason;
+mod shape;
+mod shapes;
 mod store;
 mod sync;
 mod tag;
@@ -37,9 +39,14 @@ pub use fills::{FillPermit, FillsInFlight};
 pub use key::{KeyRef, Scope};
 pub use position::Position;
 pub use reason::{EvictionReason, FillRefused, InvalidationReason, NotStored, Unservable};
+pub use shape::{
+    ColumnSet, EQUALITY_COLUMNS_MAX, INTERVAL_LEVELS, Shape, ShapeColumn, TableTags, Value,
+    ValueHash, interval_of,
+};
+pub use shapes::{Shapes, ShapesLimits, ShapesSnapshot, TooCoarse};
 pub use store::{
     Countable, Counts, Evictions, Invalidations, OutdatedJudge, Store, StoreLimits, StoreStats,
     Stored, SweepReport,
 };
 pub use tag::Tag;
-pub use timeline::{AsOf, BrokenRules, Epoch, Timeline, TimelineLimits};
+pub use timeline::{AsOf, BrokenRules, BrokenTags, Epoch, Timeline, TimelineLimits};

@@ -6,7 +6,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 pub(crate) use std::sync::Mutex;
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Locks, and goes on after a panic elsewhere: every critical section here leaves its data
 /// consistent at each step that could panic.

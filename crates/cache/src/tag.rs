@@ -34,7 +34,13 @@ impl Tag {
         Tag(DEFINITIONS)
     }
 
-    /// The hash, for choosing a slot.
+    /// The parts of a table's tag from which those of its parts are made.
+    pub(crate) const fn from_halves(change: u64, fence: u64) -> Tag {
+        Tag(fence & HIGH_HALF | change & !HIGH_HALF)
+    }
+
+    /// The hash, for choosing a slot: the low half chooses that of the last change, the high half that of the
+    /// fence.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0
     }
@@ -44,6 +50,9 @@ impl Tag {
         Tag(bits)
     }
 }
+
+/// The half that chooses the slot of the fence.
+const HIGH_HALF: u64 = 0xffff_ffff << 32;
 
 /// Before the names, so that later kinds of tags get other hashes from the same names.
 const TABLE: &[u8] = b"table\0";

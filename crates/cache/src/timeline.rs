@@ -91,6 +91,26 @@ pub struct BrokenRules {
     pub watermark: bool,
     /// Raised fences are ignored by checks.
     pub fences: bool,
+    /// A shape is used although commits above the result's `as_of` may have been touched without it.
+    pub shapes: bool,
+    /// How tags are made of conditions and rows.
+    pub tags: BrokenTags,
+}
+
+/// Faults in the making of tags, for tests.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub enum BrokenTags {
+    /// None.
+    #[default]
+    Right,
+    /// The image of a row before its change is ignored.
+    BeforeImage,
+    /// A change of a column that narrows a shape, and isn't read otherwise, is ignored.
+    ConditionColumns,
+    /// The last interval of a range is left out if there are several.
+    IntervalBounds,
+    /// Text is taken as it is, whatever its collation.
+    TextFolding,
 }
 
 /// Since when a result is known to be right: the watermark before its query was sent, and the
@@ -173,6 +193,8 @@ pub struct Timeline {
     proved_at_ms: Padded<AtomicU64>,
     /// Written at each commit, read by fills only.
     applied: Padded<AtomicU64>,
+    /// The commit whose touches are being made; `applied` when they have been.
+    applying: Padded<AtomicU64>,
     visible: AtomicU64,
     follower_side: Padded<Mutex<FollowerSide>>,
     pub(crate) answered: Mutex<AnsweredFences>,
@@ -200,6 +222,7 @@ impl Timeline {
             fence_all: AtomicU32::new(0),
             proved_at_ms: Padded(AtomicU64::new(0)),
             applied: Padded(AtomicU64::new(0)),
+            applying: Padded(AtomicU64::new(0)),
             visible: AtomicU64::new(0),
             follower_side: Padded(Mutex::new(side)),
             answered: Mutex::new(AnsweredFences::new(fence_slots)),
@@ -225,6 +248,7 @@ impl Timeline {
             changed_at.store(0, Ordering::SeqCst);
         }
         self.floor.store(0, Ordering::SeqCst);
+        self.applying.0.store(at.to_bits(), Ordering::SeqCst);
         self.applied.0.store(at.to_bits(), Ordering::SeqCst);
         self.visible.store(at.to_bits(), Ordering::SeqCst);
     }
@@ -256,6 +280,28 @@ impl Timeline {
         let mut side = lock(&self.follower_side.0);
         side.next_generation();
         self.state.store(side.state(), Ordering::SeqCst);
+    }
+
+    /// The touches of the commit at `at` are about to be made. Whatever is looked up to make them is looked up
+    /// after this call: see [`crate::Shapes`].
+    pub fn begin_commit(&self, at: Position) {
+        self.applying.0.store(at.to_bits(), Ordering::SeqCst);
+    }
+
+    /// The last commit whose touches have begun. What is published before this call is seen by the touches of
+    /// every later commit.
+    pub(crate) fn applying(&self) -> Position {
+        Position::from_bits(self.applying.0.load(Ordering::SeqCst))
+    }
+
+    /// The rules that a test has broken.
+    pub fn broken(&self) -> BrokenRules {
+        self.broken
+    }
+
+    /// The present generation.
+    pub(crate) fn generation(&self) -> u32 {
+        generation_of(self.state.load(Ordering::SeqCst))
     }
 
     /// A commit at `at` touched `tag`. All touches of a commit come before the `set_applied` that
@@ -356,11 +402,14 @@ impl Timeline {
     }
 
     /// What fills go by: the visible watermark, unless a test breaks that rule.
+    ///
+    /// Never more than the follower has applied. A larger `as_of` would be right for the rows that were read, but
+    /// not for what they were read with: a definition, or a shape, that a commit between the two has replaced.
     fn watermark(&self) -> Position {
         if self.broken.watermark {
             self.applied()
         } else {
-            self.visible()
+            self.visible().min(self.applied())
         }
     }
 
