@@ -4,6 +4,8 @@
 //! compressed, between a real format description and a GTID, so that mutations reach the events.
 #![no_main]
 
+use std::ops::ControlFlow;
+
 use libfuzzer_sys::fuzz_target;
 use remora_binlog::{
     Decoded, DecoderLimits, Event, LoggedTable, Query, QueryMeaning, StreamDecoder, Touched,
@@ -92,9 +94,24 @@ fn take(decoder: &mut StreamDecoder, transactions: &mut Transactions, event: &[u
         assert!(commit.end_offset <= end.unwrap_or(before).max(before));
         if let Touched::Tables(tables) = &commit.touched {
             assert!(tables.len() <= TABLES_MAX);
+            assert!(commit.unlogged.is_subset(tables));
         }
     }
     decoded
+}
+
+fn walk(event: &Event) {
+    if let Event::Rows {
+        rows: Some(rows), ..
+    } = event
+    {
+        assert!(rows.size_bytes() <= 1 << 10);
+        // An error is as good as an end.
+        let _ = rows.for_each(|change| {
+            assert!(change.before.is_some() || change.after.is_some());
+            ControlFlow::Continue(())
+        });
+    }
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -106,6 +123,8 @@ fuzz_target!(|input: &[u8]| {
         table_ids_max: 16,
         payload_bytes_max: 1 << 13,
         payload_events_max: EVENTS_MAX,
+        payload_rows_bytes_max: 1 << 10,
+        rows_bytes_max: 1 << 10,
     };
     let mut decoder = StreamDecoder::new("binlog.000001".to_owned(), 4, limits);
     let mut transactions = Transactions::new(TABLES_MAX);
@@ -119,7 +138,10 @@ fuzz_target!(|input: &[u8]| {
     };
     let payload = event(event_type::TRANSACTION_PAYLOAD, 2_000, &payload(&events));
     match take(&mut decoder, &mut transactions, &payload).event {
-        Event::Payload(Some(events)) => assert!(events.len() <= EVENTS_MAX),
+        Event::Payload(Some(events)) => {
+            assert!(events.len() <= EVENTS_MAX);
+            events.iter().for_each(walk);
+        }
         Event::Payload(None) => assert!(!transactions.is_open()),
         other => panic!("{other:?}"),
     }

@@ -4,10 +4,12 @@
 //! checksums are mended, so that mutations reach what lies behind them.
 #![no_main]
 
+use std::ops::ControlFlow;
+
 use libfuzzer_sys::fuzz_target;
 use remora_binlog::{
-    Decoded, DecoderLimits, HEADER_BYTES, LoggedTable, Query, QueryMeaning, StreamDecoder, Touched,
-    Transactions,
+    Decoded, DecoderLimits, Event, Field, HEADER_BYTES, LoggedTable, Query, QueryMeaning, RowImage,
+    Rows, StreamDecoder, Touched, Transactions,
 };
 
 const LENGTH_AT: usize = 9;
@@ -63,7 +65,50 @@ fn apply(transactions: &mut Transactions, decoded: &Decoded, before: u64) {
         assert!(last <= before.max(decoded.end_offset.unwrap_or(0)));
         if let Touched::Tables(tables) = &commit.touched {
             assert!(tables.len() <= TABLES_MAX);
+            assert!(commit.unlogged.is_subset(tables));
         }
+    }
+}
+
+/// Reads every value in every way.
+fn read_image(rows: &Rows, image: RowImage<'_>) {
+    for (at, column) in rows.map().columns.iter().enumerate() {
+        let Field::Bytes(bytes) = image.field(at) else {
+            continue;
+        };
+        let kind = column.kind;
+        if let Some(decimal) = kind.decimal(bytes) {
+            assert!(!decimal.canonical().is_empty());
+            assert!(decimal.text().starts_with(decimal.canonical()));
+        }
+        kind.integer(bytes, column.unsigned.unwrap_or(false));
+        kind.date(bytes);
+        kind.datetime(bytes);
+        kind.year(bytes);
+        kind.enum_index(bytes);
+        kind.bit(bytes);
+        kind.text(bytes);
+    }
+    assert_eq!(image.field(rows.map().columns.len()), Field::Absent);
+}
+
+fn walk(event: &Event) {
+    match event {
+        Event::Rows {
+            rows: Some(rows), ..
+        } => {
+            let read = rows.for_each(|change| {
+                for image in [change.before, change.after].into_iter().flatten() {
+                    read_image(rows, image);
+                }
+                ControlFlow::Continue(())
+            });
+            if let Err(error) = read {
+                assert!(!error.to_string().is_empty());
+            }
+        }
+        Event::Payload(Some(events)) => events.iter().for_each(walk),
+        _ => {}
     }
 }
 
@@ -73,6 +118,8 @@ fuzz_target!(|stream: &[u8]| {
         table_ids_max: 16,
         payload_bytes_max: 1 << 16,
         payload_events_max: 64,
+        payload_rows_bytes_max: 1 << 12,
+        rows_bytes_max: 1 << 14,
     };
     let file = "binlog.000001".to_owned();
     let mut decoder = StreamDecoder::new(file, 4, limits);
@@ -89,7 +136,10 @@ fuzz_target!(|stream: &[u8]| {
             decoder.decode(&event)
         };
         match decoded {
-            Ok(decoded) => apply(&mut transactions, &decoded, before),
+            Ok(decoded) => {
+                walk(&decoded.event);
+                apply(&mut transactions, &decoded, before);
+            }
             Err(error) => {
                 assert!(!error.to_string().is_empty());
                 return;

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use crate::column::{self, Family, TableMap};
 use crate::cursor::{Cursor, utf8};
 use crate::error::DecodeError;
 use crate::event::{ChecksumAlgorithm, GroupBegin, GroupShape, LoggedTable, Query, XaSide};
@@ -102,7 +103,8 @@ pub(crate) fn gtid(body: &[u8]) -> Result<GroupBegin, DecodeError> {
 pub(crate) fn table_map(
     body: &[u8],
     table_id_bytes: usize,
-) -> Result<(u64, LoggedTable), DecodeError> {
+    family: Family,
+) -> Result<(u64, TableMap), DecodeError> {
     let mut cursor = Cursor::new(body);
     let table_id = cursor.uint(table_id_bytes, "table id")?;
     cursor.u16("table map flags")?;
@@ -110,8 +112,12 @@ pub(crate) fn table_map(
     let table = name(&mut cursor, "table name")?;
     let columns = cursor.length_encoded("column count")?;
     let columns = usize::try_from(columns).map_err(|_| DecodeError::Invalid("column count"))?;
-    cursor.bytes(columns, "column types")?;
-    Ok((table_id, LoggedTable { schema, table }))
+    let types = cursor.bytes(columns, "column types")?;
+    let map = TableMap {
+        table: LoggedTable { schema, table },
+        columns: column::columns(types, cursor, family).unwrap_or_default(),
+    };
+    Ok((table_id, map))
 }
 
 fn name(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String, DecodeError> {
@@ -123,11 +129,12 @@ fn name(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String, DecodeEr
     }
 }
 
-/// The table number and the flags of a rows event.
-pub(crate) fn rows(body: &[u8], table_id_bytes: usize) -> Result<(u64, u16), DecodeError> {
+/// The table number and the flags of a rows event, and what follows.
+pub(crate) fn rows(body: &[u8], table_id_bytes: usize) -> Result<(u64, u16, &[u8]), DecodeError> {
     let mut cursor = Cursor::new(body);
     let table_id = cursor.uint(table_id_bytes, "table id")?;
-    Ok((table_id, cursor.u16("row event flags")?))
+    let flags = cursor.u16("row event flags")?;
+    Ok((table_id, flags, cursor.rest()))
 }
 
 /// Whether it is committed at once, and the XID.
@@ -248,9 +255,9 @@ fn counted<'a>(cursor: &mut Cursor<'a>, more: usize) -> Result<&'a [u8], DecodeE
     cursor.bytes(usize::from(length) + more, "text")
 }
 
-/// MariaDB's compressed text: one byte (0x80 | algorithm << 4 | size of the length), the length
+/// MariaDB's compressed text or rows: one byte (0x80 | algorithm << 4 | size of the length), the length
 /// big-endian, then a zlib stream. `None` if it is longer than `bytes_max`.
-fn inflate(bytes: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, DecodeError> {
+pub(crate) fn inflate(bytes: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, DecodeError> {
     const FIELD: &str = "compressed text";
     let mut cursor = Cursor::new(bytes);
     let first = cursor.u8(FIELD)?;

@@ -1,18 +1,21 @@
 //! One log stream's events, in order.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use flate2::Crc;
 
 use crate::body;
+use crate::column::{Family, TableMap};
 use crate::error::DecodeError;
-use crate::event::{
-    ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape, LoggedTable, RowsKind,
-};
+use crate::event::{ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape, RowsKind};
 use crate::gtid::Gtid;
 use crate::header::{EventHeader, HEADER_BYTES, LOG_IN_USE, event_type as ty};
+use crate::kept::Kept;
+use crate::kinds::{ends_group, is_about_the_log, is_ignored, rows_kind};
 use crate::mysql_gtid;
 use crate::payload;
+use crate::rows::{Rows, RowsFormat};
 
 const CHECKSUM_BYTES: usize = 4;
 /// Row event flag: the last of its statement; table numbers are void after it.
@@ -32,9 +35,13 @@ pub struct DecoderLimits {
     /// Longest transaction payload to decompress, bytes without compression. A longer one is
     /// [`Event::Payload`] without events.
     pub payload_bytes_max: usize,
-    /// Events kept of one transaction payload (one for each table, and each statement). With more it
-    /// is [`Event::Payload`] without events.
+    /// Events kept of one transaction payload. Past half of them, and past `payload_rows_bytes_max`, one for
+    /// each table and each statement is kept. With more it is [`Event::Payload`] without events.
     pub payload_events_max: usize,
+    /// Row events kept with their rows of one transaction payload, bytes. Rows past it are `None`.
+    pub payload_rows_bytes_max: usize,
+    /// Longest rows of one event to inflate (MariaDB's compressed row events), bytes. Longer ones are `None`.
+    pub rows_bytes_max: usize,
 }
 
 impl Default for DecoderLimits {
@@ -44,6 +51,8 @@ impl Default for DecoderLimits {
             table_ids_max: 4096,
             payload_bytes_max: 64 << 20,
             payload_events_max: 16_384,
+            payload_rows_bytes_max: 16 << 20,
+            rows_bytes_max: 16 << 20,
         }
     }
 }
@@ -72,7 +81,7 @@ pub struct StreamDecoder {
     offset: u64,
     checksum: ChecksumAlgorithm,
     post_header_bytes: Option<Vec<u8>>,
-    tables: HashMap<u64, LoggedTable>,
+    tables: HashMap<u64, Arc<TableMap>>,
     /// The last event with an offset of its own began a group of MariaDB's.
     inside_group: bool,
 }
@@ -136,7 +145,7 @@ impl StreamDecoder {
     /// An event of which there is only the beginning of its body.
     fn beginning(&mut self, header: &EventHeader, body: &[u8]) -> Result<Event, DecodeError> {
         Ok(match rows_kind(header.event_type) {
-            Some(kind) => self.rows(kind, header, body)?,
+            Some((kind, _)) => self.rows(kind, None, header, body)?,
             None if is_ignored(header) => Event::Ignored(header.event_type),
             None if header.event_type == ty::TRANSACTION_PAYLOAD => Event::Payload(None),
             None => Event::Unnamed(header.event_type),
@@ -245,7 +254,7 @@ impl StreamDecoder {
             ty::STOP => Ok(Event::Stop),
             ty::INCIDENT => Ok(Event::Incident),
             other => match rows_kind(other) {
-                Some(kind) => self.rows(kind, header, body),
+                Some((kind, format)) => self.rows(kind, format, header, body),
                 None if is_ignored(header) => Ok(Event::Ignored(other)),
                 None => Ok(Event::Unnamed(other)),
             },
@@ -278,29 +287,37 @@ impl StreamDecoder {
     }
 
     fn table_map(&mut self, body: &[u8]) -> Result<Event, DecodeError> {
-        let (table_id, table) = body::table_map(body, self.table_id_bytes(ty::TABLE_MAP))?;
+        let table_id_bytes = self.table_id_bytes(ty::TABLE_MAP);
+        let (table_id, table) = body::table_map(body, table_id_bytes, self.family())?;
+        let table = Arc::new(table);
         if self.tables.len() < self.limits.table_ids_max || self.tables.contains_key(&table_id) {
             self.tables.insert(table_id, table.clone());
         }
         Ok(Event::TableMap { table_id, table })
     }
 
+    /// A rows event; `format` is `None` if its rows can't be read.
     fn rows(
         &mut self,
         kind: RowsKind,
+        format: Option<RowsFormat>,
         header: &EventHeader,
         body: &[u8],
     ) -> Result<Event, DecodeError> {
-        let (table_id, flags) = body::rows(body, self.table_id_bytes(header.event_type))?;
+        let (table_id, flags, bytes) = body::rows(body, self.table_id_bytes(header.event_type))?;
         let table = self.tables.get(&table_id).cloned();
         let statement_ends = u64::from(flags) & STATEMENT_ENDS != 0;
         if statement_ends {
             self.tables.clear();
         }
+        let bytes_max = self.limits.rows_bytes_max;
+        let rows = table.clone().zip(format);
+        let rows = rows.and_then(|(map, format)| Rows::read(map, kind, format, bytes, bytes_max));
         Ok(Event::Rows {
             kind,
             table,
             statement_ends,
+            rows,
         })
     }
 
@@ -314,16 +331,16 @@ impl StreamDecoder {
     }
 
     fn payload_events(&mut self, body: &[u8]) -> Option<Vec<Event>> {
-        let mut payload = payload::open(body, self.limits.payload_bytes_max)?;
-        let text_bytes_max = self.limits.text_bytes_max;
-        let keep_bytes = |event_type| match rows_kind(event_type) {
-            Some(_) => ROWS_HEAD_BYTES,
-            None => text_bytes_max,
-        };
-        let mut events = Vec::new();
-        let mut named = HashSet::new();
+        let limits = self.limits;
+        let mut payload = payload::open(body, limits.payload_bytes_max)?;
+        let mut kept = Kept::new(&limits);
         while !payload.is_at_end()? {
-            let inner = payload.next(keep_bytes)?;
+            let rows_bytes_left = kept.rows_bytes_left as u64;
+            let inner = payload.next(|event_type, bytes| match rows_kind(event_type) {
+                Some(_) if bytes > rows_bytes_left => ROWS_HEAD_BYTES,
+                Some(_) => usize::try_from(bytes).unwrap_or(usize::MAX),
+                None => limits.text_bytes_max,
+            })?;
             if is_about_the_log(inner.header.event_type) {
                 return None;
             }
@@ -332,23 +349,20 @@ impl StreamDecoder {
             } else {
                 self.beginning(&inner.header, &inner.body).ok()?
             };
-            // A transaction can have millions of row events of few tables.
-            let is_news = match &event {
-                Event::TableMap { table, .. } => named.insert(table.clone()),
-                Event::Rows { table, .. } => {
-                    table.as_ref().is_none_or(|name| !named.contains(name))
-                }
-                Event::Ignored(_) => false,
-                _ => true,
-            };
-            if is_news && events.len() >= self.limits.payload_events_max {
-                return None;
-            }
-            if is_news {
-                events.push(event);
-            }
+            kept.take(event, inner.body.len(), inner.is_whole)?;
         }
-        Some(events)
+        Some(kept.events)
+    }
+
+    /// The server that wrote the log: MySQL doesn't know the events that MariaDB's format description tells
+    /// of (its version can be anything).
+    fn family(&self) -> Family {
+        let types = self.post_header_bytes.as_ref().map_or(0, Vec::len);
+        if types >= usize::from(ty::ANNOTATE_ROWS) {
+            Family::MariaDb
+        } else {
+            Family::MySql
+        }
     }
 
     fn post_header_bytes_of(&self, event_type: u8) -> usize {
@@ -420,72 +434,4 @@ fn mysql_group(gtid: Option<Gtid>) -> Event {
         xa: None,
     };
     Event::Gtid { gtid, group }
-}
-
-fn rows_kind(event_type: u8) -> Option<RowsKind> {
-    match event_type {
-        ty::WRITE_ROWS_V1
-        | ty::WRITE_ROWS_V2
-        | ty::WRITE_ROWS_COMPRESSED_V1
-        | ty::WRITE_ROWS_COMPRESSED_V2 => Some(RowsKind::Write),
-        ty::UPDATE_ROWS_V1
-        | ty::UPDATE_ROWS_V2
-        | ty::UPDATE_ROWS_COMPRESSED_V1
-        | ty::UPDATE_ROWS_COMPRESSED_V2
-        | ty::PARTIAL_UPDATE_ROWS => Some(RowsKind::Update),
-        ty::DELETE_ROWS_V1
-        | ty::DELETE_ROWS_V2
-        | ty::DELETE_ROWS_COMPRESSED_V1
-        | ty::DELETE_ROWS_COMPRESSED_V2 => Some(RowsKind::Delete),
-        _ => None,
-    }
-}
-
-/// Events that begin or end a group; what becomes visible there must have its place.
-fn ends_group(event_type: u8) -> bool {
-    matches!(event_type, ty::XID | ty::XA_PREPARE | ty::GTID)
-}
-
-/// Events about the log itself, which no transaction holds.
-fn is_about_the_log(event_type: u8) -> bool {
-    matches!(
-        event_type,
-        ty::STOP
-            | ty::ROTATE
-            | ty::FORMAT_DESCRIPTION
-            | ty::HEARTBEAT
-            | ty::HEARTBEAT_V2
-            | ty::MYSQL_GTID
-            | ty::MYSQL_ANONYMOUS_GTID
-            | ty::MYSQL_GTID_TAGGED
-            | ty::PREVIOUS_GTIDS
-            | ty::TRANSACTION_PAYLOAD
-            | ty::BINLOG_CHECKPOINT
-            | ty::GTID
-            | ty::GTID_LIST
-            | ty::START_ENCRYPTION
-    )
-}
-
-/// Events that change no table by themselves: what they prepare (a variable for the next query, a
-/// block of a file to load) is done by a later event, which counts.
-fn is_ignored(header: &EventHeader) -> bool {
-    header.ignorable()
-        || matches!(
-            header.event_type,
-            ty::INTVAR
-                | ty::RAND
-                | ty::USER_VAR
-                | ty::APPEND_BLOCK
-                | ty::BEGIN_LOAD_QUERY
-                | ty::IGNORABLE
-                | ty::ROWS_QUERY
-                | ty::PREVIOUS_GTIDS
-                | ty::TRANSACTION_CONTEXT
-                | ty::VIEW_CHANGE
-                | ty::ANNOTATE_ROWS
-                | ty::BINLOG_CHECKPOINT
-                | ty::GTID_LIST
-                | ty::START_ENCRYPTION
-        )
 }

@@ -1,8 +1,11 @@
 //! Events at the level of tables.
 
 use std::fmt;
+use std::sync::Arc;
 
+use crate::column::TableMap;
 use crate::gtid::{Gtid, GtidSet};
+use crate::rows::Rows;
 use crate::xa::Xid;
 
 /// A table by the names in the log (as the server stores them).
@@ -146,16 +149,18 @@ pub enum Event {
         /// The number that row events use.
         table_id: u64,
         /// The table.
-        table: LoggedTable,
+        table: Arc<TableMap>,
     },
     /// Rows of a table changed.
     Rows {
         /// What happened.
         kind: RowsKind,
         /// The table, if a table map event named it (the server's dummy number names none).
-        table: Option<LoggedTable>,
+        table: Option<Arc<TableMap>>,
         /// It's the last row event of its statement.
         statement_ends: bool,
+        /// The rows. `None` if they can't be read: too many bytes, a type that isn't known, partial JSON.
+        rows: Option<Rows>,
     },
     /// A transaction was committed.
     Xid,
@@ -166,9 +171,9 @@ pub enum Event {
         /// The transaction's name. `None` if it can't be one.
         xid: Option<Xid>,
     },
-    /// MySQL: a whole transaction's events, which were compressed; of those that touch the same
-    /// table only the first. `None` if it can't be read or is beyond the bound: everything may have
-    /// changed.
+    /// MySQL: a whole transaction's events, which were compressed; where it has more rows than are kept, of
+    /// the events without rows that touch the same table only the first. `None` if it can't be read or is
+    /// beyond the bound: everything may have changed.
     Payload(Option<Vec<Event>>),
     /// Every transaction in the files before this one has been committed in its engines (MariaDB's
     /// binlog checkpoint; the engines' order is that of the log, so its readers see them all).

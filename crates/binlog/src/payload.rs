@@ -94,15 +94,15 @@ impl Payload<'_> {
     }
 
     /// The next event; of its body at most the first bytes, as many as `keep_bytes` says for its
-    /// type.
-    pub(crate) fn next(&mut self, keep_bytes: impl Fn(u8) -> usize) -> Option<Inner> {
+    /// type and its body's length.
+    pub(crate) fn next(&mut self, keep_bytes: impl Fn(u8, u64) -> usize) -> Option<Inner> {
         let mut head = [0; HEADER_BYTES];
         self.reader.read_exact(&mut head).ok()?;
         let header = EventHeader::parse(&head).ok()?;
         let event_bytes = u64::from(header.event_bytes);
         self.left_bytes = self.left_bytes.checked_sub(event_bytes)?;
         let body_bytes = event_bytes.checked_sub(HEADER_BYTES as u64)?;
-        let kept_bytes = body_bytes.min(keep_bytes(header.event_type) as u64);
+        let kept_bytes = body_bytes.min(keep_bytes(header.event_type, body_bytes) as u64);
         let skipped_bytes = body_bytes - kept_bytes;
         let mut body = Vec::new();
         self.reader

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::decoder::Decoded;
 use crate::event::{Event, GroupBegin, GroupShape, LoggedTable, Query, XaSide};
+use crate::group::Group;
 use crate::gtid::Gtid;
 use crate::xa::{Prepared, PreparedTransactions, Xid};
 
@@ -17,12 +18,12 @@ pub enum Touched {
 }
 
 impl Touched {
-    fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         Self::Tables(BTreeSet::new())
     }
 
     /// Adds a table. True if there were too many and all count from here on.
-    fn add(&mut self, table: LoggedTable, tables_max: usize) -> bool {
+    pub(crate) fn add(&mut self, table: LoggedTable, tables_max: usize) -> bool {
         let Self::Tables(tables) = self else {
             return false;
         };
@@ -91,6 +92,13 @@ pub struct Commit {
     pub end_offset: u64,
     /// What was touched.
     pub touched: Touched,
+    /// Of those tables, the ones of which not every change was given as rows: a statement's text changed them,
+    /// their rows couldn't be read, a statement named them in a table map only (as MariaDB does with those that a
+    /// cascade may reach), or the transaction was prepared before. It means nothing if everything was touched.
+    ///
+    /// A table that isn't in it can have been changed by a cascade all the same, if the statement changed rows of
+    /// it directly too: no row event tells.
+    pub unlogged: BTreeSet<LoggedTable>,
     /// Definitions of tables changed too.
     pub definitions: bool,
     /// Accounts or privileges changed too.
@@ -108,65 +116,6 @@ impl Commit {
         self.definitions = true;
         self.accounts = true;
         self
-    }
-}
-
-#[derive(Debug)]
-struct Group {
-    shape: GroupShape,
-    touched: Touched,
-    definitions: bool,
-    accounts: bool,
-    gtid: Option<Gtid>,
-    /// It ends a prepared XA transaction, and nothing has said yet which.
-    ends_prepared: bool,
-}
-
-impl Group {
-    fn new(shape: GroupShape) -> Self {
-        Self {
-            shape,
-            touched: Touched::nothing(),
-            definitions: false,
-            accounts: false,
-            gtid: None,
-            ends_prepared: false,
-        }
-    }
-
-    fn release(mut self, end_offset: u64, kind: CommitKind) -> Commit {
-        if self.ends_prepared {
-            self.end_prepared(Prepared::unknown());
-        }
-        Commit {
-            end_offset,
-            touched: self.touched,
-            definitions: self.definitions,
-            accounts: self.accounts,
-            kind,
-            gtid: self.gtid,
-        }
-    }
-}
-
-impl Group {
-    /// Something in it can't be named.
-    fn may_be_anything(&mut self) {
-        self.touched = Touched::Everything;
-        self.definitions = true;
-        self.accounts = true;
-    }
-
-    /// Takes in what becomes visible with a prepared transaction's end. It touches nothing else.
-    fn end_prepared(&mut self, prepared: Prepared) {
-        self.ends_prepared = false;
-        self.accounts |= prepared.accounts;
-        let is_first = self.touched.is_nothing();
-        self.touched = if is_first {
-            prepared.touched
-        } else {
-            Touched::Everything
-        };
     }
 }
 
@@ -248,9 +197,25 @@ impl Transactions {
         meaning: &mut impl FnMut(&Query) -> QueryMeaning,
     ) -> Option<Commit> {
         match event {
-            Event::TableMap { table, .. } => self.table(Some(table)),
-            // A rows event's table was named by its table map. If it wasn't, one is missing.
-            Event::Rows { table, .. } => self.table(table.as_ref()),
+            Event::TableMap { table, .. } => {
+                self.table(Some(&table.table));
+                let tables_max = self.tables_max;
+                let is_over = self.group().map(table, tables_max);
+                self.over_bound += u64::from(is_over);
+                None
+            }
+            Event::Rows {
+                table,
+                rows,
+                statement_ends,
+                ..
+            } => {
+                // A rows event's table was named by its table map. If it wasn't, one is missing.
+                self.table(table.as_deref().map(|map| &map.table));
+                self.group()
+                    .rows(table.as_ref(), rows.is_some(), *statement_ends);
+                None
+            }
             Event::Xid => Some(self.end(end, CommitKind::Transaction)),
             Event::XaPrepare { one_phase, xid } => Some(self.prepare(*one_phase, xid.clone(), end)),
             Event::Query(query) => self.query(query, meaning(query), end),
@@ -324,7 +289,7 @@ impl Transactions {
             .get_or_insert_with(|| Group::new(GroupShape::CommitEvent))
     }
 
-    fn table(&mut self, table: Option<&LoggedTable>) -> Option<Commit> {
+    fn table(&mut self, table: Option<&LoggedTable>) {
         let tables_max = self.tables_max;
         let group = self.group();
         if group.shape == GroupShape::ToldByFirstStatement {
@@ -338,7 +303,6 @@ impl Transactions {
             }
             None => group.touched = Touched::Everything,
         }
-        None
     }
 
     fn end(&mut self, end: u64, kind: CommitKind) -> Commit {
@@ -368,6 +332,9 @@ impl Transactions {
 
     fn query(&mut self, query: &Query, meaning: QueryMeaning, end: u64) -> Option<Commit> {
         let single = self.settle_shape(&meaning);
+        if let Some(group) = &mut self.open {
+            group.end_statement();
+        }
         let tables_max = self.tables_max;
         let mut kind = CommitKind::Standalone;
         match meaning {
@@ -384,7 +351,8 @@ impl Transactions {
                 group.definitions |= definitions;
                 let mut is_over = false;
                 for table in tables {
-                    is_over |= group.touched.add(table, tables_max);
+                    is_over |= group.touched.add(table.clone(), tables_max);
+                    group.add_unlogged(&table);
                 }
                 self.over_bound += u64::from(is_over);
             }
@@ -460,6 +428,7 @@ fn progress(end_offset: u64) -> Commit {
     Commit {
         end_offset,
         touched: Touched::nothing(),
+        unlogged: BTreeSet::new(),
         definitions: false,
         accounts: false,
         kind: CommitKind::Progress,

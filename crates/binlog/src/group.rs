@@ -1,0 +1,125 @@
+//! The group of events that is open.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::column::TableMap;
+use crate::event::{GroupShape, LoggedTable};
+use crate::gtid::Gtid;
+use crate::transactions::{Commit, CommitKind, Touched};
+use crate::xa::Prepared;
+
+/// A group of events: a transaction, or a statement by itself.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) shape: GroupShape,
+    pub(crate) touched: Touched,
+    pub(crate) unlogged: BTreeSet<LoggedTable>,
+    /// The tables that the open statement has named, without those whose rows it has given.
+    pub(crate) mapped: Vec<Arc<TableMap>>,
+    pub(crate) definitions: bool,
+    pub(crate) accounts: bool,
+    pub(crate) gtid: Option<Gtid>,
+    /// It ends a prepared XA transaction, and nothing has said yet which.
+    pub(crate) ends_prepared: bool,
+}
+
+impl Group {
+    pub(crate) fn new(shape: GroupShape) -> Self {
+        Self {
+            shape,
+            touched: Touched::nothing(),
+            unlogged: BTreeSet::new(),
+            mapped: Vec::new(),
+            definitions: false,
+            accounts: false,
+            gtid: None,
+            ends_prepared: false,
+        }
+    }
+
+    pub(crate) fn release(mut self, end_offset: u64, kind: CommitKind) -> Commit {
+        if self.ends_prepared {
+            self.end_prepared(Prepared::unknown());
+        }
+        self.end_statement();
+        Commit {
+            end_offset,
+            touched: self.touched,
+            unlogged: self.unlogged,
+            definitions: self.definitions,
+            accounts: self.accounts,
+            kind,
+            gtid: self.gtid,
+        }
+    }
+
+    /// Not every change of the table is given as rows.
+    pub(crate) fn add_unlogged(&mut self, table: &LoggedTable) {
+        // It is among those touched, which are bounded.
+        if matches!(&self.touched, Touched::Tables(tables) if tables.contains(table)) {
+            self.unlogged.insert(table.clone());
+        }
+    }
+
+    /// The open statement names a table. True if that is too often and all count from here on.
+    pub(crate) fn map(&mut self, map: &Arc<TableMap>, tables_max: usize) -> bool {
+        if self.touched == Touched::Everything {
+            return false;
+        }
+        let is_over = self.mapped.len() >= tables_max;
+        if is_over {
+            self.touched = Touched::Everything;
+        } else {
+            self.mapped.push(Arc::clone(map));
+        }
+        is_over
+    }
+
+    /// A row event of the open statement.
+    pub(crate) fn rows(
+        &mut self,
+        map: Option<&Arc<TableMap>>,
+        is_read: bool,
+        statement_ends: bool,
+    ) {
+        if let Some(map) = map {
+            if is_read {
+                self.mapped.retain(|mapped| !Arc::ptr_eq(mapped, map));
+            } else {
+                self.add_unlogged(&map.table);
+            }
+        }
+        if statement_ends {
+            self.end_statement();
+        }
+    }
+
+    pub(crate) fn end_statement(&mut self) {
+        for map in std::mem::take(&mut self.mapped) {
+            self.add_unlogged(&map.table);
+        }
+    }
+
+    /// Something in it can't be named.
+    pub(crate) fn may_be_anything(&mut self) {
+        self.touched = Touched::Everything;
+        self.definitions = true;
+        self.accounts = true;
+    }
+
+    /// Takes in what becomes visible with a prepared transaction's end. It touches nothing else.
+    pub(crate) fn end_prepared(&mut self, prepared: Prepared) {
+        self.ends_prepared = false;
+        self.accounts |= prepared.accounts;
+        let is_first = self.touched.is_nothing();
+        self.touched = if is_first {
+            if let Touched::Tables(tables) = &prepared.touched {
+                self.unlogged.clone_from(tables);
+            }
+            prepared.touched
+        } else {
+            Touched::Everything
+        };
+    }
+}
