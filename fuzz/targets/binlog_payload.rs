@@ -78,6 +78,7 @@ fn meaning(query: &Query) -> QueryMeaning {
         _ => QueryMeaning::Tables {
             tables: vec![LoggedTable::new("shop", "orders")],
             definitions: false,
+            relations: false,
         },
     }
 }

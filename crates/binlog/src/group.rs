@@ -11,6 +11,10 @@ use crate::xa::Prepared;
 
 /// A group of events: a transaction, or a statement by itself.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 pub(crate) struct Group {
     pub(crate) shape: GroupShape,
     pub(crate) touched: Touched,
@@ -18,6 +22,7 @@ pub(crate) struct Group {
     /// The tables that the open statement has named, without those whose rows it has given.
     pub(crate) mapped: Vec<Arc<TableMap>>,
     pub(crate) definitions: bool,
+    pub(crate) relations: bool,
     pub(crate) accounts: bool,
     pub(crate) gtid: Option<Gtid>,
     /// It ends a prepared XA transaction, and nothing has said yet which.
@@ -32,6 +37,7 @@ impl Group {
             unlogged: BTreeSet::new(),
             mapped: Vec::new(),
             definitions: false,
+            relations: false,
             accounts: false,
             gtid: None,
             ends_prepared: false,
@@ -48,6 +54,7 @@ impl Group {
             touched: self.touched,
             unlogged: self.unlogged,
             definitions: self.definitions,
+            relations: self.relations,
             accounts: self.accounts,
             kind,
             gtid: self.gtid,
@@ -105,6 +112,7 @@ impl Group {
     pub(crate) fn may_be_anything(&mut self) {
         self.touched = Touched::Everything;
         self.definitions = true;
+        self.relations = true;
         self.accounts = true;
     }
 

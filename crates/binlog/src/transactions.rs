@@ -56,6 +56,8 @@ pub enum QueryMeaning {
         tables: Vec<LoggedTable>,
         /// Their definitions changed.
         definitions: bool,
+        /// Foreign keys may have been added, or what they name renamed.
+        relations: bool,
     },
     /// A prepared XA transaction was committed or rolled back. Its tables were named at its prepare;
     /// if that wasn't seen, everything may have changed.
@@ -99,8 +101,10 @@ pub struct Commit {
     /// A table that isn't in it can have been changed by a cascade all the same, if the statement changed rows of
     /// it directly too: no row event tells.
     pub unlogged: BTreeSet<LoggedTable>,
-    /// Definitions of tables changed too.
+    /// Definitions of tables changed too: of those that were touched, if they are named.
     pub definitions: bool,
+    /// Foreign keys may have been added, or what they name renamed.
+    pub relations: bool,
     /// Accounts or privileges changed too.
     pub accounts: bool,
     /// Why it was released here.
@@ -114,6 +118,7 @@ impl Commit {
     fn of_everything(mut self) -> Self {
         self.touched = Touched::Everything;
         self.definitions = true;
+        self.relations = true;
         self.accounts = true;
         self
     }
@@ -346,9 +351,11 @@ impl Transactions {
             QueryMeaning::Tables {
                 tables,
                 definitions,
+                relations,
             } => {
                 let group = self.group();
                 group.definitions |= definitions;
+                group.relations |= relations;
                 let mut is_over = false;
                 for table in tables {
                     is_over |= group.touched.add(table.clone(), tables_max);
@@ -371,6 +378,7 @@ impl Transactions {
             QueryMeaning::Everything => {
                 let group = self.group();
                 group.definitions = true;
+                group.relations = true;
                 group.touched = Touched::Everything;
             }
         }
@@ -430,6 +438,7 @@ fn progress(end_offset: u64) -> Commit {
         touched: Touched::nothing(),
         unlogged: BTreeSet::new(),
         definitions: false,
+        relations: false,
         accounts: false,
         kind: CommitKind::Progress,
         gtid: None,

@@ -31,6 +31,7 @@ fn meaning(query: &Query) -> QueryMeaning {
     let table = |name: &str| QueryMeaning::Tables {
         tables: vec![LoggedTable::new(query.schema.clone(), name)],
         definitions: true,
+        relations: false,
     };
     match text.split_whitespace().take(2).collect::<Vec<_>>()[..] {
         ["commit" | "rollback"] => QueryMeaning::End,

@@ -19,19 +19,30 @@ impl Tag {
     /// version): each character is taken to upper case, then to lower case, and where that gives
     /// several characters the first counts.
     pub fn table(schema: &str, table: &str) -> Tag {
-        let mut hash = Xxh3Default::new();
-        hash.update(TABLE);
-        update_folded(&mut hash, schema);
-        // No identifier contains a zero byte, so the two names can't run into each other.
-        hash.update(&[0]);
-        update_folded(&mut hash, table);
-        Tag(hash.digest())
+        named(TABLE, schema, table)
     }
 
-    /// The definitions of tables, views, routines and accounts as a whole: touched by whatever
-    /// changes any of them.
+    /// The definition of a table: touched by whatever changes it and names it. What depends on a
+    /// definition depends on [`Tag::definitions`] too. Names are as for [`Tag::table`].
+    pub fn definition(schema: &str, table: &str) -> Tag {
+        named(DEFINITION, schema, table)
+    }
+
+    /// The definitions of tables, views, routines and accounts as a whole: touched by a change of
+    /// definitions that doesn't name the tables that it changes, and by no other.
     pub const fn definitions() -> Tag {
         Tag(DEFINITIONS)
+    }
+
+    /// Whichever definition: touched by every change of any, named or not.
+    pub const fn any_definition() -> Tag {
+        Tag(ANY_DEFINITION)
+    }
+
+    /// The foreign keys between tables, of the whole server: touched by a change of definitions that may add
+    /// one, or change what one names.
+    pub const fn relations() -> Tag {
+        Tag(RELATIONS)
     }
 
     /// The parts of a table's tag from which those of its parts are made.
@@ -56,9 +67,22 @@ const HIGH_HALF: u64 = 0xffff_ffff << 32;
 
 /// Before the names, so that later kinds of tags get other hashes from the same names.
 const TABLE: &[u8] = b"table\0";
+const DEFINITION: &[u8] = b"definition\0";
 
-/// An arbitrary constant; a collision with a table's hash only costs.
+/// Arbitrary constants; a collision with another hash only costs.
 const DEFINITIONS: u64 = 0x9e37_79b9_7f4a_7c15;
+const ANY_DEFINITION: u64 = 0xbf58_476d_1ce4_e5b9;
+const RELATIONS: u64 = 0x94d0_49bb_1331_11eb;
+
+fn named(kind: &[u8], schema: &str, table: &str) -> Tag {
+    let mut hash = Xxh3Default::new();
+    hash.update(kind);
+    update_folded(&mut hash, schema);
+    // No identifier contains a zero byte, so the two names can't run into each other.
+    hash.update(&[0]);
+    update_folded(&mut hash, table);
+    Tag(hash.digest())
+}
 
 fn update_folded(hash: &mut Xxh3Default, name: &str) {
     let mut buffer = [0; 4];
@@ -111,5 +135,12 @@ mod tests {
         assert_ne!(Tag::table("ab", "c"), Tag::table("a", "bc"));
         assert_ne!(Tag::table("a", "b"), Tag::table("b", "a"));
         assert_ne!(Tag::table("a", "b"), Tag::definitions());
+    }
+
+    #[test]
+    fn a_definition_is_another_thing_than_the_rows_and_folds_names_alike() {
+        assert_ne!(Tag::definition("s", "t"), Tag::table("s", "t"));
+        assert_eq!(Tag::definition("S", "İT"), Tag::definition("s", "it"));
+        assert_ne!(Tag::definition("s", "t"), Tag::definition("s", "u"));
     }
 }

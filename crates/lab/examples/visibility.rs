@@ -92,6 +92,7 @@ impl Follower {
             reconnect_ms_max: 100,
             catalogue_tables_max: 100,
             catalogue_queue_max: 100,
+            catalogue_batch_max: 16,
             transaction_tables_max: 16,
             event_bytes_max: 1 << 20,
             heartbeat_ms: 100,

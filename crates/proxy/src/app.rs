@@ -347,6 +347,7 @@ pub(crate) fn upstream_config(
         reconnect_ms_max: follow.reconnect_ms_max,
         catalogue_tables_max: follow.catalogue_tables_max,
         catalogue_queue_max: follow.catalogue_queue_max,
+        catalogue_batch_max: follow.catalogue_batch_max,
         transaction_tables_max: follow.transaction_tables_max,
         event_bytes_max: follow.event_bytes_max.bytes(),
         heartbeat_ms: follow.heartbeat_ms,

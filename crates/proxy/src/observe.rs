@@ -88,7 +88,7 @@ impl Observer {
 
     fn limits(&self) -> Vec<(Limit, u64)> {
         let counters = &self.shared.upstream.counters;
-        let [_, dropped, evicted] = self.shared.upstream.catalogue.counts();
+        let [dropped, evicted] = self.shared.upstream.catalogue.counts();
         vec![
             (
                 Limit::EventBytes,
@@ -137,6 +137,12 @@ impl Observed for Observer {
             connections: open_connections(&self.loads) as u64,
             fingerprints: self.shared.fingerprints.len() as u64,
             catalogue_tables: self.shared.upstream.catalogue.len() as u64,
+            catalogue_batches: self
+                .shared
+                .upstream
+                .counters
+                .catalogue_batches
+                .load(Ordering::Relaxed),
             catalogue_loads: self
                 .shared
                 .upstream

@@ -35,6 +35,7 @@ fn healthy() -> Observation {
         catalogue_tables: 11,
         limits: Vec::new(),
         catalogue_loads: 12,
+        catalogue_batches: 7,
         store: StoreObservation {
             entries: 5,
             bytes: 4_096,

@@ -172,12 +172,15 @@ pub struct FollowOptions {
     /// Tables that one transaction may change before it counts as a change of all of them.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub transaction_tables_max: usize,
-    /// Tables whose definitions are remembered. Beyond it, those unused for longest are asked for again.
+    /// Tables whose definitions are remembered. Beyond it, those that were asked for once go before those that are asked for again and again.
     #[schemars(range(min = 16, max = 10_000_000))]
     pub catalogue_tables_max: usize,
     /// Statements that may wait for a table's definition to be loaded; the others pass through.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub catalogue_queue_max: usize,
+    /// Tables whose definitions are asked for in one round of questions, if so many wait.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub catalogue_batch_max: usize,
 }
 
 impl Default for FollowOptions {
@@ -195,6 +198,7 @@ impl Default for FollowOptions {
             transaction_tables_max: 4_096,
             catalogue_tables_max: 65_536,
             catalogue_queue_max: 1_024,
+            catalogue_batch_max: 32,
         }
     }
 }

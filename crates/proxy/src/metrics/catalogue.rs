@@ -133,6 +133,8 @@ metrics! {
         "Batches of fences that stand until the log has shown what was written through Remora";
     CATALOGUE_LOADS = Counter "remora_catalogue_loads_total" []
         "Definitions of tables that were asked for";
+    CATALOGUE_BATCHES = Counter "remora_catalogue_batches_total" []
+        "Rounds of questions in which they were, up to follow.catalogue_batch_max each";
     CATALOGUE_TABLES = Gauge "remora_catalogue_tables" []
         "Tables whose definitions are remembered";
 }

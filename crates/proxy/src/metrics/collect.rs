@@ -161,6 +161,10 @@ impl Scrape {
         page.counter(metric::WATERMARK_QUERIES, follower.watermark_queries)?;
         page.gauge(metric::FENCE_BATCHES, follower.fence_batches)?;
         page.counter(metric::CATALOGUE_LOADS, self.observation.catalogue_loads)?;
+        page.counter(
+            metric::CATALOGUE_BATCHES,
+            self.observation.catalogue_batches,
+        )?;
         page.gauge(metric::CATALOGUE_TABLES, self.observation.catalogue_tables)
     }
 

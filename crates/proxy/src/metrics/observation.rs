@@ -26,6 +26,8 @@ pub struct Observation {
     pub catalogue_tables: u64,
     /// Definitions of tables that were asked for since the start.
     pub catalogue_loads: u64,
+    /// Rounds of questions in which they were.
+    pub catalogue_batches: u64,
     /// How often limits were reached that others than sessions keep.
     pub limits: Vec<(Limit, u64)>,
     /// The store.

@@ -113,7 +113,7 @@ impl PreparedRead {
         if self.types.len() != 2 * usize::from(self.parameters) || has_time(&self.types) {
             return Err(Bypass::PreparedParameters);
         }
-        let definitions = || std::iter::once(Tag::definitions());
+        let definitions = || std::iter::once(Tag::any_definition());
         let is_current = self
             .prepared_at
             .is_some_and(|prepared_at| timeline.outdated(prepared_at, definitions()).is_none());

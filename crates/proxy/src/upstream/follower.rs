@@ -325,7 +325,7 @@ impl<'a> Follower<'a> {
             }
         }
         if commit.definitions {
-            timeline.touch(Tag::definitions(), at);
+            self.touch_definitions(commit, at);
         }
         if accounts {
             self.shared.bump_privilege_epoch();
@@ -346,6 +346,24 @@ impl<'a> Follower<'a> {
             self.shared.applied_bell.notify_one();
         }
         Ok(())
+    }
+
+    /// The definitions that a commit changed: of the tables that it names, or of all if it names none
+    /// (MariaDB marks a group as DDL whose text isn't understood, or names no table).
+    fn touch_definitions(&self, commit: &Commit, at: Position) {
+        let timeline = &self.shared.timeline;
+        match &commit.touched {
+            Touched::Tables(tables) if !tables.is_empty() && !commit.accounts => {
+                for table in tables {
+                    timeline.touch(Tag::definition(&table.schema, &table.table), at);
+                }
+            }
+            _ => timeline.touch(Tag::definitions(), at),
+        }
+        if commit.relations || commit.touched == Touched::Everything {
+            timeline.touch(Tag::relations(), at);
+        }
+        timeline.touch(Tag::any_definition(), at);
     }
 
     /// On MySQL, notes the transaction that may not be visible yet.

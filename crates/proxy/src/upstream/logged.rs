@@ -26,7 +26,10 @@ pub fn meaning(query: &Query) -> QueryMeaning {
         LoggedStatement::Tables {
             definitions: false, ..
         } if !is_truncate(&query.text) => QueryMeaning::Everything,
-        LoggedStatement::Tables { data, definitions } => resolve(data, definitions, &query.schema),
+        LoggedStatement::Tables { data, definitions } => {
+            let relations = definitions && may_change_relations(&query.text);
+            resolve(data, definitions, relations, &query.schema)
+        }
         LoggedStatement::Everything => QueryMeaning::Everything,
     }
 }
@@ -54,6 +57,17 @@ fn is_readable(query: &Query) -> bool {
     }
 }
 
+/// Whether a change of definitions may add a foreign key, or rename a table or a column that one names.
+/// The words may stand in comments and names too; then it costs a question.
+fn may_change_relations(text: &[u8]) -> bool {
+    const WORDS: [&[u8]; 4] = [b"REFERENCES", b"FOREIGN", b"RENAME", b"CHANGE"];
+    let contains = |word: &[u8]| {
+        text.windows(word.len())
+            .any(|window| window.eq_ignore_ascii_case(word))
+    };
+    WORDS.into_iter().any(contains)
+}
+
 fn is_truncate(text: &[u8]) -> bool {
     const WORD: &[u8] = b"TRUNCATE";
     text.get(..WORD.len())
@@ -65,7 +79,12 @@ fn is_utf8_collation(id: u16) -> bool {
     matches!(id, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223..=247 | 255..=323 | 576..=610 | 1057 | 1069 | 1070 | 1107 | 1216..=1238 | 1248..=1270)
 }
 
-fn resolve(names: Vec<TableName>, definitions: bool, schema: &str) -> QueryMeaning {
+fn resolve(
+    names: Vec<TableName>,
+    definitions: bool,
+    relations: bool,
+    schema: &str,
+) -> QueryMeaning {
     let tables = names
         .into_iter()
         .map(|name| {
@@ -77,6 +96,7 @@ fn resolve(names: Vec<TableName>, definitions: bool, schema: &str) -> QueryMeani
         Some(tables) => QueryMeaning::Tables {
             tables,
             definitions,
+            relations,
         },
         None => QueryMeaning::Everything,
     }
@@ -102,12 +122,39 @@ mod tests {
         let expected = QueryMeaning::Tables {
             tables,
             definitions: true,
+            relations: false,
         };
         let mut found = meaning(&query("DROP TABLE a, other.b"));
         if let QueryMeaning::Tables { tables, .. } = &mut found {
             tables.sort();
         }
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_may_change_foreign_keys_is_said() {
+        let changes_relations = |text: &str| match meaning(&query(text)) {
+            QueryMeaning::Tables { relations, .. } => relations,
+            _ => true,
+        };
+        for text in [
+            "CREATE TABLE a (i INT, FOREIGN KEY (i) REFERENCES b (i))",
+            "create table a (i int references b (i))",
+            "ALTER TABLE a RENAME TO b",
+            "ALTER TABLE a CHANGE i j INT",
+            "RENAME TABLE a TO b, c TO a",
+            "DROP DATABASE app",
+        ] {
+            assert!(changes_relations(text), "{text}");
+        }
+        for text in [
+            "CREATE TABLE a (i INT)",
+            "ALTER TABLE a ADD j INT",
+            "DROP TABLE a",
+            "TRUNCATE a",
+        ] {
+            assert!(!changes_relations(text), "{text}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! | [`logged`] | what a statement in the log changed |
 //! | [`place`] | log file names, and the proof that a log goes on |
 //! | `watermark` | how far the server's commits can be seen: the watermark, proofs, fences lowered |
-//! | [`catalogue`], `loader` | what tables are |
+//! | [`catalogue`] | what tables are |
 //! | [`state`] | what others may see of it |
 //!
 //! All of it runs on one thread, in [`run`]. The rest of the product talks to it through
@@ -19,7 +19,6 @@ pub mod catalogue;
 pub mod check;
 pub mod client;
 mod follower;
-mod loader;
 pub mod logged;
 pub mod place;
 pub mod server_facts;
@@ -64,6 +63,8 @@ pub struct UpstreamConfig {
     pub catalogue_tables_max: usize,
     /// Tables that may wait to be loaded.
     pub catalogue_queue_max: usize,
+    /// Tables that are loaded together.
+    pub catalogue_batch_max: usize,
     /// Tables of one transaction that are told apart.
     pub transaction_tables_max: usize,
     /// The longest event that is read whole, bytes. Of a longer one the tables still count; a longer

@@ -16,10 +16,10 @@ use std::time::Duration;
 use remora_cache::Position;
 use tokio::time::Instant;
 
+use super::catalogue::loader;
 use super::check::{Finding, check, is_caching_off};
 use super::client::{Client, ClientError};
 use super::follower::{Follower, Start};
-use super::loader;
 use super::place::LastEvent;
 use super::server_facts::{Instance, ServerFacts, Visibility};
 use super::state::{RestartReason, UpstreamShared, UpstreamState, count};

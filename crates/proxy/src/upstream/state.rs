@@ -150,6 +150,8 @@ pub struct UpstreamCounters {
     pub batches_waiting: AtomicU64,
     /// Tables loaded into the catalogue.
     pub catalogue_loads: AtomicU64,
+    /// Rounds of questions in which they were.
+    pub catalogue_batches: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64, by: u64) {
@@ -184,6 +186,7 @@ impl UpstreamShared {
                 Arc::clone(&timeline),
                 config.catalogue_tables_max,
                 config.catalogue_queue_max,
+                config.catalogue_batch_max,
             ),
             counters: UpstreamCounters::default(),
             timeline,

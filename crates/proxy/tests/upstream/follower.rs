@@ -37,6 +37,7 @@ pub(crate) fn config(server: &Server) -> UpstreamConfig {
         reconnect_ms_max: 100,
         catalogue_tables_max: 1_000,
         catalogue_queue_max: 100,
+        catalogue_batch_max: 16,
         transaction_tables_max: 16,
         event_bytes_max: 1 << 20,
         heartbeat_ms: 100,

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod definitions;
 mod follower;
 mod server;
 

@@ -1,0 +1,221 @@
+//! What is known of a table.
+
+use std::sync::Arc;
+
+use remora_cache::Tag;
+
+/// Why results from a table can't be cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TableRefusal {
+    /// It doesn't exist.
+    Missing,
+    /// It is a view.
+    View,
+    /// It is a sequence.
+    Sequence,
+    /// It has system versioning.
+    SystemVersioned,
+    /// Its engine isn't on the list of those whose every change is logged.
+    Engine,
+    /// It belongs to the server itself.
+    SystemSchema,
+    /// Its engine shows changes later than the log says.
+    VisibleLate,
+    /// It has virtual generated columns.
+    VirtualColumns,
+    /// It has columns of type TIME.
+    TimeColumns,
+    /// Its name goes beyond ASCII on a server that folds letter case.
+    Name,
+}
+
+impl TableRefusal {
+    /// Every reason.
+    pub const ALL: [TableRefusal; 10] = [
+        TableRefusal::Missing,
+        TableRefusal::View,
+        TableRefusal::Sequence,
+        TableRefusal::SystemVersioned,
+        TableRefusal::Engine,
+        TableRefusal::SystemSchema,
+        TableRefusal::VisibleLate,
+        TableRefusal::VirtualColumns,
+        TableRefusal::TimeColumns,
+        TableRefusal::Name,
+    ];
+
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            TableRefusal::Missing => "missing",
+            TableRefusal::View => "view",
+            TableRefusal::Sequence => "sequence",
+            TableRefusal::SystemVersioned => "system_versioned",
+            TableRefusal::Engine => "engine",
+            TableRefusal::SystemSchema => "system_schema",
+            TableRefusal::VisibleLate => "visible_late",
+            TableRefusal::VirtualColumns => "virtual_columns",
+            TableRefusal::TimeColumns => "time_columns",
+            TableRefusal::Name => "name",
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            TableRefusal::Missing => {
+                "The table doesn't exist, or the follower's account can't see it."
+            }
+            TableRefusal::View => "It is a view; what it reads isn't known.",
+            TableRefusal::Sequence => "It is a sequence: reading it changes it.",
+            TableRefusal::SystemVersioned => {
+                "It has system versioning: results depend on the time."
+            }
+            TableRefusal::Engine => {
+                "Its engine isn't one of those whose every change is known to reach the log."
+            }
+            TableRefusal::VisibleLate => {
+                "Its engine (MyISAM, Aria, ARCHIVE, ROCKSDB) may show a change to readers only after the server has reported it as visible; InnoDB and MEMORY don't."
+            }
+            TableRefusal::TimeColumns => {
+                "It has columns of type TIME, which the server completes with today's date when it compares them with dates."
+            }
+            TableRefusal::SystemSchema => "It belongs to the server itself.",
+            TableRefusal::VirtualColumns => {
+                "It has virtual generated columns, whose values may depend on more than the table."
+            }
+            TableRefusal::Name => {
+                "Its name goes beyond ASCII on a server that folds letter case (lower_case_table_names)."
+            }
+        }
+    }
+}
+
+/// The type of a column, as far as its values can be told apart by what the log carries of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ColumnKind {
+    /// TINYINT (1 byte) to BIGINT (8 bytes).
+    Integer {
+        /// Width.
+        bytes: u8,
+        /// UNSIGNED, or ZEROFILL, which implies it.
+        unsigned: bool,
+    },
+    /// DECIMAL.
+    Decimal {
+        /// Digits in all.
+        precision: u8,
+        /// Digits after the point.
+        scale: u8,
+    },
+    /// CHAR, VARCHAR and the TEXT family; those with binary strings are [`ColumnKind::Other`].
+    Text {
+        /// The collation's name.
+        collation: Arc<str>,
+        /// The character set's name.
+        character_set: Arc<str>,
+    },
+    /// DATE.
+    Date,
+    /// DATETIME; TIMESTAMP, whose text depends on the session's time zone, is [`ColumnKind::Other`].
+    Datetime {
+        /// Digits of a second's fraction.
+        fraction: u8,
+    },
+    /// YEAR with four digits.
+    Year,
+    /// ENUM.
+    Enum {
+        /// The labels, the first of number 1.
+        labels: Arc<[Box<str>]>,
+        /// The collation's name.
+        collation: Arc<str>,
+    },
+    /// BIT.
+    Bit {
+        /// Width.
+        bits: u8,
+    },
+    /// Every other type, and what couldn't be read with certainty.
+    Other,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ColumnFacts {
+    /// Its name, as the server stores it.
+    pub name: Box<str>,
+    /// Its type.
+    pub kind: ColumnKind,
+    /// NULL is allowed.
+    pub is_nullable: bool,
+    /// The server gives its value where a statement doesn't.
+    pub is_auto_increment: bool,
+}
+
+/// A table whose changes may change another through a foreign key that cascades.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CascadeParent {
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub table: String,
+    /// The tag of the whole parent.
+    pub tag: Tag,
+    /// Its columns that foreign keys on the way refer to, sorted: a row of it that is updated with none of them
+    /// changed cascades nowhere. Empty if they aren't known; then each change counts.
+    pub columns: Vec<String>,
+}
+
+/// What is known of a table.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableFacts {
+    /// Whether results from it can be cached.
+    pub cacheable: Result<(), TableRefusal>,
+    /// The tag of the whole table.
+    pub tag: Tag,
+    /// A write to it changes it and `cascades_to`, and nothing else: it is a table of its own (no
+    /// view, no stand-in for others), and no trigger runs.
+    pub writes_are_foreseeable: bool,
+    /// Changes stay invisible to others until the commit (InnoDB).
+    pub is_transactional: bool,
+    /// Tables that may change with it through foreign keys, directly or through others.
+    pub cascades_to: Vec<(String, String)>,
+    /// Tables whose changes may change it through foreign keys, directly or through others, without the log
+    /// naming it: MySQL's log says nothing of cascades. What is read from it is outdated with them too.
+    pub cascaded_from: Vec<Tag>,
+    /// Tables whose changes may change it through foreign keys, directly or through others, whether or not the
+    /// log names it then.
+    pub cascade_parents: Vec<CascadeParent>,
+    /// Its columns in their order; empty if the table is refused.
+    pub columns: Arc<[ColumnFacts]>,
+    /// The columns' places in `columns` are their places in the log's table maps. False for tables with
+    /// columns that the server hides: a functional index (MySQL), a unique key kept by hashes (MariaDB).
+    pub columns_match_log: bool,
+    /// The places of the primary key's columns, in the key's order; empty if there is none.
+    pub key_columns: Arc<[u16]>,
+    /// There are unique keys besides the primary key.
+    pub has_other_unique_keys: bool,
+}
+
+impl TableFacts {
+    pub(super) fn refused(schema: &str, table: &str, why: TableRefusal) -> TableFacts {
+        TableFacts {
+            cacheable: Err(why),
+            tag: Tag::table(schema, table),
+            writes_are_foreseeable: false,
+            is_transactional: false,
+            cascades_to: Vec::new(),
+            cascaded_from: Vec::new(),
+            cascade_parents: Vec::new(),
+            columns: Arc::default(),
+            columns_match_log: false,
+            key_columns: Arc::default(),
+            has_other_unique_keys: true,
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! What tables are: whether results from them can be cached, and what else changes with them.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `facts` | what is known of a table |
+//! | `store` | where facts are kept, and what makes room |
+//! | `loader`, `questions`, `columns` | asking the server |
+//! | `relations` | foreign keys |
+//!
+//! Sessions ask without waiting. What isn't known is asked of the server by the loader on a connection of its own;
+//! until then the statement passes through.
+//!
+//! # The rule
+//!
+//! Facts carry the watermark `as_of` taken before their questions were sent. They are used only while neither the
+//! table's own definition, nor definitions as a whole, nor the foreign keys have changed since (by
+//! [`Tag::definition`], [`Tag::definitions`], [`Tag::relations`]), as the follower has applied the log so far.
+//!
+//! > A result filled with an `as_of` of `A` and planned with facts `F` is right if `F` describes the tables at `A`
+//! > and at every later position up to the next change of definitions, which touches the table's own tag too and so
+//! > outdates the result.
+//!
+//! Let `F` be asked for after `B` was visible. It describes each table at some moment at or after `B`. When it is
+//! used, the follower has applied at least `A` (the fill took the lesser of what is visible and what is applied, and
+//! took it before it looked here), and has seen no change of the definition between `B` and there. So either `F` describes the table at
+//! `A`; or it already shows a change beyond `A`, and that change will outdate the result, whichever the statement then
+//! read. Either way no result is served that was planned with another definition than it was read with.
+
+mod columns;
+mod facts;
+pub(super) mod loader;
+mod questions;
+mod relations;
+mod store;
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use remora_cache::{AsOf, Tag, Timeline};
+use tokio::sync::Notify;
+
+pub use self::facts::{CascadeParent, ColumnFacts, ColumnKind, TableFacts, TableRefusal};
+use self::store::{Known, Store};
+
+/// `lower_case_table_names` isn't known yet.
+const UNKNOWN: u8 = u8::MAX;
+/// The longest name that a server allows, in bytes (64 characters of up to 4 bytes).
+const NAME_BYTES_MAX: usize = 256;
+
+/// The answer to a look-up.
+#[derive(Debug, Clone)]
+pub enum Lookup {
+    /// Valid facts.
+    Known(Arc<TableFacts>),
+    /// They have been asked for (or too many others wait): not this time.
+    Loading,
+    /// Nothing can be known now: the log isn't followed.
+    Unavailable,
+}
+
+/// A table to load.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct TableKey {
+    pub(super) schema: String,
+    pub(super) table: String,
+}
+
+impl TableKey {
+    fn to_bytes(&self) -> Vec<u8> {
+        [self.schema.as_bytes(), &[0], self.table.as_bytes()].concat()
+    }
+}
+
+/// A table's facts, as they were loaded.
+#[derive(Debug)]
+struct Loaded {
+    key: TableKey,
+    facts: TableFacts,
+}
+
+#[derive(Debug, Default)]
+struct Requests {
+    queue: VecDeque<TableKey>,
+    /// Those that are being asked for.
+    loading: Vec<TableKey>,
+    /// Both.
+    wanted: HashSet<TableKey>,
+    /// After a failure: so many are asked for one by one, so that one that can't be loaded doesn't keep others
+    /// from it.
+    singly: usize,
+}
+
+/// The catalogue. See the module's documentation.
+pub struct Catalogue {
+    timeline: Arc<Timeline>,
+    store: Store,
+    requests: Mutex<Requests>,
+    queue_max: usize,
+    batch_max: usize,
+    lower_case_table_names: AtomicU8,
+    bell: Notify,
+    dropped: AtomicU64,
+}
+
+impl Catalogue {
+    /// Room for `tables_max` tables, and for `queue_max` that wait to be loaded, `batch_max` at a time.
+    pub fn new(
+        timeline: Arc<Timeline>,
+        tables_max: usize,
+        queue_max: usize,
+        batch_max: usize,
+    ) -> Catalogue {
+        Catalogue {
+            timeline,
+            store: Store::new(tables_max),
+            requests: Mutex::new(Requests::default()),
+            queue_max,
+            batch_max: batch_max.max(1),
+            lower_case_table_names: AtomicU8::new(UNKNOWN),
+            bell: Notify::new(),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// What is known of a table, by its names as a statement writes them. Never waits.
+    pub fn lookup(&self, schema: &str, table: &str) -> Lookup {
+        let mode = self.lower_case_table_names.load(Ordering::Relaxed);
+        if mode == UNKNOWN || !self.timeline.is_live() {
+            return Lookup::Unavailable;
+        }
+        if let Some(why) = refused_by_name(schema, table, mode) {
+            return Lookup::Known(Arc::new(TableFacts::refused(schema, table, why)));
+        }
+        // The names with a zero byte between them, on the stack: what is known is found without an allocation.
+        let mut buffer = [0; 2 * NAME_BYTES_MAX + 1];
+        let length = schema.len() + 1 + table.len();
+        let key = &mut buffer[..length];
+        key[..schema.len()].copy_from_slice(schema.as_bytes());
+        key[schema.len() + 1..].copy_from_slice(table.as_bytes());
+        if mode != 0 {
+            key.make_ascii_lowercase();
+        }
+        if let Some(facts) = self.store.find(key, |known| self.is_outdated(known)) {
+            return Lookup::Known(facts);
+        }
+        let fold = |name: &str| {
+            if mode == 0 {
+                name.to_owned()
+            } else {
+                name.to_ascii_lowercase()
+            }
+        };
+        self.request(TableKey {
+            schema: fold(schema),
+            table: fold(table),
+        });
+        Lookup::Loading
+    }
+
+    /// How many tables are known, outdated ones included.
+    pub fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Whether no table is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Requests dropped because too many waited, tables that made room for others; since the start.
+    pub fn counts(&self) -> [u64; 2] {
+        [self.dropped.load(Ordering::Relaxed), self.store.evictions()]
+    }
+
+    pub(super) fn set_lower_case_table_names(&self, mode: u8) {
+        self.lower_case_table_names.store(mode, Ordering::Relaxed);
+    }
+
+    fn batch_max(&self) -> usize {
+        self.batch_max
+    }
+
+    /// The next tables to load; none if none wait.
+    fn next_batch(&self) -> Vec<TableKey> {
+        let mut requests = self.requests();
+        let batch_max = if requests.singly > 0 {
+            requests.singly -= 1;
+            1
+        } else {
+            self.batch_max
+        };
+        let length = requests.queue.len().min(batch_max);
+        let batch: Vec<_> = requests.queue.drain(..length).collect();
+        requests.loading.clone_from(&batch);
+        batch
+    }
+
+    /// What was being loaded won't be: whoever still needs it asks again.
+    fn abandon_loading(&self) {
+        let mut requests = self.requests();
+        let abandoned = std::mem::take(&mut requests.loading);
+        requests.singly = abandoned.len() * 2;
+        for key in abandoned {
+            requests.wanted.remove(&key);
+        }
+    }
+
+    /// Keeps what was loaded.
+    fn insert(&self, as_of: AsOf, relations_as_of: AsOf, loaded: Vec<Loaded>) {
+        for Loaded { key, facts } in loaded {
+            let known = Known {
+                as_of,
+                relations_as_of,
+                definition: Tag::definition(&key.schema, &key.table),
+                further: Box::default(),
+                facts: Arc::new(facts),
+            };
+            self.store
+                .insert(&key.to_bytes(), known, |known| self.is_outdated(known));
+        }
+        let mut requests = self.requests();
+        for key in std::mem::take(&mut requests.loading) {
+            requests.wanted.remove(&key);
+        }
+    }
+
+    fn is_outdated(&self, known: &Known) -> bool {
+        let definitions = [known.definition, Tag::definitions()]
+            .into_iter()
+            .chain(known.further.iter().copied());
+        let relations = std::iter::once(Tag::relations());
+        let timeline = &self.timeline;
+        timeline.outdated(known.as_of, definitions).is_some()
+            || timeline
+                .outdated(known.relations_as_of, relations)
+                .is_some()
+    }
+
+    fn request(&self, key: TableKey) {
+        let mut requests = self.requests();
+        if requests.wanted.contains(&key) {
+            return;
+        }
+        if requests.queue.len() >= self.queue_max {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        requests.wanted.insert(key.clone());
+        requests.queue.push_back(key);
+        drop(requests);
+        self.bell.notify_one();
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refused_by_name(schema: &str, table: &str, mode: u8) -> Option<TableRefusal> {
+    const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
+    if SYSTEM
+        .iter()
+        .any(|system| schema.eq_ignore_ascii_case(system))
+    {
+        return Some(TableRefusal::SystemSchema);
+    }
+    if schema.len().max(table.len()) > NAME_BYTES_MAX {
+        return Some(TableRefusal::Missing);
+    }
+    // The server folds with its own Unicode tables; which ones depends on its version.
+    let is_ascii = schema.is_ascii() && table.is_ascii();
+    (mode != 0 && !is_ascii).then_some(TableRefusal::Name)
+}
+
+#[cfg(test)]
+mod tests {
+    use remora_cache::{BrokenRules, Position, TimelineLimits};
+
+    use super::*;
+
+    fn at(offset: u64) -> Position {
+        Position::new(1, offset).unwrap()
+    }
+
+    fn catalogue(tables_max: usize, queue_max: usize, mode: u8) -> Catalogue {
+        let limits = TimelineLimits {
+            tag_slots: 1 << 16,
+            fence_slots: 64,
+            lag_ms_max: 1_000,
+        };
+        let timeline = Arc::new(Timeline::new(limits, BrokenRules::default()));
+        timeline.restart(at(100));
+        timeline.prove(timeline.epoch(), 1);
+        let catalogue = Catalogue::new(timeline, tables_max, queue_max, 1);
+        catalogue.set_lower_case_table_names(mode);
+        catalogue
+    }
+
+    fn load(catalogue: &Catalogue) -> Option<TableKey> {
+        let key = catalogue.next_batch().pop()?;
+        let as_of = catalogue.timeline.as_of()?;
+        let facts = TableFacts::refused(&key.schema, &key.table, TableRefusal::View);
+        let loaded = Loaded {
+            key: key.clone(),
+            facts,
+        };
+        catalogue.insert(as_of, as_of, vec![loaded]);
+        Some(key)
+    }
+
+    #[test]
+    fn facts_are_used_until_their_own_definition_changes() {
+        for (tag, is_dropped) in [
+            (Tag::definition("app", "t"), true),
+            (Tag::relations(), true),
+            (Tag::definitions(), true),
+            (Tag::definition("app", "u"), false),
+            (Tag::table("app", "t"), false),
+            (Tag::any_definition(), false),
+        ] {
+            let catalogue = catalogue(100, 10, 0);
+            catalogue.lookup("app", "t");
+            load(&catalogue);
+            catalogue.timeline.touch(tag, at(200));
+            let is_known = matches!(catalogue.lookup("app", "t"), Lookup::Known(_));
+            assert_eq!(is_known, !is_dropped, "{tag:?}");
+        }
+    }
+
+    #[test]
+    fn foreign_keys_that_were_asked_for_earlier_have_a_date_of_their_own() {
+        let catalogue = catalogue(100, 10, 0);
+        let before = catalogue.timeline.as_of().unwrap();
+        catalogue.lookup("app", "t");
+        let key = catalogue.next_batch().pop().unwrap();
+        let timeline = &catalogue.timeline;
+        timeline.advance_visible(timeline.epoch(), at(300));
+        let facts = TableFacts::refused(&key.schema, &key.table, TableRefusal::View);
+        let loaded = vec![Loaded { key, facts }];
+        catalogue.insert(timeline.as_of().unwrap(), before, loaded);
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Known(_)));
+        // Visible before the table was asked for, and after the foreign keys were.
+        catalogue.timeline.touch(Tag::relations(), at(200));
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Loading));
+    }
+
+    #[test]
+    fn a_table_is_asked_for_once_and_again_if_that_fails() {
+        let catalogue = Catalogue::new(Arc::clone(&catalogue(1, 1, 0).timeline), 100, 10, 4);
+        catalogue.set_lower_case_table_names(0);
+        let ask = || {
+            for number in 0..6 {
+                catalogue.lookup("app", &format!("t{number}"));
+            }
+        };
+        ask();
+        assert_eq!(catalogue.next_batch().len(), 4);
+        ask();
+        // The first four are on their way.
+        assert_eq!(catalogue.requests().queue.len(), 2);
+        catalogue.abandon_loading();
+        ask();
+        assert_eq!(catalogue.requests().queue.len(), 6);
+        for _ in 0..6 {
+            assert_eq!(catalogue.next_batch().len(), 1);
+        }
+        assert!(catalogue.next_batch().is_empty());
+    }
+
+    #[test]
+    fn facts_are_used_until_a_definition_changes() {
+        let catalogue = catalogue(100, 10, 0);
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Loading));
+        assert!(load(&catalogue).is_some());
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Known(_)));
+        catalogue.timeline.touch(Tag::definitions(), at(200));
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Loading));
+        // Loaded with a watermark below the change, they are outdated at once.
+        assert!(load(&catalogue).is_some());
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Loading));
+        catalogue
+            .timeline
+            .advance_visible(catalogue.timeline.epoch(), at(200));
+        assert!(load(&catalogue).is_some());
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Known(_)));
+    }
+
+    #[test]
+    fn nothing_is_known_while_the_log_is_not_followed() {
+        let catalogue = catalogue(100, 10, 0);
+        catalogue.lookup("app", "t");
+        load(&catalogue);
+        catalogue.timeline.suspend();
+        assert!(matches!(catalogue.lookup("app", "t"), Lookup::Unavailable));
+    }
+
+    #[test]
+    fn letter_case_is_folded_where_the_server_folds_it() {
+        let folding = catalogue(100, 10, 1);
+        folding.lookup("App", "T");
+        assert_eq!(
+            load(&folding).unwrap(),
+            TableKey {
+                schema: "app".into(),
+                table: "t".into()
+            }
+        );
+        assert!(matches!(folding.lookup("aPP", "t"), Lookup::Known(_)));
+        let Lookup::Known(facts) = folding.lookup("app", "ü") else {
+            panic!("not refused")
+        };
+        assert_eq!(facts.cacheable, Err(TableRefusal::Name));
+        let exact = catalogue(100, 10, 0);
+        exact.lookup("App", "T");
+        load(&exact);
+        assert!(matches!(exact.lookup("app", "t"), Lookup::Loading));
+    }
+
+    #[test]
+    fn the_catalogue_and_its_queue_are_bounded() {
+        let catalogue = catalogue(32, 10, 0);
+        for number in 0..100 {
+            catalogue.lookup("app", &format!("t{number}"));
+            if number >= 10 {
+                load(&catalogue);
+            }
+        }
+        while load(&catalogue).is_some() {}
+        assert!(catalogue.len() <= 32, "{}", catalogue.len());
+        for number in 1_000..1_100 {
+            catalogue.lookup("app", &format!("t{number}"));
+        }
+        let waiting = std::iter::from_fn(|| catalogue.next_batch().pop()).count();
+        assert_eq!(waiting, 10);
+    }
+}
