@@ -12,6 +12,7 @@
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
 //! | [`differential`] | cases whose every byte must be the server's own |
+//! | [`search`] | random schemas, queries and changes, each result compared with the server's |
 //! | [`late_rows`], [`semisync`] | commits held back between their event and their rows |
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
 //! | [`sysbench`] | runs sysbench, unmodified |
@@ -38,6 +39,7 @@ pub mod progress;
 pub mod proxies;
 pub mod responder;
 pub mod scratch;
+pub mod search;
 pub mod semisync;
 pub mod servers;
 pub mod stats;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use remora_lab::{bench, demo, drivers, interrupt, responder};
+use remora_lab::{bench, demo, drivers, interrupt, responder, search};
 
 #[derive(Debug, Parser)]
 #[command(name = "remora-lab", about = "Experiments with Remora", version)]
@@ -24,6 +24,8 @@ enum Command {
     Bench(bench::BenchOptions),
     /// Runs real drivers of many languages, each directly and through Remora, and compares what they see.
     Drivers(drivers::DriversOptions),
+    /// Looks for results that differ from the server's: random schemas, queries and changes.
+    Search(search::SearchOptions),
     /// Answers each query with the same bytes, until it is killed. The benchmark runs it.
     #[command(hide = true)]
     Responder {
@@ -69,6 +71,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Drivers(options) => {
             interrupt::install()?;
             drivers::run(&options)
+        }
+        Command::Search(options) => {
+            interrupt::install()?;
+            search::run(&options)
         }
         Command::Responder {
             listen,

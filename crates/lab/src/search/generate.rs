@@ -1,0 +1,69 @@
+//! From a seed to a case.
+
+use super::changes;
+use super::dice::Dice;
+use super::questions;
+use super::schema::Schema;
+use super::script::Script;
+use crate::servers::Kind;
+
+/// How large a case is.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Queries that are held.
+    pub questions: usize,
+    /// Changes.
+    pub changes: usize,
+}
+
+/// The case of a seed.
+pub fn script(seed: u64, kind: Kind, size: Size, is_race: bool) -> Script {
+    let mut dice = Dice::new(seed);
+    let (mut schema, setup) = Schema::random(&mut dice, kind);
+    let questions = (0..size.questions)
+        .map(|_| questions::random(&mut dice, &schema))
+        .collect();
+    let readers = readers(&mut dice, kind);
+    let changes = (0..size.changes)
+        .map(|number| changes::random(&mut dice, &mut schema, number))
+        .collect();
+    Script {
+        servers: Vec::new(),
+        is_race,
+        setup,
+        readers,
+        questions,
+        changes,
+    }
+}
+
+/// Settings of those who ask, on which results may depend.
+fn readers(dice: &mut Dice, kind: Kind) -> Vec<String> {
+    let mut all = Vec::new();
+    if dice.chance(30) {
+        let mut collations = vec!["utf8mb4_bin", "utf8mb4_unicode_ci", "utf8mb4_general_ci"];
+        if kind == Kind::MySql80 {
+            collations.push("utf8mb4_0900_ai_ci");
+        }
+        all.push(format!(
+            "SET NAMES utf8mb4 COLLATE {}",
+            dice.word(&collations)
+        ));
+    }
+    if dice.chance(15) {
+        all.push("SET NAMES latin1".to_owned());
+    }
+    if dice.chance(25) {
+        all.push("SET time_zone = '+05:00'".to_owned());
+    }
+    if dice.chance(20) {
+        let mode = dice.word(&[
+            "PAD_CHAR_TO_FULL_LENGTH",
+            "NO_BACKSLASH_ESCAPES",
+            "PIPES_AS_CONCAT",
+            "",
+        ]);
+        all.push(format!("SET sql_mode = '{mode}'"));
+    }
+    all
+}

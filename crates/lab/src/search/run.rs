@@ -1,0 +1,430 @@
+//! Runs a case: holds its results, applies its changes, compares.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+
+use super::answer::{Difference, Reply};
+use super::bed::{Asker, Bed, perform, tolerate};
+use super::dice::Dice;
+use super::report::{Tallies, Tally};
+use super::script::{Change, Question, ROW_IMAGES, Route, Script};
+use crate::client::Client;
+
+/// How often a question is asked at most until it is held.
+const WARMING: usize = 4;
+/// How far on the first question after a write is from the one before.
+const TURN: usize = 17;
+/// Changes between two comparisons while readers race with them.
+const RACE_CHANGES: usize = 4;
+/// Readers of a race.
+const RACE_READERS: usize = 2;
+
+/// A result that isn't the server's.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// Which question.
+    pub question: usize,
+    /// After which change; `None`: before all of them.
+    pub change: Option<usize>,
+    /// When it was asked, and whether memory answered.
+    pub what: String,
+    /// What the server says.
+    pub expected: String,
+    /// What came through Remora.
+    pub got: String,
+}
+
+/// What a run has found.
+#[derive(Debug, Default)]
+pub struct Run {
+    /// Counts by shape.
+    pub tallies: Tallies,
+    /// The first failure; the run ended with it.
+    pub failure: Option<Failure>,
+}
+
+/// What is known of a question.
+#[derive(Clone, Default)]
+struct Held {
+    /// The server's answer after the last change.
+    truth: Option<Reply>,
+    /// Memory has it.
+    is_hit: bool,
+    /// The server itself gives different answers to it.
+    is_unstable: bool,
+}
+
+struct Runner<'b> {
+    bed: &'b mut Bed,
+    script: &'b Script,
+    schema: String,
+    through: Asker,
+    direct: Asker,
+    writers: HashMap<(bool, String), Client>,
+    held: Vec<Held>,
+    tallies: Tallies,
+}
+
+/// A comparison's end: nothing found, or the first failure.
+type Checked = anyhow::Result<Result<(), Failure>>;
+
+impl Bed {
+    /// Runs a case in a schema of its own.
+    ///
+    /// # Errors
+    /// A connection broke, or Remora doesn't see changes any more.
+    pub fn run(&mut self, script: &Script) -> anyhow::Result<Run> {
+        let schema = self.new_schema()?;
+        for text in &script.setup {
+            tolerate(self.aside().query(text).map(drop)).with_context(|| text.clone())?;
+        }
+        let count = script.questions.len();
+        self.settle()?;
+        let options = self.options(&schema, true);
+        let through = Asker::connect(&options, &script.readers, count)?;
+        let direct = Asker::connect(&self.options(&schema, false), &script.readers, count)?;
+        let mut runner = Runner {
+            bed: self,
+            script,
+            schema: schema.clone(),
+            through,
+            direct,
+            writers: HashMap::new(),
+            held: vec![Held::default(); count],
+            tallies: Tallies::default(),
+        };
+        let failure = runner.all()?.err();
+        let tallies = std::mem::take(&mut runner.tallies);
+        drop(runner);
+        tolerate(
+            self.aside()
+                .query(&format!("DROP DATABASE {schema}"))
+                .map(drop),
+        )?;
+        Ok(Run { tallies, failure })
+    }
+}
+
+impl Runner<'_> {
+    fn all(&mut self) -> Checked {
+        self.bed.settle()?;
+        if let Err(failure) = self.warm()? {
+            return Ok(Err(failure));
+        }
+        let script = self.script;
+        if script.is_race {
+            return self.race();
+        }
+        for (number, change) in script.changes.iter().enumerate() {
+            if change.route == Route::ThroughAtOnce {
+                self.bed.burden()?;
+            }
+            self.apply(change)?;
+            if let Err(failure) = self.check(number, change.route)? {
+                return Ok(Err(failure));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The server's answers now, and each result in memory where that can be.
+    fn warm(&mut self) -> Checked {
+        for at in 0..self.held.len() {
+            self.held[at].truth = Some(self.ask_direct(at)?);
+        }
+        for _ in 0..WARMING {
+            for at in 0..self.held.len() {
+                if self.held[at].is_hit || !self.is_answered(at) {
+                    continue;
+                }
+                let (is_hit, reply) = self.ask_through(at)?;
+                self.held[at].is_hit = is_hit;
+                if let Err(failure) =
+                    self.judge(at, &reply, is_hit, None, "while it was first asked")?
+                {
+                    return Ok(Err(failure));
+                }
+            }
+        }
+        for (question, held) in self.script.questions.iter().zip(&self.held) {
+            let tally = self.tallies.of(&question.shape);
+            tally.questions += 1;
+            tally.held += u64::from(held.is_hit);
+        }
+        Ok(Ok(()))
+    }
+
+    /// Compares everything after a change.
+    fn check(&mut self, change: usize, route: Route) -> Checked {
+        let count = self.held.len();
+        let at_once = route == Route::ThroughAtOnce;
+        let mut early = Vec::new();
+        if at_once {
+            // Each has its turn to be among the first.
+            for at in (0..count).map(|at| (at + change * TURN) % count) {
+                early.push((at, self.ask_through(at)?));
+            }
+        }
+        let before: Vec<Held> = self.held.clone();
+        for at in 0..count {
+            self.held[at].truth = Some(self.ask_direct(at)?);
+        }
+        for (at, (is_hit, reply)) in early {
+            self.tally(at).at_once += 1;
+            self.tally(at).at_once_hits += u64::from(is_hit);
+            if let Err(failure) =
+                self.judge(at, &reply, is_hit, Some(change), "right after the write")?
+            {
+                return Ok(Err(failure));
+            }
+        }
+        self.bed.settle()?;
+        for (at, before) in before.iter().enumerate() {
+            let (is_hit, reply) = self.ask_through(at)?;
+            if let Err(failure) = self.judge(
+                at,
+                &reply,
+                is_hit,
+                Some(change),
+                "when Remora had seen the change",
+            )? {
+                return Ok(Err(failure));
+            }
+            self.count(at, before, is_hit, !at_once);
+            self.held[at].is_hit = is_hit;
+        }
+        self.refill(Some(change))
+    }
+
+    /// What is not in memory is asked for again: what the first asking put there must be right too.
+    fn refill(&mut self, change: Option<usize>) -> Checked {
+        for at in 0..self.held.len() {
+            if self.held[at].is_hit || !self.is_answered(at) {
+                continue;
+            }
+            let (is_hit, reply) = self.ask_through(at)?;
+            self.held[at].is_hit = is_hit;
+            if let Err(failure) = self.judge(at, &reply, is_hit, change, "when asked once more")? {
+                return Ok(Err(failure));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Counts a pair of a question and a change.
+    fn count(&mut self, at: usize, before: &Held, is_hit: bool, is_measured: bool) {
+        let now = self.held[at].truth.clone();
+        let (Some(then), Some(now)) = (&before.truth, &now) else {
+            return;
+        };
+        if !then.is_rows() && !now.is_rows() {
+            return;
+        }
+        let has_changed = then.difference(now) == Difference::Content;
+        let tally = self.tally(at);
+        tally.pairs += 1;
+        tally.changed += u64::from(has_changed);
+        if before.is_hit && is_measured {
+            tally.measured += 1;
+            tally.dropped += u64::from(!is_hit);
+            tally.dropped_rightly += u64::from(!is_hit && has_changed);
+        }
+    }
+
+    /// An answer through Remora against the server's.
+    fn judge(
+        &mut self,
+        at: usize,
+        reply: &Reply,
+        is_hit: bool,
+        change: Option<usize>,
+        when: &str,
+    ) -> Checked {
+        let Some(truth) = self.held[at].truth.clone() else {
+            return Ok(Ok(()));
+        };
+        match truth.difference(reply) {
+            Difference::None => return Ok(Ok(())),
+            Difference::Order if !self.script.questions[at].statement.text.contains(" LIMIT ") => {
+                self.tally(at).order += 1;
+                return Ok(Ok(()));
+            }
+            Difference::End => {
+                self.tally(at).ends += 1;
+                return Ok(Ok(()));
+            }
+            Difference::Order | Difference::Content => {}
+        }
+        let again = self.ask_direct(at)?;
+        if self.held[at].is_unstable || truth.difference(&again) != Difference::None {
+            self.held[at].is_unstable = true;
+            self.tally(at).unstable += 1;
+            return Ok(Ok(()));
+        }
+        let source = if is_hit { "from memory" } else { "relayed" };
+        Ok(Err(Failure {
+            question: at,
+            change,
+            what: format!("{source}, {when}"),
+            expected: truth.show(),
+            got: reply.show(),
+        }))
+    }
+
+    fn tally(&mut self, at: usize) -> &mut Tally {
+        self.tallies.of(&self.script.questions[at].shape)
+    }
+
+    fn is_answered(&self, at: usize) -> bool {
+        self.held[at].truth.as_ref().is_some_and(Reply::is_rows)
+    }
+
+    fn ask_direct(&mut self, at: usize) -> anyhow::Result<Reply> {
+        let question = &self.script.questions[at];
+        if let Some(error) = self.direct.prepare(at, question)? {
+            return Ok(error);
+        }
+        self.direct.ask(at, question)
+    }
+
+    fn ask_through(&mut self, at: usize) -> anyhow::Result<(bool, Reply)> {
+        let question = &self.script.questions[at];
+        if self.through.prepares(at, question) {
+            let (_, error) = self.bed.counted(|| self.through.prepare(at, question));
+            if let Some(error) = error? {
+                return Ok((false, error));
+            }
+        }
+        let (is_hit, reply) = self.bed.counted(|| self.through.ask(at, question));
+        Ok((is_hit, reply?))
+    }
+
+    /// Runs the statements of a change on the connection that it needs.
+    fn apply(&mut self, change: &Change) -> anyhow::Result<()> {
+        let through = change.route != Route::Direct;
+        let key = (through, change.image.clone());
+        let mut client = match self.writers.remove(&key) {
+            Some(client) => client,
+            None => self.writer(through, &change.image)?,
+        };
+        for statement in &change.statements {
+            let (_, outcome) = self
+                .bed
+                .counted_if(through, || perform(&mut client, statement));
+            outcome.with_context(|| statement.text.clone())?;
+        }
+        if change.statements.len() > 1 {
+            // A case that was made smaller may lack the end of its transaction.
+            for text in endings(change) {
+                let (_, outcome) = self
+                    .bed
+                    .counted_if(through, || tolerate(client.query(&text).map(drop)));
+                outcome?;
+            }
+        }
+        self.writers.insert(key, client);
+        Ok(())
+    }
+
+    fn writer(&self, through: bool, image: &str) -> anyhow::Result<Client> {
+        let mut client = self.bed.options(&self.schema, through).connect()?;
+        let mut settings = vec![
+            "SET SESSION sql_mode = ''".to_owned(),
+            "SET SESSION lock_wait_timeout = 5, innodb_lock_wait_timeout = 5".to_owned(),
+        ];
+        if image != ROW_IMAGES[0] {
+            // Not where it is the default: Remora may have to think of more when it sees the setting changed.
+            settings.push(format!("SET SESSION binlog_row_image = {image}"));
+        }
+        for text in settings {
+            let (_, outcome) = self
+                .bed
+                .counted_if(through, || client.query(&text).map(drop));
+            outcome.with_context(|| text.clone())?;
+        }
+        Ok(client)
+    }
+
+    /// Changes are made while readers ask; then all is quiet and compared.
+    fn race(&mut self) -> Checked {
+        let script = self.script;
+        for (group, changes) in script.changes.chunks(RACE_CHANGES).enumerate() {
+            self.race_with(changes)?;
+            let before = self.held.clone();
+            for at in 0..self.held.len() {
+                self.held[at].truth = Some(self.ask_direct(at)?);
+            }
+            self.bed.settle()?;
+            let last = group * RACE_CHANGES + changes.len() - 1;
+            for (at, before) in before.iter().enumerate() {
+                let (is_hit, reply) = self.ask_through(at)?;
+                let when = "when all was quiet after a race";
+                if let Err(failure) = self.judge(at, &reply, is_hit, Some(last), when)? {
+                    return Ok(Err(failure));
+                }
+                for _ in changes {
+                    self.count(at, before, is_hit, false);
+                }
+                self.held[at].is_hit = is_hit;
+            }
+            if let Err(failure) = self.refill(Some(last))? {
+                return Ok(Err(failure));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn race_with(&mut self, changes: &[Change]) -> anyhow::Result<()> {
+        let options = self.bed.options(&self.schema, true);
+        let (script, done) = (self.script, AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..RACE_READERS)
+                .map(|number| {
+                    let (options, done) = (&options, &done);
+                    scope.spawn(move || {
+                        let mut asker =
+                            Asker::connect(options, &script.readers, script.questions.len())?;
+                        let mut dice = Dice::new(number as u64);
+                        while !done.load(Ordering::Relaxed) {
+                            let at = dice.index(script.questions.len());
+                            asker.ask_anyhow(at, &script.questions[at])?;
+                        }
+                        anyhow::Ok(())
+                    })
+                })
+                .collect();
+            let applied = changes.iter().try_for_each(|change| self.apply(change));
+            done.store(true, Ordering::Relaxed);
+            for reader in readers {
+                if let Ok(outcome) = reader.join() {
+                    outcome?;
+                }
+            }
+            applied
+        })
+    }
+}
+
+/// What ends any transaction that a change has begun.
+fn endings(change: &Change) -> Vec<String> {
+    let first = change
+        .statements
+        .first()
+        .map_or("", |one| one.text.as_str());
+    match first.strip_prefix("XA START ") {
+        Some(name) => vec![format!("XA END {name}"), format!("XA ROLLBACK {name}")],
+        None => vec!["ROLLBACK".to_owned(), "SET autocommit = 1".to_owned()],
+    }
+}
+
+impl Asker {
+    /// Asks whatever the question is and whatever is answered.
+    fn ask_anyhow(&mut self, at: usize, question: &Question) -> anyhow::Result<()> {
+        if self.prepare(at, question)?.is_none() {
+            self.ask(at, question)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,357 @@
+//! A case of the search as plain SQL: what is made, what is asked, what is changed. It can be written to a file, read
+//! from one and run again.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, bail};
+
+use crate::client::Value;
+
+/// Marks where a literal begins and ends while a statement is made, so that it can be bound instead.
+const LITERAL_BEGINS: char = '\u{1}';
+const LITERAL_ENDS: char = '\u{2}';
+
+/// A literal that may be bound.
+pub(super) fn literal(text: &str) -> String {
+    format!("{LITERAL_BEGINS}{text}{LITERAL_ENDS}")
+}
+
+/// A statement: its text and, if it is prepared, what is bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// Its text, without a line break.
+    pub text: String,
+    /// Values for its placeholders; `None`: it is sent as text.
+    pub values: Option<Vec<Value>>,
+}
+
+impl Statement {
+    /// One that is sent as text.
+    pub fn plain(text: impl Into<String>) -> Statement {
+        Statement {
+            text: text.into().replace([LITERAL_BEGINS, LITERAL_ENDS], ""),
+            values: None,
+        }
+    }
+
+    /// From a text with marked literals, those that can be bound being placeholders.
+    pub(super) fn prepared(marked: &str) -> Statement {
+        let (mut text, mut values) = (String::new(), Vec::new());
+        let mut rest = marked;
+        while let Some((before, after)) = rest.split_once(LITERAL_BEGINS) {
+            let (inside, behind) = after.split_once(LITERAL_ENDS).unwrap_or((after, ""));
+            text.push_str(before);
+            match bound(inside) {
+                Some(value) => {
+                    text.push('?');
+                    values.push(value);
+                }
+                None => text.push_str(inside),
+            }
+            rest = behind;
+        }
+        text.push_str(rest);
+        Statement {
+            text,
+            values: Some(values),
+        }
+    }
+}
+
+/// The value of a simple literal.
+fn bound(literal: &str) -> Option<Value> {
+    if literal == "NULL" {
+        return Some(Value::Null);
+    }
+    if let Ok(number) = literal.parse::<i64>() {
+        return Some(Value::Int(number));
+    }
+    if let Ok(number) = literal.parse::<u64>() {
+        return Some(Value::Unsigned(number));
+    }
+    let quoted = literal
+        .strip_prefix('\'')
+        .and_then(|s| s.strip_suffix('\''));
+    if let Some(text) = quoted.filter(|text| !text.contains(['\'', '\\'])) {
+        return Some(Value::Text(text.as_bytes().to_vec()));
+    }
+    literal.parse().ok().map(Value::Double)
+}
+
+/// Which way a change goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// Through Remora, and what it changed is asked for at once.
+    ThroughAtOnce,
+    /// Through Remora, and asked for when the follower has read it.
+    Through,
+    /// Past Remora, and asked for when the follower has read it.
+    Direct,
+}
+
+impl Route {
+    const ALL: [Route; 3] = [Route::ThroughAtOnce, Route::Through, Route::Direct];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Route::ThroughAtOnce => "at-once",
+            Route::Through => "through",
+            Route::Direct => "direct",
+        }
+    }
+}
+
+/// How much of a row the writer's session logs: `binlog_row_image`.
+pub(super) const ROW_IMAGES: [&str; 3] = ["FULL", "MINIMAL", "NOBLOB"];
+
+/// A query whose result is held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What the report counts it under.
+    pub shape: String,
+    /// The query.
+    pub statement: Statement,
+}
+
+/// Statements of one session, after which the results are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Which way they go.
+    pub route: Route,
+    /// `binlog_row_image` of their session.
+    pub image: String,
+    /// What the statements are, for people.
+    pub kind: String,
+    /// The statements.
+    pub statements: Vec<Statement>,
+}
+
+/// A whole case.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Script {
+    /// The servers that it is for, by name; empty: all.
+    pub servers: Vec<String>,
+    /// Readers ask while changes are made, and results are compared only after all of them.
+    pub is_race: bool,
+    /// Run directly before all.
+    pub setup: Vec<String>,
+    /// Settings of those who ask.
+    pub readers: Vec<String>,
+    /// What is held.
+    pub questions: Vec<Question>,
+    /// What is done, in this order.
+    pub changes: Vec<Change>,
+}
+
+impl Script {
+    /// As a file has it.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        if !self.servers.is_empty() {
+            let _ = writeln!(out, "-- servers: {}", self.servers.join(" "));
+        }
+        if self.is_race {
+            out.push_str("-- race\n");
+        }
+        out.push_str("-- setup\n");
+        let line = |out: &mut String, text: &str| {
+            let _ = writeln!(out, "{text};");
+        };
+        let statement = |out: &mut String, statement: &Statement| {
+            if let Some(values) = &statement.values {
+                let values: Vec<String> = values.iter().map(value_to_text).collect();
+                let _ = writeln!(out, "-- bind: {}", values.join(" "));
+            }
+            line(out, &statement.text);
+        };
+        self.setup.iter().for_each(|text| line(&mut out, text));
+        out.push_str("-- readers\n");
+        self.readers.iter().for_each(|text| line(&mut out, text));
+        for question in &self.questions {
+            let _ = writeln!(out, "-- question: {}", question.shape);
+            statement(&mut out, &question.statement);
+        }
+        for change in &self.changes {
+            let route = change.route.as_str();
+            let _ = writeln!(out, "-- change: {route} {} {}", change.image, change.kind);
+            change
+                .statements
+                .iter()
+                .for_each(|one| statement(&mut out, one));
+        }
+        out
+    }
+
+    /// From a file's text.
+    ///
+    /// # Errors
+    /// It isn't one, or a line of it can't be read.
+    pub fn parse(text: &str) -> anyhow::Result<Script> {
+        let mut parser = Parser::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if !line.is_empty() {
+                parser
+                    .line(line)
+                    .with_context(|| format!("line {}: {line}", number + 1))?;
+            }
+        }
+        Ok(parser.script)
+    }
+}
+
+#[derive(Debug, Default)]
+enum Section {
+    #[default]
+    Head,
+    Setup,
+    Readers,
+    Question(String),
+    Change,
+}
+
+#[derive(Default)]
+struct Parser {
+    script: Script,
+    section: Section,
+    values: Option<Vec<Value>>,
+}
+
+impl Parser {
+    fn line(&mut self, line: &str) -> anyhow::Result<()> {
+        match line.strip_prefix("-- ") {
+            Some(directive) => self.directive(directive),
+            None => self.statement(line.strip_suffix(';').unwrap_or(line)),
+        }
+    }
+
+    fn directive(&mut self, directive: &str) -> anyhow::Result<()> {
+        let (name, rest) = directive.split_once(": ").unwrap_or((directive, ""));
+        match name.trim_end_matches(':') {
+            "servers" => self.script.servers = rest.split_whitespace().map(str::to_owned).collect(),
+            "race" => self.script.is_race = true,
+            "setup" => self.section = Section::Setup,
+            "readers" => self.section = Section::Readers,
+            "question" => self.section = Section::Question(rest.to_owned()),
+            "bind" => {
+                let values = rest.split_whitespace().map(value_from_text);
+                self.values = Some(values.collect::<anyhow::Result<_>>()?);
+            }
+            "change" => {
+                let mut words = rest.splitn(3, ' ');
+                let route = words.next().unwrap_or_default();
+                let route = Route::ALL.into_iter().find(|one| one.as_str() == route);
+                self.script.changes.push(Change {
+                    route: route.context("no such route")?,
+                    image: words.next().context("no row image")?.to_owned(),
+                    kind: words.next().unwrap_or_default().to_owned(),
+                    statements: Vec::new(),
+                });
+                self.section = Section::Change;
+            }
+            // A remark.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, text: &str) -> anyhow::Result<()> {
+        let statement = Statement {
+            text: text.to_owned(),
+            values: self.values.take(),
+        };
+        match &self.section {
+            Section::Head => bail!("a statement before any section"),
+            Section::Setup => self.script.setup.push(statement.text),
+            Section::Readers => self.script.readers.push(statement.text),
+            Section::Question(shape) => self.script.questions.push(Question {
+                shape: shape.clone(),
+                statement,
+            }),
+            Section::Change => {
+                let change = self.script.changes.last_mut();
+                change.context("no change")?.statements.push(statement);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn value_to_text(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Int(number) => format!("int:{number}"),
+        Value::Unsigned(number) => format!("unsigned:{number}"),
+        Value::Double(number) => format!("double:{number:?}"),
+        Value::Text(text) => {
+            let digits = text.iter().map(|byte| format!("{byte:02x}"));
+            format!("text:{}", digits.collect::<String>())
+        }
+    }
+}
+
+fn value_from_text(text: &str) -> anyhow::Result<Value> {
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    Ok(match kind {
+        "null" => Value::Null,
+        "int" => Value::Int(rest.parse()?),
+        "unsigned" => Value::Unsigned(rest.parse()?),
+        "double" => Value::Double(rest.parse()?),
+        "text" => {
+            let byte = |at: usize| u8::from_str_radix(rest.get(at..at + 2).unwrap_or("?"), 16);
+            Value::Text(
+                (0..rest.len())
+                    .step_by(2)
+                    .map(byte)
+                    .collect::<Result<_, _>>()?,
+            )
+        }
+        _ => bail!("no such kind of value: {kind}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_read_as_it_was_written() {
+        let marked = format!(
+            "SELECT * FROM t WHERE a = {} AND b IN ({}, {})",
+            literal("5"),
+            literal("'ä'"),
+            literal("0x35")
+        );
+        let script = Script {
+            servers: vec!["mysql-8.0".to_owned()],
+            is_race: true,
+            setup: vec!["CREATE TABLE t (a INT)".to_owned()],
+            readers: vec!["SET time_zone = '+05:00'".to_owned()],
+            questions: vec![
+                Question {
+                    shape: "point".to_owned(),
+                    statement: Statement::prepared(&marked),
+                },
+                Question {
+                    shape: "all".to_owned(),
+                    statement: Statement::plain(marked),
+                },
+            ],
+            changes: vec![Change {
+                route: Route::ThroughAtOnce,
+                image: "FULL".to_owned(),
+                kind: "insert".to_owned(),
+                statements: vec![Statement {
+                    text: "INSERT INTO t VALUES (?, ?)".to_owned(),
+                    values: Some(vec![Value::Null, Value::Double(0.5)]),
+                }],
+            }],
+        };
+        let read = Script::parse(&script.to_text()).unwrap();
+        assert_eq!(read, script);
+        assert_eq!(
+            read.questions[0].statement.values.as_ref().unwrap().len(),
+            2
+        );
+    }
+}
