@@ -3,6 +3,7 @@
 mod administration;
 mod definition;
 mod manipulation;
+mod narrowed;
 mod set;
 
 use crate::cursor::{Cursor, NameRead};
@@ -37,7 +38,7 @@ fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> St
     match cursor.kind() {
         T::Word(K::Select | K::With) | T::LeftParen => select(cursor, placeholders),
         T::End | T::Semicolon if cursor.at_end() => empty(cursor),
-        _ => other(cursor),
+        _ => other(cursor, placeholders),
     }
 }
 
@@ -164,7 +165,7 @@ fn with_statement(cursor: Cursor<'_>) -> Option<Statement> {
 }
 
 /// A statement that is no `SELECT`.
-fn other(cursor: Cursor<'_>) -> Statement {
+fn other(cursor: Cursor<'_>, placeholders: Placeholders) -> Statement {
     let head = match cursor.word() {
         K::Explain | K::Describe | K::Desc | K::Analyze => {
             match administration::explain_or_analyse(cursor) {
@@ -179,7 +180,13 @@ fn other(cursor: Cursor<'_>) -> Statement {
         _ => head_of(cursor),
     };
     let target = head.target;
-    finish(head, Refusal::NotSelect, scan(cursor, target))
+    let mut statement = finish(head, Refusal::NotSelect, scan(cursor, target));
+    // Nothing is narrowed that a call may widen: then everything is written.
+    if let Writes::Tables(tables) = &statement.writes {
+        statement.narrowed = narrowed::write(cursor, placeholders)
+            .filter(|write| std::slice::from_ref(&write.table) == tables.as_slice());
+    }
+    statement
 }
 
 fn head_of(cursor: Cursor<'_>) -> Head {
@@ -262,6 +269,7 @@ fn finish(head: Head, refusal: Refusal, scanned: Scanned) -> Statement {
         kind: head.kind,
         cacheable: Err(refusal),
         writes: head.writes,
+        narrowed: None,
         session: head.session,
         transaction: head.transaction,
         diagnostics: head.diagnostics,

@@ -17,6 +17,7 @@ mod functions;
 mod keyword;
 mod lexer;
 mod logged;
+mod reads;
 mod refusal;
 mod scan;
 mod select;
@@ -30,6 +31,11 @@ pub use functions::{Class, FUNCTIONS, Function, find_function};
 pub use keyword::Keyword;
 pub use lexer::Lexer;
 pub use logged::{LoggedStatement, analyse_logged};
+pub use reads::{
+    Block, Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, ColumnNames,
+    Condition, Constant, NarrowedWrite, Reads, Source, SourceSet, Test, WRITTEN_ROWS_MAX,
+    WrittenRows,
+};
 pub use refusal::Refusal;
 pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
 pub use settings::{RESULT_SETTINGS, ResultSetting};

@@ -23,6 +23,9 @@ pub enum LoggedStatement {
         data: Vec<TableName>,
         /// Their definitions changed, or may have.
         definitions: bool,
+        /// The text may have added a foreign key, or renamed a table or a column that one names: tables that it
+        /// doesn't name may be related to others from now on. In doubt it is true.
+        relations: bool,
     },
     /// Accounts, roles or privileges changed.
     Accounts,
@@ -109,6 +112,7 @@ fn create(mut cursor: Cursor<'_>, text: &[u8]) -> LoggedStatement {
         Some(NameRead::Plain(name)) => LoggedStatement::Tables {
             data: vec![name],
             definitions: true,
+            relations: may_relate(text),
         },
         _ => LoggedStatement::Everything,
     }
@@ -130,6 +134,7 @@ fn judged(text: &[u8]) -> LoggedStatement {
         (Kind::Ddl, Writes::Tables(data)) => LoggedStatement::Tables {
             data,
             definitions: true,
+            relations: may_relate(text),
         },
         (Kind::Ddl, Writes::Nothing) if statement.transaction == Transaction::None => {
             LoggedStatement::Nothing
@@ -137,6 +142,15 @@ fn judged(text: &[u8]) -> LoggedStatement {
         (Kind::Flush, Writes::Nothing) => LoggedStatement::Nothing,
         _ => LoggedStatement::Everything,
     }
+}
+
+/// Whether a foreign key or another name for a table or column can be in the text: neither can without one of
+/// these words, which may stand in comments and names too. `CREATE TABLE … LIKE` copies no foreign key, `EXCHANGE PARTITION` allows none, and statements about
+/// whole schemas aren't read as statements about tables.
+fn may_relate(text: &[u8]) -> bool {
+    [&b"references"[..], b"foreign", b"rename", b"change"]
+        .iter()
+        .any(|word| contains(text, word))
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {

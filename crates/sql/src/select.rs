@@ -1,6 +1,7 @@
 //! The strict parser of `SELECT`: an allow-list of the grammar.
 //!
-//! It recognises statements and collects what they read; it builds no tree. Two kinds of findings end in
+//! It recognises statements and collects what they read. It builds no tree: an expression's value says only
+//! whether it is a column, a constant, or conditions (see `value`). Two kinds of findings end in
 //! a [`Refusal`]. *Soft* ones (a function of the time, a user variable, a locking clause…) are noted
 //! and parsing goes on, so that the rest of the statement is still examined for calls that write. *Hard* ones
 //! are texts outside the grammar: parsing stops, and [`crate::scan`] judges the tokens.
@@ -8,17 +9,22 @@
 //! Where the grammar here is wider than a server's, the server answers with an error, which is
 //! never cached. Where a table could be read, its name is recorded, whatever the context.
 
+mod block;
 mod call;
 mod expression;
 mod query;
 mod source;
+mod value;
 
 use crate::cursor::{Cursor, NameRead};
 use crate::keyword::Keyword;
+use crate::reads::{Condition, Reads};
 use crate::refusal::Refusal;
 use crate::scan::Findings;
 use crate::statement::{EverythingReason, TableName};
 use crate::token::{Token, TokenKind};
+use block::OpenBlock;
+pub(crate) use value::Value;
 
 /// How deeply expressions, subqueries, joins and parentheses may be nested. It bounds the stack.
 pub const NESTING_DEPTH_MAX: usize = 96;
@@ -32,6 +38,8 @@ pub struct Select {
     /// Every table or view that is named anywhere in it, also in subqueries; each once, in the
     /// order of their appearance. Names of common table expressions are resolved away.
     pub tables: Vec<TableName>,
+    /// Which of their rows and columns it reads.
+    pub reads: Reads,
 }
 
 /// The result of parsing a part: `Err` is a hard refusal.
@@ -48,6 +56,15 @@ pub(crate) struct SelectParser<'a> {
     /// The first soft refusal.
     refusal: Option<Refusal>,
     placeholders: Placeholders,
+    /// How many `?` have been passed.
+    parameter_count: usize,
+    reads: Reads,
+    block: OpenBlock,
+    open_blocks: usize,
+    /// Whether what is parsed is a `WHERE` or `ON`, so that conditions are worth recognising.
+    wants_conditions: bool,
+    /// Something was found whose value for a row depends on the table's other rows.
+    depends_on_other_rows: bool,
 }
 
 /// What a `?` in the text means for a result.
@@ -71,6 +88,12 @@ impl<'a> SelectParser<'a> {
             findings: Findings::default(),
             refusal: None,
             placeholders: Placeholders::AreUnknown,
+            parameter_count: 0,
+            reads: Reads::default(),
+            block: OpenBlock::default(),
+            open_blocks: 0,
+            wants_conditions: false,
+            depends_on_other_rows: false,
         }
     }
 
@@ -78,6 +101,27 @@ impl<'a> SelectParser<'a> {
     pub(crate) fn with(mut self, placeholders: Placeholders) -> SelectParser<'a> {
         self.placeholders = placeholders;
         self
+    }
+
+    /// Parses what stands after `WHERE` or `ON`: conditions that hold where it is TRUE.
+    pub(crate) fn condition(&mut self) -> Result<Vec<Condition>, Refusal> {
+        let outer = std::mem::replace(&mut self.wants_conditions, true);
+        let value = self.value()?;
+        self.wants_conditions = outer;
+        match value {
+            Value::Conjuncts(conditions) => Ok(conditions),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether something was parsed that keeps the rest of the text from being trusted.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        let lexer = self.cursor.lexer();
+        self.findings.everything.is_some()
+            || self.findings.uncertain_table
+            || lexer.saw_executable_comment()
+            || lexer.saw_variable_hint()
+            || lexer.saw_non_ascii_word()
     }
 
     /// Parses a whole statement, up to the end of the text. `Err` if it is outside the grammar.
@@ -107,6 +151,7 @@ impl<'a> SelectParser<'a> {
             Some(refusal) => Err(refusal),
             None if self.tables.is_empty() => Err(Refusal::NoTables),
             None => Ok(Select {
+                reads: narrowed(self.reads, self.depends_on_other_rows),
                 tables: self.tables,
             }),
         }
@@ -117,14 +162,6 @@ impl<'a> SelectParser<'a> {
         self.refusal.get_or_insert(refusal);
     }
 
-    /// A `?` where a value stands.
-    fn placeholder(&mut self) {
-        self.cursor.advance();
-        if self.placeholders == Placeholders::AreUnknown {
-            self.refuse(Refusal::Placeholder);
-        }
-    }
-
     /// Notes a call that can write.
     fn refuse_write(&mut self, refusal: Refusal, reason: EverythingReason) {
         self.refuse(refusal);
@@ -132,7 +169,10 @@ impl<'a> SelectParser<'a> {
     }
 
     /// Parses one level deeper.
-    fn nested(&mut self, part: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
+    fn nested<T>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         if self.depth >= NESTING_DEPTH_MAX {
             return Err(Refusal::NestingTooDeep);
         }
@@ -142,7 +182,7 @@ impl<'a> SelectParser<'a> {
         result
     }
 
-    fn expect(&mut self, kind: TokenKind) -> Parsed {
+    pub(crate) fn expect(&mut self, kind: TokenKind) -> Parsed {
         if self.cursor.take(kind) {
             Ok(())
         } else {
@@ -150,11 +190,11 @@ impl<'a> SelectParser<'a> {
         }
     }
 
-    fn expect_word(&mut self, word: Keyword) -> Parsed {
+    pub(crate) fn expect_word(&mut self, word: Keyword) -> Parsed {
         self.expect(TokenKind::Word(word))
     }
 
-    fn expect_name(&mut self) -> Result<Token, Refusal> {
+    pub(crate) fn expect_name(&mut self) -> Result<Token, Refusal> {
         if self.cursor.at_name() {
             Ok(self.cursor.advance())
         } else {
@@ -163,7 +203,7 @@ impl<'a> SelectParser<'a> {
     }
 
     /// One or more parts, separated by commas.
-    fn list(&mut self, mut part: impl FnMut(&mut Self) -> Parsed) -> Parsed {
+    pub(crate) fn list(&mut self, mut part: impl FnMut(&mut Self) -> Parsed) -> Parsed {
         part(self)?;
         while self.cursor.take(TokenKind::Comma) {
             part(self)?;
@@ -172,10 +212,14 @@ impl<'a> SelectParser<'a> {
     }
 
     /// A part in parentheses.
-    fn parenthesised(&mut self, part: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
+    pub(crate) fn parenthesised<T>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         self.expect(TokenKind::LeftParen)?;
-        self.nested(part)?;
-        self.expect(TokenKind::RightParen)
+        let result = self.nested(part)?;
+        self.expect(TokenKind::RightParen)?;
+        Ok(result)
     }
 
     /// `(name, …)`
@@ -183,40 +227,55 @@ impl<'a> SelectParser<'a> {
         self.parenthesised(|parser| parser.list(|parser| parser.expect_name().map(drop)))
     }
 
-    /// A table's name where a table is read.
-    fn table_reference(&mut self) -> Parsed {
+    /// A table's name where a table is read: the name, and its index unless it means a common table
+    /// expression. `None` if the name can't be told.
+    fn table_reference(&mut self) -> Result<Option<(TableName, Option<usize>)>, Refusal> {
         match self.cursor.table_name() {
-            Some(NameRead::Plain(name)) => self.add_table(name),
+            Some(NameRead::Plain(name)) => {
+                let index = self.add_table(&name)?;
+                Ok(Some((name, index)))
+            }
             Some(NameRead::Uncertain) => {
                 self.refuse(Refusal::TableName);
                 self.findings.uncertain_table = true;
-                Ok(())
+                Ok(None)
             }
             None => Err(Refusal::Syntax),
         }
     }
 
-    fn add_table(&mut self, name: TableName) -> Parsed {
+    fn add_table(&mut self, name: &TableName) -> Result<Option<usize>, Refusal> {
         if name.schema.is_none() && self.is_expression_in_scope(name.table.as_bytes()) {
-            return Ok(());
+            return Ok(None);
         }
         if name.schema.as_deref().is_some_and(is_system_schema) {
             self.refuse(Refusal::SystemSchema);
         }
-        if self.tables.contains(&name) {
-            return Ok(());
+        let known = self.tables.iter().position(|known| known == name);
+        if known.is_some() {
+            return Ok(known);
         }
         if self.tables.len() >= TABLES_MAX {
             return Err(Refusal::TooManyTables);
         }
-        self.tables.push(name);
-        Ok(())
+        self.tables.push(name.clone());
+        Ok(Some(self.tables.len() - 1))
     }
 
     /// Only the exact spelling counts: another case may be another name, and then it is a table.
     fn is_expression_in_scope(&self, name: &[u8]) -> bool {
         self.expressions_in_scope.iter().any(|known| known == name)
     }
+}
+
+/// What is read, without the conditions if they can't narrow it.
+fn narrowed(mut reads: Reads, depends_on_other_rows: bool) -> Reads {
+    if depends_on_other_rows {
+        for block in &mut reads.blocks {
+            block.conditions.clear();
+        }
+    }
+    reads
 }
 
 /// Schemas whose tables are made on the fly or change without a trace in the log.

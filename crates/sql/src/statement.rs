@@ -1,5 +1,6 @@
 //! What the analysis of a statement says.
 
+use crate::reads::NarrowedWrite;
 use crate::refusal::Refusal;
 use crate::select::Select;
 
@@ -176,7 +177,7 @@ pub enum SessionEffect {
     DefaultSchema,
     /// `SET TRANSACTION` without `SESSION` or `GLOBAL`: for the next transaction only.
     NextTransaction,
-    /// A temporary table was created or dropped: names may mean something else from now on.
+    /// A temporary table was created, or dropped as such: names may mean something else from now on.
     TemporaryTable,
     /// Tables or the whole server were locked by this session.
     LockedTables,
@@ -218,6 +219,8 @@ pub struct Statement {
     pub cacheable: Result<Select, Refusal>,
     /// What it may change.
     pub writes: Writes,
+    /// Which rows of its one table it changes, if the text says so. Triggers and foreign keys may change others.
+    pub narrowed: Option<NarrowedWrite>,
     /// What it does to the session.
     pub session: SessionEffect,
     /// What it does to the transaction.
@@ -235,6 +238,7 @@ impl Statement {
             kind,
             cacheable: Err(refusal),
             writes: Writes::Nothing,
+            narrowed: None,
             session: SessionEffect::None,
             transaction: Transaction::None,
             diagnostics: false,
@@ -252,6 +256,7 @@ impl Statement {
             kind,
             cacheable: Err(refusal),
             writes: Writes::Everything(reason),
+            narrowed: None,
             session: SessionEffect::Unknown(effect),
             transaction: Transaction::ImplicitCommit,
             diagnostics: false,

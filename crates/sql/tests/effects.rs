@@ -293,6 +293,8 @@ fn definitions_of_tables_name_them() {
         Tx::None,
     );
     everything("CREATE TEMPORARY TABLE t SELECT f()", Why::UnknownFunction);
+    // It can only take one away from a session that has created it.
+    assert_eq!(default("DROP TABLE t, u").session, Session::None);
 }
 
 #[test]

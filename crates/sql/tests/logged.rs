@@ -16,6 +16,7 @@ fn redefines(text: &str, expected: &[&str]) {
         Logged::Tables {
             data,
             definitions: true,
+            ..
         } => assert_eq!(names(&data), expected, "{text}"),
         other => panic!("{text}: {other:?}"),
     }
@@ -111,5 +112,38 @@ fn everything_else_may_have_changed_everything() {
         "\u{fffd}",
     ] {
         means(text, &Logged::Everything);
+    }
+}
+
+#[test]
+fn only_certain_texts_can_relate_tables_anew() {
+    let relates = |text: &str| match analyse_logged(text.as_bytes()) {
+        Logged::Tables { relations, .. } => relations,
+        other => panic!("{text}: {other:?}"),
+    };
+    for text in [
+        "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (b))",
+        "CREATE TABLE t (a INT References u (b))",
+        "ALTER TABLE t ADD CONSTRAINT FOREIGN KEY (a) REFERENCES u (b)",
+        "ALTER TABLE t DROP FOREIGN KEY f",
+        "ALTER TABLE t ADD b INT, rename TO u",
+        "RENAME TABLE a TO b, b TO c",
+        // In doubt.
+        "CREATE TABLE t (a INT COMMENT 'references')",
+        "ALTER TABLE t RENAME COLUMN a TO b",
+        "ALTER TABLE t CHANGE a b INT",
+    ] {
+        assert!(relates(text), "{text}");
+    }
+    for text in [
+        "CREATE TABLE t (a INT)",
+        "CREATE TABLE t LIKE u",
+        "ALTER TABLE t ADD b INT",
+        "DROP TABLE t",
+        "TRUNCATE TABLE t",
+        "CREATE INDEX i ON t (a)",
+        "OPTIMIZE TABLE t",
+    ] {
+        assert!(!relates(text), "{text}");
     }
 }

@@ -26,10 +26,11 @@ pub fn meaning(query: &Query) -> QueryMeaning {
         LoggedStatement::Tables {
             definitions: false, ..
         } if !is_truncate(&query.text) => QueryMeaning::Everything,
-        LoggedStatement::Tables { data, definitions } => {
-            let relations = definitions && may_change_relations(&query.text);
-            resolve(data, definitions, relations, &query.schema)
-        }
+        LoggedStatement::Tables {
+            data,
+            definitions,
+            relations,
+        } => resolve(data, definitions, definitions && relations, &query.schema),
         LoggedStatement::Everything => QueryMeaning::Everything,
     }
 }
@@ -55,17 +56,6 @@ fn is_readable(query: &Query) -> bool {
         Some(mode) if mode & MODES_OF_OTHER_TEXT == 0 => true,
         _ => !query.text.iter().any(|byte| matches!(byte, b'"' | b'\\')),
     }
-}
-
-/// Whether a change of definitions may add a foreign key, or rename a table or a column that one names.
-/// The words may stand in comments and names too; then it costs a question.
-fn may_change_relations(text: &[u8]) -> bool {
-    const WORDS: [&[u8]; 4] = [b"REFERENCES", b"FOREIGN", b"RENAME", b"CHANGE"];
-    let contains = |word: &[u8]| {
-        text.windows(word.len())
-            .any(|window| window.eq_ignore_ascii_case(word))
-    };
-    WORDS.into_iter().any(contains)
 }
 
 fn is_truncate(text: &[u8]) -> bool {

@@ -1,7 +1,9 @@
 //! Expressions, by precedence.
 
-use super::{Parsed, SelectParser};
+use super::value::{ColumnTokens, Valued, calculated, conjunction, disjunction, signed};
+use super::{Parsed, SelectParser, Value};
 use crate::keyword::Keyword as K;
+use crate::reads::{CONSTANTS_MAX, Constant};
 use crate::refusal::Refusal;
 use crate::token::TokenKind as T;
 
@@ -37,32 +39,40 @@ enum Infix {
 }
 
 impl SelectParser<'_> {
-    /// Any expression.
+    /// Any expression, of which only the syntax matters.
     pub(crate) fn expression(&mut self) -> Parsed {
-        self.nested(|parser| parser.operation(ANY))
+        let outer = std::mem::replace(&mut self.wants_conditions, false);
+        self.value()?;
+        self.wants_conditions = outer;
+        Ok(())
+    }
+
+    /// Any expression.
+    pub(crate) fn value(&mut self) -> Valued {
+        self.operand(ANY)
     }
 
     /// An expression without comparisons and logical operators outside parentheses (`bit_expr`).
     pub(super) fn bit_expression(&mut self) -> Parsed {
-        self.nested(|parser| parser.operation(BIT_OR))
+        self.operand(BIT_OR).map(drop)
     }
 
-    fn operand(&mut self, power: Power) -> Parsed {
+    fn operand(&mut self, power: Power) -> Valued {
         self.nested(|parser| parser.operation(power))
     }
 
-    fn operation(&mut self, power_min: Power) -> Parsed {
-        self.prefix()?;
+    fn operation(&mut self, power_min: Power) -> Valued {
+        let mut value = self.prefix()?;
         while let Some((power, infix)) = self.infix() {
             if power < power_min {
-                return Ok(());
+                break;
             }
-            self.infix_operation(&infix)?;
+            value = self.infix_operation(value, power, &infix)?;
         }
-        Ok(())
+        Ok(value)
     }
 
-    fn prefix(&mut self) -> Parsed {
+    fn prefix(&mut self) -> Valued {
         let power = match self.cursor.kind() {
             T::Word(K::Not) if self.cursor.lexer().dialect().high_not_precedence => COLLATION,
             T::Word(K::Not) => NOT,
@@ -71,8 +81,9 @@ impl SelectParser<'_> {
             T::Bang => COLLATION,
             _ => return self.primary(),
         };
-        self.cursor.advance();
-        self.operand(power)
+        let operator = self.cursor.advance().kind;
+        let operand = self.operand(power)?;
+        Ok(signed(operator, &operand))
     }
 
     /// The infix operator at the cursor, if one stands there.
@@ -116,138 +127,198 @@ impl SelectParser<'_> {
         Some((power, infix))
     }
 
-    fn infix_operation(&mut self, infix: &Infix) -> Parsed {
-        match infix {
-            Infix::Predicate => return self.predicate(),
-            _ => self.cursor.advance(),
+    fn infix_operation(&mut self, left: Value, power: Power, infix: &Infix) -> Valued {
+        let operator = match infix {
+            Infix::Predicate => return self.predicate(&left),
+            _ => self.cursor.advance().kind,
         };
         match infix {
-            Infix::Operand(power) => self.operand(*power),
-            Infix::Comparison => self.compared_operand(),
+            Infix::Operand(power_right) => {
+                let right = self.operand(*power_right)?;
+                return Ok(match power {
+                    AND => conjunction(left, right),
+                    OR => disjunction(left, right),
+                    SUM | PRODUCT => calculated(&left, operator, &right),
+                    _ => Value::Other,
+                });
+            }
+            Infix::Comparison => {
+                let right = self.compared_operand()?;
+                return Ok(self.comparison(&left, operator, &right));
+            }
             Infix::Collate => match self.cursor.advance().kind {
-                T::String | T::QuotedName | T::Word(K::Binary | K::Other) => Ok(()),
-                _ => Err(Refusal::Syntax),
+                T::String | T::QuotedName | T::Word(K::Binary | K::Other) => {}
+                _ => return Err(Refusal::Syntax),
             },
-            Infix::JsonPath => self.expect(T::String),
-            Infix::Predicate => Ok(()),
+            Infix::JsonPath => self.expect(T::String)?,
+            Infix::Predicate => {}
         }
+        Ok(Value::Other)
     }
 
-    fn compared_operand(&mut self) -> Parsed {
+    fn compared_operand(&mut self) -> Valued {
         let quantified = matches!(self.cursor.word(), K::Any | K::Some | K::All)
             && self.cursor.next_kind() == T::LeftParen;
         if quantified {
             self.cursor.advance();
-            return self.parenthesised(Self::query_expression);
+            self.parenthesised(Self::query_expression)?;
+            return Ok(Value::Other);
         }
         self.operand(BIT_OR)
     }
 
     /// `IS [NOT] …`, `[NOT] IN (…)`, `[NOT] LIKE …`, `[NOT] BETWEEN … AND …`, `[NOT] REGEXP …`,
     /// `SOUNDS LIKE …`, `MEMBER OF (…)`.
-    fn predicate(&mut self) -> Parsed {
+    fn predicate(&mut self, left: &Value) -> Valued {
         let negated = self.cursor.take_word(K::Not);
         match self.cursor.advance().kind {
-            T::Word(K::Is) if !negated => {
-                self.cursor.take_word(K::Not);
-                match self.cursor.advance().kind {
-                    T::Word(K::Null | K::True | K::False | K::Unknown) => Ok(()),
-                    _ => Err(Refusal::Syntax),
-                }
+            T::Word(K::Is) if !negated => return self.is_predicate(left),
+            T::Word(K::In) => {
+                let wanted = self.wants_conditions && !negated && matches!(left, Value::Column(_));
+                let constants = self.parenthesised(|parser| parser.in_operands(wanted))?;
+                return Ok(self.in_list(left, constants));
             }
-            T::Word(K::In) => self.parenthesised(Self::query_or_expressions),
             T::Word(K::Like) => {
                 self.operand(BIT_OR)?;
                 if self.cursor.take_word(K::Escape) {
                     self.operand(UNARY)?;
                 }
-                Ok(())
             }
             T::Word(K::Between) => {
-                self.operand(BIT_OR)?;
+                let low = self.operand(BIT_OR)?;
                 self.expect_word(K::And)?;
-                self.operand(COMPARISON)
+                let high = self.operand(COMPARISON)?;
+                if !negated {
+                    return Ok(self.between(left, &low, &high));
+                }
             }
-            T::Word(K::Regexp | K::Rlike) => self.operand(BIT_OR),
+            T::Word(K::Regexp | K::Rlike) => {
+                self.operand(BIT_OR)?;
+            }
             T::Word(K::Sounds) if !negated => {
                 self.expect_word(K::Like)?;
-                self.operand(BIT_OR)
+                self.operand(BIT_OR)?;
             }
             T::Word(K::Member) if !negated => {
                 self.cursor.take_word(K::Of);
-                self.parenthesised(Self::expression)
+                self.parenthesised(Self::expression)?;
             }
+            _ => return Err(Refusal::Syntax),
+        }
+        Ok(Value::Other)
+    }
+
+    fn is_predicate(&mut self, left: &Value) -> Valued {
+        let negated = self.cursor.take_word(K::Not);
+        match self.cursor.advance().kind {
+            T::Word(K::Null) if !negated => Ok(self.is_null(left)),
+            T::Word(K::Null | K::True | K::False | K::Unknown) => Ok(Value::Other),
             _ => Err(Refusal::Syntax),
         }
     }
 
-    fn primary(&mut self) -> Parsed {
-        match self.cursor.kind() {
-            T::String => {
-                while self.cursor.take(T::String) {}
-                Ok(())
+    /// What stands in the parentheses of `IN (…)`: the constants, if there is nothing else and they are
+    /// wanted.
+    fn in_operands(&mut self, wanted: bool) -> Result<Option<Vec<Constant>>, Refusal> {
+        if matches!(self.cursor.word(), K::Select | K::With) {
+            self.query_expression()?;
+            return Ok(None);
+        }
+        let mut constants = wanted.then(Vec::new);
+        self.list(|parser| {
+            let value = parser.value()?;
+            let constant = match (&constants, &value) {
+                (Some(known), Value::Literal(literal)) if known.len() < CONSTANTS_MAX => {
+                    parser.constant(literal)
+                }
+                _ => None,
+            };
+            match (&mut constants, constant) {
+                (Some(constants), Some(constant)) => constants.push(constant),
+                _ => constants = None,
             }
-            T::Number | T::HexOrBit => {
+            Ok(())
+        })?;
+        if !self.cursor.at(T::RightParen) {
+            constants = None;
+        }
+        // `((SELECT …) UNION (SELECT …))`
+        self.query_tail()?;
+        Ok(constants)
+    }
+
+    fn primary(&mut self) -> Valued {
+        match self.cursor.kind() {
+            T::String => return Ok(self.strings()),
+            T::Number => return Ok(self.number()),
+            T::HexOrBit => {
                 self.cursor.advance();
-                Ok(())
             }
             T::Introducer => {
                 self.cursor.advance();
                 match self.cursor.advance().kind {
-                    T::String | T::HexOrBit => Ok(()),
-                    _ => Err(Refusal::Syntax),
+                    T::String | T::HexOrBit => {}
+                    _ => return Err(Refusal::Syntax),
                 }
             }
-            T::Placeholder => {
-                self.placeholder();
-                Ok(())
-            }
-            T::UserVariable => self.user_variable(),
-            T::DoubleAt => self.system_variable(),
-            T::LeftParen => self.parenthesised(Self::query_or_expressions),
-            T::QuotedName if self.cursor.next_kind() == T::LeftParen => self.unknown_call(),
-            T::QuotedName => self.column(),
-            T::Word(word) => self.word_expression(word),
-            _ => Err(Refusal::Syntax),
+            T::Placeholder => return Ok(self.placeholder()),
+            T::UserVariable => self.user_variable()?,
+            T::DoubleAt => self.system_variable()?,
+            T::LeftParen => return self.parenthesised(Self::query_or_expressions),
+            T::QuotedName if self.cursor.next_kind() == T::LeftParen => self.unknown_call()?,
+            T::QuotedName => return self.column(),
+            T::Word(word) => return self.word_expression(word),
+            _ => return Err(Refusal::Syntax),
         }
+        Ok(Value::Other)
     }
 
-    /// What can stand in the parentheses of `IN (…)` or of an expression.
-    fn query_or_expressions(&mut self) -> Parsed {
+    /// What can stand in the parentheses of an expression.
+    fn query_or_expressions(&mut self) -> Valued {
         if matches!(self.cursor.word(), K::Select | K::With) {
-            return self.query_expression();
+            self.query_expression()?;
+            return Ok(Value::Other);
         }
-        self.list(Self::expression)?;
+        let value = self.value()?;
+        if self.cursor.at(T::RightParen) {
+            return Ok(value);
+        }
+        // A row.
+        while self.cursor.take(T::Comma) {
+            self.expression()?;
+        }
         // `((SELECT …) UNION (SELECT …))`
-        self.query_tail()
+        self.query_tail()?;
+        Ok(Value::Other)
     }
 
-    fn word_expression(&mut self, word: K) -> Parsed {
+    fn word_expression(&mut self, word: K) -> Valued {
         match word {
             K::Null | K::True | K::False => {
                 self.cursor.advance();
-                Ok(())
             }
-            K::Case => self.case(),
+            K::Case => self.case()?,
             K::Exists => {
                 self.cursor.advance();
-                self.parenthesised(Self::query_expression)
+                self.parenthesised(Self::query_expression)?;
             }
             K::Row if self.cursor.next_kind() == T::LeftParen => {
                 self.cursor.advance();
-                self.parenthesised(|parser| parser.list(Self::expression))
+                self.parenthesised(|parser| parser.list(Self::expression))?;
             }
-            K::Interval => self.interval(),
-            K::Match => self.match_against(),
+            K::Interval => self.interval()?,
+            K::Match => self.match_against()?,
             K::Date | K::Timestamp | K::Time if self.cursor.next_kind() == T::String => {
                 if word == K::Time {
                     self.refuse(Refusal::TimeOfDay);
                 }
                 self.cursor.advance();
-                self.expect(T::String)
+                self.expect(T::String)?;
             }
-            K::Next | K::Previous if self.cursor.next_is_word(K::Value) => Err(Refusal::Sequence),
-            _ if self.cursor.next_kind() == T::LeftParen => self.call(),
+            K::Next | K::Previous if self.cursor.next_is_word(K::Value) => {
+                return Err(Refusal::Sequence);
+            }
+            _ if self.cursor.next_kind() == T::LeftParen => self.call()?,
             K::CurrentDate
             | K::CurrentTime
             | K::CurrentTimestamp
@@ -258,43 +329,56 @@ impl SelectParser<'_> {
             | K::UtcTimestamp => {
                 self.refuse(Refusal::ClockFunction);
                 self.cursor.advance();
-                Ok(())
             }
             K::CurrentUser => {
                 self.refuse(Refusal::SessionFunction);
                 self.cursor.advance();
-                Ok(())
             }
-            _ if self.cursor.at_name() => self.column(),
-            _ => Err(Refusal::Syntax),
+            _ if self.cursor.at_name() => return self.column(),
+            _ => return Err(Refusal::Syntax),
         }
+        Ok(Value::Other)
     }
 
     /// `column`, `table.column`, `schema.table.column`; or the call of a stored function by its
     /// schema.
-    fn column(&mut self) -> Parsed {
-        let first = self.cursor.advance();
-        if !self.cursor.at(T::Dot) && is_function_without_parentheses(self.cursor.bytes(first)) {
+    fn column(&mut self) -> Valued {
+        let mut name = ColumnTokens {
+            schema: None,
+            table: None,
+            column: self.cursor.advance(),
+        };
+        let mut is_function = false;
+        if !self.cursor.at(T::Dot)
+            && is_function_without_parentheses(self.cursor.bytes(name.column))
+        {
             self.refuse(Refusal::SessionFunction);
+            is_function = true;
         }
-        for _ in 0..2 {
-            if !self.cursor.at(T::Dot) {
-                return Ok(());
+        while self.cursor.at(T::Dot) {
+            if name.schema.is_some() {
+                return Err(Refusal::Syntax);
             }
             self.cursor.advance();
             if !crate::cursor::is_name_after_dot(self.cursor.current()) {
                 return Err(Refusal::Syntax);
             }
             if self.cursor.next_kind() == T::LeftParen {
-                return self.unknown_call();
+                self.unknown_call()?;
+                return Ok(Value::Other);
             }
-            self.cursor.advance();
+            name = ColumnTokens {
+                schema: name.table,
+                table: Some(name.column),
+                column: self.cursor.advance(),
+            };
         }
-        if self.cursor.at(T::Dot) {
-            Err(Refusal::Syntax)
+        self.note_column(name.column);
+        Ok(if is_function {
+            Value::Other
         } else {
-            Ok(())
-        }
+            Value::Column(name)
+        })
     }
 
     fn user_variable(&mut self) -> Parsed {
@@ -353,6 +437,8 @@ impl SelectParser<'_> {
     /// `MATCH (columns) AGAINST (expression [modifier])`
     fn match_against(&mut self) -> Parsed {
         self.expect_word(K::Match)?;
+        // A word's weight depends on how many of the table's rows contain it.
+        self.depends_on_other_rows = true;
         self.parenthesised(|parser| parser.list(Self::column_name))?;
         self.expect_word(K::Against)?;
         self.parenthesised(|parser| {
@@ -376,7 +462,7 @@ impl SelectParser<'_> {
         if !self.cursor.at_name() {
             return Err(Refusal::Syntax);
         }
-        self.column()
+        self.column().map(drop)
     }
 }
 

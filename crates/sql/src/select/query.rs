@@ -3,6 +3,7 @@
 use super::{Parsed, SelectParser};
 use crate::cursor::is_name;
 use crate::keyword::Keyword as K;
+use crate::reads::Condition;
 use crate::refusal::Refusal;
 use crate::token::{Token, TokenKind as T};
 
@@ -75,6 +76,12 @@ impl SelectParser<'_> {
 
     fn select_block(&mut self) -> Parsed {
         self.expect_word(K::Select)?;
+        self.block(Self::block_clauses)
+    }
+
+    /// Everything after `SELECT`: what `WHERE` says.
+    fn block_clauses(&mut self) -> Result<Vec<Condition>, Refusal> {
+        let mut filter = Vec::new();
         self.select_options();
         self.list(Self::select_item)?;
         if self.cursor.at_word(K::Into) {
@@ -84,7 +91,7 @@ impl SelectParser<'_> {
             self.sources()?;
         }
         if self.cursor.take_word(K::Where) {
-            self.expression()?;
+            filter = self.condition()?;
         }
         if self.cursor.take_word(K::Group) {
             self.expect_word(K::By)?;
@@ -103,7 +110,7 @@ impl SelectParser<'_> {
                 parser.window_specification()
             })?;
         }
-        Ok(())
+        Ok(filter)
     }
 
     fn sources(&mut self) -> Parsed {
@@ -135,8 +142,13 @@ impl SelectParser<'_> {
     }
 
     /// `*`, `t.*`, or an expression with an alias.
-    fn select_item(&mut self) -> Parsed {
-        if self.cursor.take(T::Star) || self.qualified_star()? {
+    pub(crate) fn select_item(&mut self) -> Parsed {
+        if self.cursor.take(T::Star) {
+            self.block.star = true;
+            return Ok(());
+        }
+        if let Some(table) = self.qualified_star()? {
+            self.block.qualified_stars.push(table);
             return Ok(());
         }
         self.expression()?;
@@ -155,20 +167,20 @@ impl SelectParser<'_> {
         Ok(())
     }
 
-    /// `t.*` or `schema.t.*`
-    fn qualified_star(&mut self) -> Result<bool, Refusal> {
+    /// `t.*` or `schema.t.*`: the table's name.
+    fn qualified_star(&mut self) -> Result<Option<Token>, Refusal> {
         if !self.cursor.at_name() || self.cursor.next_kind() != T::Dot {
-            return Ok(false);
+            return Ok(None);
         }
         let mut probe = self.cursor;
         loop {
-            probe.advance();
+            let name = probe.advance();
             if !probe.take(T::Dot) {
-                return Ok(false);
+                return Ok(None);
             }
             if probe.take(T::Star) {
                 self.cursor = probe;
-                return Ok(true);
+                return Ok(Some(name));
             }
             if !crate::cursor::is_name_after_dot(probe.current()) {
                 return Err(Refusal::Syntax);
@@ -183,13 +195,13 @@ impl SelectParser<'_> {
     }
 
     /// An expression with `ASC` or `DESC`, as in `ORDER BY` and `GROUP BY`.
-    pub(super) fn order_element(&mut self) -> Parsed {
+    pub(crate) fn order_element(&mut self) -> Parsed {
         self.expression()?;
         self.cursor.skip_words(&[K::Asc, K::Desc]);
         Ok(())
     }
 
-    fn limit(&mut self) -> Parsed {
+    pub(crate) fn limit(&mut self) -> Parsed {
         self.expect_word(K::Limit)?;
         self.limit_value()?;
         if self.cursor.take(T::Comma) || self.cursor.take_word(K::Offset) {

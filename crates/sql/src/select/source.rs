@@ -1,48 +1,33 @@
 //! The `FROM` clause: tables, derived tables, joins, index hints.
 
+use super::block::Chain;
 use super::{Parsed, SelectParser};
 use crate::keyword::Keyword as K;
+use crate::reads::Source;
 use crate::refusal::Refusal;
-use crate::token::TokenKind as T;
+use crate::statement::TableName;
+use crate::token::{Token, TokenKind as T};
 
 impl SelectParser<'_> {
     /// Table factors, joined in any way. Conditions are taken wherever they stand: for the set of
     /// tables it doesn't matter to which join they belong.
     pub(crate) fn table_references(&mut self) -> Parsed {
+        let mut chain = Chain::starting_at(self.block.sources.len());
         self.table_factor()?;
         loop {
+            let count = self.block.sources.len();
+            if let Some(kind) = self.join_words()? {
+                chain.join(kind, count);
+                self.table_factor()?;
+                continue;
+            }
             match self.cursor.word() {
-                K::On => {
-                    self.cursor.advance();
-                    self.expression()?;
-                }
-                K::Using if self.cursor.next_kind() == T::LeftParen => {
-                    self.cursor.advance();
-                    self.names_in_parentheses()?;
-                }
-                K::Join | K::StraightJoin => {
-                    self.cursor.advance();
+                K::On => self.on(&mut chain)?,
+                K::Using if self.cursor.next_kind() == T::LeftParen => self.using(&mut chain)?,
+                _ if self.cursor.take(T::Comma) => {
+                    chain = Chain::starting_at(count);
                     self.table_factor()?;
                 }
-                K::Inner | K::Cross => {
-                    self.cursor.advance();
-                    self.expect_word(K::Join)?;
-                    self.table_factor()?;
-                }
-                K::Natural => {
-                    self.cursor.advance();
-                    self.cursor
-                        .skip_words(&[K::Inner, K::Left, K::Right, K::Outer]);
-                    self.expect_word(K::Join)?;
-                    self.table_factor()?;
-                }
-                K::Left | K::Right => {
-                    self.cursor.advance();
-                    self.cursor.take_word(K::Outer);
-                    self.expect_word(K::Join)?;
-                    self.table_factor()?;
-                }
-                _ if self.cursor.take(T::Comma) => self.table_factor()?,
                 _ => return Ok(()),
             }
         }
@@ -53,46 +38,79 @@ impl SelectParser<'_> {
             self.cursor.advance();
         }
         if self.cursor.at(T::LeftParen) {
-            self.parenthesised(Self::inside_parentheses)?;
-            return self.derived_alias();
+            let is_query = self.parenthesised(Self::inside_parentheses)?;
+            let alias = self.derived_alias()?;
+            if is_query {
+                self.add_source(alias, None, false);
+            }
+            return Ok(());
         }
-        self.table_reference()?;
-        if self.cursor.take_word(K::Partition) {
+        let read = self.table_reference()?;
+        let in_partitions = self.cursor.take_word(K::Partition);
+        if in_partitions {
             self.names_in_parentheses()?;
         }
         if self.cursor.at_word(K::For) && self.cursor.next_is_word(K::SystemTime) {
             return Err(Refusal::SystemTime);
         }
-        self.alias()?;
+        let alias = self.alias()?;
+        self.add_source(alias, read, in_partitions);
         self.index_hints()
     }
 
-    /// A query, joined tables, or queries in parentheses of their own.
-    fn inside_parentheses(&mut self) -> Parsed {
-        if matches!(self.cursor.word(), K::Select | K::With) {
-            return self.query_expression();
-        }
-        self.table_references()?;
-        self.query_tail()
+    fn add_source(
+        &mut self,
+        alias: Option<Token>,
+        read: Option<(TableName, Option<usize>)>,
+        reads_all: bool,
+    ) {
+        let (name, table) = match read {
+            Some((name, table)) => (Some(name), table),
+            None => (None, None),
+        };
+        let alias = alias.map(|token| {
+            let bytes = self.cursor.name_bytes(token);
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let (schema, name) = match (alias, name) {
+            (Some(alias), _) => (None, alias),
+            (None, Some(name)) => (name.schema, name.table),
+            (None, None) => (None, String::new()),
+        };
+        self.block.sources.push(Source {
+            table,
+            name,
+            schema,
+            reads_all,
+        });
     }
 
-    fn alias(&mut self) -> Parsed {
+    /// A query, joined tables, or queries in parentheses of their own. True for queries.
+    fn inside_parentheses(&mut self) -> Result<bool, Refusal> {
+        if matches!(self.cursor.word(), K::Select | K::With) {
+            self.query_expression()?;
+            return Ok(true);
+        }
+        self.table_references()?;
+        let is_query = !self.cursor.at(T::RightParen);
+        self.query_tail()?;
+        Ok(is_query)
+    }
+
+    fn alias(&mut self) -> Result<Option<Token>, Refusal> {
         if self.cursor.take_word(K::As) {
-            return self.expect_name().map(drop);
+            return self.expect_name().map(Some);
         }
-        if self.at_implicit_alias() {
-            self.cursor.advance();
-        }
-        Ok(())
+        Ok(self.at_implicit_alias().then(|| self.cursor.advance()))
     }
 
     /// An alias with optional names of columns.
-    fn derived_alias(&mut self) -> Parsed {
-        self.alias()?;
+    fn derived_alias(&mut self) -> Result<Option<Token>, Refusal> {
+        let alias = self.alias()?;
         if self.cursor.at(T::LeftParen) {
             self.names_in_parentheses()?;
         }
-        Ok(())
+        Ok(alias)
     }
 
     /// `USE | IGNORE | FORCE INDEX [FOR …] (…)`

@@ -1,6 +1,8 @@
 //! What the behaviour tables share.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod describe;
+
 use remora_sql::{Dialect, Statement, TableName, Writes, analyse};
 
 /// The analysis under the default dialect.

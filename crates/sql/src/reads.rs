@@ -1,0 +1,284 @@
+//! Which rows and columns a statement reads or changes, as far as its text says it with certainty.
+//!
+//! Nothing here knows a table's definition. Whether a column is one of a source's, whether its type compares with
+//! a constant exactly and what a bound value is, is the caller's to say; what isn't said here counts as every row
+//! and every column.
+
+use crate::statement::TableName;
+
+/// How many conditions are kept of one `WHERE` or `ON`. More say nothing.
+pub const CONDITIONS_MAX: usize = 64;
+
+/// How many constants one condition may list. With more it is none.
+pub const CONSTANTS_MAX: usize = 256;
+
+/// How many bytes a string may have to count as a constant.
+pub const CONSTANT_BYTES_MAX: usize = 1024;
+
+/// How many rows an `INSERT` may have for [`WrittenRows::Values`].
+pub const WRITTEN_ROWS_MAX: usize = 64;
+
+/// What is read of the tables, block by block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// One for each `SELECT` in the statement: operands of set operations, derived tables, common table
+    /// expressions and subqueries have their own. An outer one stands before those inside it.
+    pub blocks: Vec<Block>,
+    /// Every name that can mean a column anywhere in the statement.
+    pub names: ColumnNames,
+    /// Names can't be trusted: every column of every table counts as read.
+    pub all_columns: bool,
+}
+
+/// One `SELECT … FROM …`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// The tables in its `FROM`, in the order of their appearance.
+    pub sources: Vec<Source>,
+    /// What every row of a source must satisfy to matter for the block's result.
+    pub conditions: Vec<Condition>,
+}
+
+/// A table, a derived table or a common table expression in a block's `FROM`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Index into [`crate::Select::tables`]; `None` for a derived table or a common table expression.
+    pub table: Option<usize>,
+    /// Its alias, else the table's name, as written but without quotes. Empty for a derived table without alias.
+    pub name: String,
+    /// The schema as written, only if there is no alias.
+    pub schema: Option<String>,
+    /// Every column of it counts as read: by `*`, `alias.*`, `NATURAL JOIN` or `PARTITION (…)`.
+    pub reads_all: bool,
+}
+
+/// A conjunct of a `WHERE` or `ON`: a row of the named column's table that doesn't satisfy it makes no difference
+/// to the block's result, whether the row is there or not.
+///
+/// This holds under outer joins too. Adding a row of the source X to a join adds or removes only tuples in which X
+/// is that row or is NULL-extended. (By induction: a product keeps the tuple's X; an outer join with X on its
+/// inner side matches or NULL-extends.) A conjunct `X.column = constant` is TRUE for neither, because the row
+/// fails it and NULL satisfies no such test; so behind the filter nothing has changed. An `ON` filters what its
+/// join combines, but keeps the rows of an outer join's preserved side: there it says nothing. And a test that
+/// NULL satisfies ([`Test::IsNull`]) is given only in blocks without any outer join.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The column as written.
+    pub column: ColumnName,
+    /// The sources that the condition restricts if the column is theirs. If it is another's (an outer
+    /// block's, the preserved side's of an outer join), the condition says nothing.
+    pub restricts: SourceSet,
+    /// What the column's value must satisfy.
+    pub test: Test,
+}
+
+/// A column as written: without quotes, case kept, ASCII only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnName {
+    /// The schema, if one is written.
+    pub schema: Option<String>,
+    /// The table or its alias, if one is written.
+    pub table: Option<String>,
+    /// The column.
+    pub column: String,
+}
+
+/// A set of sources of one block, by their indices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceSet(pub u64);
+
+impl SourceSet {
+    /// How many sources a block may have for its conditions to be given.
+    pub const SOURCES_MAX: usize = 64;
+
+    /// The sources with indices in `from..to`. Indices from [`Self::SOURCES_MAX`] on are left out.
+    pub fn range(from: usize, to: usize) -> SourceSet {
+        let below = |index: usize| match 1_u64.checked_shl(u32::try_from(index).unwrap_or(64)) {
+            Some(bit) => bit - 1,
+            None => u64::MAX,
+        };
+        SourceSet(below(to) & !below(from))
+    }
+
+    /// Whether the source with this index is in it.
+    pub fn contains(self, index: usize) -> bool {
+        index < Self::SOURCES_MAX && self.0 >> index & 1 == 1
+    }
+
+    /// Whether no source is in it.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What a column's value is tested for. NULL satisfies only [`Test::IsNull`].
+///
+/// The constants are compared as the server compares them: by the column's type, its collation, and the types of
+/// all the constants together. It is the caller's to know for which types that is exact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// It equals one of these, in no particular order: `=`, `<=>` with a literal, `IN (…)`, or an `OR` of those
+    /// on one and the same column. A bound NULL equals nothing. Never empty.
+    In(Vec<Constant>),
+    /// It lies between the bounds, of which at least one is there. They can be reversed: then nothing does.
+    Range {
+        /// The lower bound.
+        from: Option<Bound>,
+        /// The upper bound.
+        to: Option<Bound>,
+    },
+    /// `IS NULL`.
+    ///
+    /// Of a column that is declared NOT NULL it says nothing: `'0000-00-00'` satisfies it there, and under
+    /// `sql_auto_is_null` it can mean the last inserted row.
+    IsNull,
+}
+
+/// One end of a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The value at the end.
+    pub value: Constant,
+    /// Whether the value itself is inside.
+    pub inclusive: bool,
+}
+
+/// A constant in a statement's text, exactly as the server reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Constant {
+    /// An integer from -2^63 to 2^64 - 1, also with a sign, in parentheses, or as a sum, difference or product in
+    /// which every step fits into a signed integer of 64 bits.
+    Integer(i128),
+    /// A decimal literal without exponent: digits, at most one point with digits on both sides, and before them
+    /// a `-` if it is negated an odd number of times (also `-0.0`).
+    Decimal(String),
+    /// A string literal without introducer, in the connection's character set: escapes and doubled quotes undone,
+    /// adjacent ones joined.
+    Text(Vec<u8>),
+    /// The n-th `?` of the whole statement, counted from 0.
+    Parameter(usize),
+}
+
+/// A set of names of columns, in ASCII lower case.
+///
+/// The names lie behind one another in one buffer: a NUL can't be in a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnNames {
+    text: String,
+    /// Bits of the names' hashes: a name with an unset one isn't there.
+    seen: [u64; 4],
+}
+
+const END_OF_NAME: char = '\0';
+/// Enough for a short statement, so that most need one allocation.
+const NAMES_BYTES: usize = 48;
+
+impl ColumnNames {
+    /// Whether a name is there, in any ASCII case.
+    pub fn contains(&self, name: &str) -> bool {
+        let (word, bit) = Self::place(name);
+        self.seen[word] & bit != 0 && self.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// The names, each once.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.text.split_terminator(END_OF_NAME)
+    }
+
+    /// Whether no name is there.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Adds a name, if it isn't there.
+    pub(crate) fn add(&mut self, name: &str) {
+        if self.contains(name) {
+            return;
+        }
+        let (word, bit) = Self::place(name);
+        self.seen[word] |= bit;
+        if self.text.is_empty() {
+            self.text.reserve(NAMES_BYTES);
+        }
+        let start = self.text.len();
+        self.text.push_str(name);
+        self.text[start..].make_ascii_lowercase();
+        self.text.push(END_OF_NAME);
+    }
+
+    fn place(name: &str) -> (usize, u64) {
+        let hash = crate::fold::hash_folded(name.as_bytes());
+        (hash >> 6 & 3, 1 << (hash & 63))
+    }
+}
+
+/// A write to one table of which the text says which rows it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NarrowedWrite {
+    /// The table (or view) as written.
+    pub table: TableName,
+    /// The rows.
+    pub rows: WrittenRows,
+    /// The columns that an `UPDATE` assigns, in ASCII lower case, as often as it does; empty for other statements.
+    /// Others can change with them: generated ones, those with `ON UPDATE CURRENT_TIMESTAMP`, and what triggers
+    /// assign.
+    pub assigned: Vec<String>,
+}
+
+/// The rows that a write changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrittenRows {
+    /// `UPDATE`, `DELETE`: only rows that satisfy all of these conditions. Their columns are those of the written
+    /// table, whatever it is called there.
+    Where(Vec<Condition>),
+    /// `INSERT`: these rows and nothing else.
+    ///
+    /// What is stored can be another value than the constant: it is converted to the column's type, and cut or
+    /// clamped without strict mode or with `IGNORE`.
+    Values {
+        /// The columns, in ASCII lower case; `None` if all are meant, in the table's order.
+        columns: Option<Vec<String>>,
+        /// Of each row its values, of which `None` is no plain constant. An empty row has default values only.
+        rows: Vec<Vec<Option<Constant>>>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_sources_holds_exactly_its_indices() {
+        for (from, to) in [
+            (0, 0),
+            (0, 1),
+            (1, 3),
+            (63, 64),
+            (0, 64),
+            (5, 5),
+            (60, 70),
+            (64, 70),
+        ] {
+            let set = SourceSet::range(from, to);
+            for index in 0..80 {
+                let expected = (from..to).contains(&index) && index < SourceSet::SOURCES_MAX;
+                assert_eq!(set.contains(index), expected, "{from}..{to} {index}");
+            }
+            assert_eq!(set.is_empty(), from >= to || from >= 64);
+        }
+    }
+
+    #[test]
+    fn names_are_kept_once_in_lower_case() {
+        let mut names = ColumnNames::default();
+        let many: Vec<String> = (0..300).map(|number| format!("Column{number}")).collect();
+        for name in many.iter().chain(&many) {
+            names.add(name);
+            names.add(&name.to_ascii_uppercase());
+        }
+        let expected: Vec<String> = many.iter().map(|name| name.to_ascii_lowercase()).collect();
+        assert_eq!(names.iter().collect::<Vec<_>>(), expected);
+        assert!(names.contains("COLUMN299") && !names.contains("column300"));
+        assert!(!names.contains("column") && !names.contains(""));
+    }
+}

@@ -1,0 +1,439 @@
+//! What an expression is, as far as conditions are recognised in it: a column, a constant, or conjuncts.
+//!
+//! Everything is an implication: a [`Value::Conjuncts`] lists conditions that hold wherever the expression is
+//! TRUE, perhaps not all of them. So an `AND` may add up what its sides say, and what is known on each side of an
+//! `OR` may be joined, but nothing may be said of a negation, nor of what a conjunct is an operand of.
+
+use super::{Placeholders, SelectParser};
+use crate::lexer::Lexer;
+use crate::reads::{
+    Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, Condition, Constant,
+    SourceSet, Test,
+};
+use crate::refusal::Refusal;
+use crate::token::{Token, TokenKind as T};
+
+/// What an expression is.
+#[derive(Debug)]
+pub(crate) enum Value {
+    /// Anything.
+    Other,
+    Column(ColumnTokens),
+    Literal(Literal),
+    /// Conditions that hold where it is TRUE; at least one. What they restrict is set later.
+    Conjuncts(Vec<Condition>),
+}
+
+/// The result of parsing an expression: `Err` is a hard refusal.
+pub(crate) type Valued = Result<Value, Refusal>;
+
+/// A column's name as it stands in the text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnTokens {
+    pub(crate) schema: Option<Token>,
+    pub(crate) table: Option<Token>,
+    pub(crate) column: Token,
+}
+
+/// A constant that hasn't been copied from the text yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Literal {
+    Integer(i128),
+    Decimal {
+        negative: bool,
+        token: Token,
+    },
+    /// String literals behind one another; the offsets of the first quote and after the last.
+    Text {
+        start: usize,
+        end: usize,
+    },
+    Parameter(usize),
+}
+
+/// Which way a comparison goes.
+#[derive(Clone, Copy)]
+enum Comparison {
+    Equal,
+    /// `<=>`
+    NullSafe,
+    Less {
+        inclusive: bool,
+    },
+    Greater {
+        inclusive: bool,
+    },
+}
+
+impl Comparison {
+    fn of(operator: T) -> Option<Comparison> {
+        Some(match operator {
+            T::Equal => Comparison::Equal,
+            T::NullSafeEqual => Comparison::NullSafe,
+            T::Less => Comparison::Less { inclusive: false },
+            T::LessEqual => Comparison::Less { inclusive: true },
+            T::Greater => Comparison::Greater { inclusive: false },
+            T::GreaterEqual => Comparison::Greater { inclusive: true },
+            _ => return None,
+        })
+    }
+
+    /// The same with its sides exchanged.
+    fn mirrored(self) -> Comparison {
+        match self {
+            Comparison::Less { inclusive } => Comparison::Greater { inclusive },
+            Comparison::Greater { inclusive } => Comparison::Less { inclusive },
+            other => other,
+        }
+    }
+}
+
+impl SelectParser<'_> {
+    /// `left operator right`
+    pub(super) fn comparison(&self, left: &Value, operator: T, right: &Value) -> Value {
+        let Some(comparison) = Comparison::of(operator) else {
+            return Value::Other;
+        };
+        match (left, right) {
+            (Value::Column(column), Value::Literal(literal)) => {
+                self.compared(column, comparison, literal)
+            }
+            (Value::Literal(literal), Value::Column(column)) => {
+                self.compared(column, comparison.mirrored(), literal)
+            }
+            _ => Value::Other,
+        }
+    }
+
+    fn compared(&self, column: &ColumnTokens, how: Comparison, literal: &Literal) -> Value {
+        // A bound NULL is equal to NULL here, and nobody knows yet whether it will be one.
+        let may_mean_null =
+            matches!(how, Comparison::NullSafe) && matches!(literal, Literal::Parameter(_));
+        if !self.wants_conditions || may_mean_null {
+            return Value::Other;
+        }
+        let Some(value) = self.constant(literal) else {
+            return Value::Other;
+        };
+        let test = match how {
+            Comparison::Equal | Comparison::NullSafe => Test::In(vec![value]),
+            Comparison::Less { inclusive } => Test::Range {
+                from: None,
+                to: Some(Bound { value, inclusive }),
+            },
+            Comparison::Greater { inclusive } => Test::Range {
+                from: Some(Bound { value, inclusive }),
+                to: None,
+            },
+        };
+        self.condition_on(column, test)
+    }
+
+    /// `left BETWEEN low AND high`
+    pub(super) fn between(&self, left: &Value, low: &Value, high: &Value) -> Value {
+        let (Value::Column(column), Value::Literal(low), Value::Literal(high)) = (left, low, high)
+        else {
+            return Value::Other;
+        };
+        if !self.wants_conditions {
+            return Value::Other;
+        }
+        let bound = |literal| {
+            self.constant(literal).map(|value| Bound {
+                value,
+                inclusive: true,
+            })
+        };
+        match (bound(low), bound(high)) {
+            (Some(from), Some(to)) => {
+                let (from, to) = (Some(from), Some(to));
+                self.condition_on(column, Test::Range { from, to })
+            }
+            _ => Value::Other,
+        }
+    }
+
+    /// `left IN (constants)`
+    pub(super) fn in_list(&self, left: &Value, constants: Option<Vec<Constant>>) -> Value {
+        match (left, constants) {
+            (Value::Column(column), Some(constants)) if !constants.is_empty() => {
+                self.condition_on(column, Test::In(constants))
+            }
+            _ => Value::Other,
+        }
+    }
+
+    /// `left IS NULL`
+    pub(super) fn is_null(&self, left: &Value) -> Value {
+        match left {
+            Value::Column(column) if self.wants_conditions => {
+                self.condition_on(column, Test::IsNull)
+            }
+            _ => Value::Other,
+        }
+    }
+
+    fn condition_on(&self, column: &ColumnTokens, test: Test) -> Value {
+        let name = |token: Token| {
+            let bytes = self.cursor.name_bytes(token);
+            if !bytes.is_ascii() {
+                return None;
+            }
+            String::from_utf8(bytes.into_owned()).ok()
+        };
+        // `None` inside if no name stands there, outside if it can't be trusted.
+        let optional = |token: Option<Token>| match token {
+            None => Some(None),
+            Some(token) => name(token).map(Some),
+        };
+        let column = || {
+            Some(ColumnName {
+                schema: optional(column.schema)?,
+                table: optional(column.table)?,
+                column: name(column.column)?,
+            })
+        };
+        match column() {
+            Some(column) => Value::Conjuncts(vec![Condition {
+                column,
+                restricts: SourceSet::default(),
+                test,
+            }]),
+            None => Value::Other,
+        }
+    }
+
+    /// A constant of its own; `None` if it is too long for one.
+    pub(crate) fn constant(&self, literal: &Literal) -> Option<Constant> {
+        Some(match *literal {
+            Literal::Integer(value) => Constant::Integer(value),
+            Literal::Parameter(number) => Constant::Parameter(number),
+            Literal::Decimal { negative, token } => {
+                let digits = std::str::from_utf8(self.cursor.bytes(token)).ok()?;
+                Constant::Decimal(decimal(digits, negative)?)
+            }
+            Literal::Text { start, end } => Constant::Text(self.text_between(start, end)?),
+        })
+    }
+
+    fn text_between(&self, start: usize, end: usize) -> Option<Vec<u8>> {
+        let lexer = self.cursor.lexer();
+        let escapes = !lexer.dialect().no_backslash_escapes;
+        let literals = lexer.text().get(start..end)?;
+        let mut lexer = Lexer::new(literals, lexer.dialect());
+        let mut text = Vec::new();
+        loop {
+            let token = lexer.next_token();
+            match token.kind {
+                T::String => unescape(lexer.bytes(token), escapes, &mut text)?,
+                T::End => break,
+                _ => return None,
+            }
+        }
+        (text.len() <= CONSTANT_BYTES_MAX).then_some(text)
+    }
+
+    /// The number at the cursor.
+    pub(super) fn number(&mut self) -> Value {
+        let token = self.cursor.advance();
+        let digits = self.cursor.bytes(token);
+        if digits.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+            return Value::Other;
+        }
+        let integer = integer(digits).filter(|value| *value <= i128::from(u64::MAX));
+        // An integer that is too large for the server's integers is a decimal number there.
+        Value::Literal(integer.map_or(
+            Literal::Decimal {
+                negative: false,
+                token,
+            },
+            Literal::Integer,
+        ))
+    }
+
+    /// One or more string literals at the cursor.
+    pub(super) fn strings(&mut self) -> Value {
+        let start = self.cursor.current().start;
+        let mut end = start;
+        let mut plain = true;
+        while self.cursor.at(T::String) {
+            let token = self.cursor.advance();
+            plain &= matches!(self.cursor.bytes(token).first(), Some(b'\'' | b'"'));
+            end = token.end;
+        }
+        if plain {
+            Value::Literal(Literal::Text { start, end })
+        } else {
+            Value::Other
+        }
+    }
+
+    /// A `?` where a value stands.
+    pub(super) fn placeholder(&mut self) -> Value {
+        self.cursor.advance();
+        let number = self.parameter_count;
+        self.parameter_count += 1;
+        if self.placeholders == Placeholders::AreUnknown {
+            self.refuse(Refusal::Placeholder);
+            return Value::Other;
+        }
+        Value::Literal(Literal::Parameter(number))
+    }
+
+    /// Notes a name that can mean a column.
+    pub(super) fn note_column(&mut self, token: Token) {
+        let name = self.cursor.name_bytes(token);
+        match std::str::from_utf8(&name) {
+            Ok(name) if name.is_ascii() => {
+                self.reads.all_columns |= is_pseudo_column(name);
+                self.reads.names.add(name);
+            }
+            _ => self.reads.all_columns = true,
+        }
+    }
+}
+
+/// Names that mean a column which may have another name.
+fn is_pseudo_column(name: &str) -> bool {
+    ["_rowid", "rowid", "row_start", "row_end", "rownum"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// The value of a sign before an operand.
+pub(super) fn signed(sign: T, operand: &Value) -> Value {
+    let Value::Literal(literal) = *operand else {
+        return Value::Other;
+    };
+    match (sign, literal) {
+        (T::Plus, Literal::Integer(_) | Literal::Decimal { .. }) => Value::Literal(literal),
+        (T::Minus, Literal::Integer(value)) => folded(-value),
+        (T::Minus, Literal::Decimal { negative, token }) => Value::Literal(Literal::Decimal {
+            negative: !negative,
+            token,
+        }),
+        _ => Value::Other,
+    }
+}
+
+/// `left operator right`, where the operator calculates.
+pub(super) fn calculated(left: &Value, operator: T, right: &Value) -> Value {
+    let (Value::Literal(Literal::Integer(left)), Value::Literal(Literal::Integer(right))) =
+        (left, right)
+    else {
+        return Value::Other;
+    };
+    // Unsigned operands make the result unsigned, which may fail; their sums are left alone.
+    if i64::try_from(*left).is_err() || i64::try_from(*right).is_err() {
+        return Value::Other;
+    }
+    match operator {
+        T::Plus => folded(left + right),
+        T::Minus => folded(left - right),
+        T::Star => folded(left * right),
+        _ => Value::Other,
+    }
+}
+
+fn folded(value: i128) -> Value {
+    if i64::try_from(value).is_ok() {
+        Value::Literal(Literal::Integer(value))
+    } else {
+        Value::Other
+    }
+}
+
+/// `left AND right`
+pub(super) fn conjunction(left: Value, right: Value) -> Value {
+    match (left, right) {
+        (Value::Conjuncts(mut left), Value::Conjuncts(right)) => {
+            let room = CONDITIONS_MAX.saturating_sub(left.len());
+            left.extend(right.into_iter().take(room));
+            Value::Conjuncts(left)
+        }
+        (Value::Conjuncts(known), _) | (_, Value::Conjuncts(known)) => Value::Conjuncts(known),
+        _ => Value::Other,
+    }
+}
+
+/// `left OR right`
+pub(super) fn disjunction(left: Value, right: Value) -> Value {
+    let (Value::Conjuncts(mut left), Value::Conjuncts(mut right)) = (left, right) else {
+        return Value::Other;
+    };
+    if left.len() != 1 || right.len() != 1 {
+        return Value::Other;
+    }
+    let (Some(mut known), Some(other)) = (left.pop(), right.pop()) else {
+        return Value::Other;
+    };
+    match (&mut known.test, other.test) {
+        (Test::In(constants), Test::In(more))
+            if known.column == other.column && constants.len() + more.len() <= CONSTANTS_MAX =>
+        {
+            constants.extend(more);
+            Value::Conjuncts(vec![known])
+        }
+        _ => Value::Other,
+    }
+}
+
+/// The value of digits; `None` if there are other bytes or if it is too large.
+fn integer(digits: &[u8]) -> Option<i128> {
+    digits.iter().try_fold(0_i128, |value, byte| {
+        let digit = byte.is_ascii_digit().then(|| i128::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// A decimal number in its usual form: `.5` is `0.5`, `5.` is `5`.
+fn decimal(digits: &str, negative: bool) -> Option<String> {
+    if digits.len() > CONSTANT_BYTES_MAX {
+        return None;
+    }
+    let digits = digits.strip_suffix('.').unwrap_or(digits);
+    let sign = if negative { "-" } else { "" };
+    let zero = if digits.starts_with('.') { "0" } else { "" };
+    Some(format!("{sign}{zero}{digits}"))
+}
+
+/// Appends what a string literal in its quotes means. `None` if it is too long to matter.
+fn unescape(literal: &[u8], escapes: bool, text: &mut Vec<u8>) -> Option<()> {
+    let quote = *literal.first()?;
+    let inner = literal.get(1..literal.len().checked_sub(1)?)?;
+    // At least every second byte stays.
+    if inner.len() > 2 * CONSTANT_BYTES_MAX {
+        return None;
+    }
+    text.reserve_exact(inner.len());
+    let mut bytes = inner.iter().copied();
+    while let Some(byte) = bytes.next() {
+        if byte == quote {
+            // The second of two.
+            text.push(bytes.next()?);
+        } else if byte == b'\\' && escapes {
+            let escaped = bytes.next()?;
+            // These two stay as they are: they are escapes of patterns.
+            if matches!(escaped, b'%' | b'_') {
+                text.push(b'\\');
+            }
+            text.push(meaning(escaped));
+        } else {
+            text.push(byte);
+        }
+    }
+    Some(())
+}
+
+/// What a byte after a backslash stands for.
+fn meaning(escaped: u8) -> u8 {
+    match escaped {
+        b'0' => 0,
+        b'b' => 0x08,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'Z' => 0x1a,
+        other => other,
+    }
+}
