@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use remora_cache::BrokenRules;
 use remora_lab::load::Random;
-use remora_lab::search::{self, Bed, Findings, Search, Size};
+use remora_lab::search::{self, Bed, Findings, Search, SeededFault, Size};
 use remora_lab::servers::Kind;
 
 /// Pairs of each seed.
 const PAIRS: u64 = 2_500;
 const SEEDS: u64 = 3;
+/// By when a broken rule must have been noticed.
+const PAIRS_UNTIL_FOUND: u64 = 10_000;
 const SIZE: Size = Size {
     questions: 60,
     changes: 15,
@@ -74,5 +76,25 @@ fn no_held_result_differs_from_the_servers() {
             "too few results were held to prove anything: {total:?}"
         );
         assert!(total.measured > 200 && total.changed > 50, "{total:?}");
+    }
+}
+
+#[test]
+fn a_rule_broken_on_purpose_is_noticed() {
+    for fault in SeededFault::ALL {
+        let Some(rules) = fault.rules() else {
+            continue;
+        };
+        let findings = look(&mut bed(rules), first_seed(), PAIRS_UNTIL_FOUND, 60);
+        let pairs = findings.tallies.total().pairs;
+        let found = findings.found.first();
+        let found = found.unwrap_or_else(|| panic!("{fault:?} was not noticed in {pairs} pairs"));
+        println!("{fault:?}: noticed after {pairs} pairs: {}", found.failure);
+        println!("{}", found.script.to_text());
+        assert!(
+            found.failure.what.starts_with("from memory"),
+            "{}",
+            found.failure
+        );
     }
 }

@@ -7,6 +7,7 @@ use remora::reason::Outcome;
 use remora_cache::BrokenRules;
 
 use super::answer::Reply;
+use super::log_gate::LogGate;
 use super::script::{Question, Statement};
 use crate::client::{Client, ClientError, ConnectOptions, StatementId};
 use crate::interrupt;
@@ -17,8 +18,6 @@ use crate::servers::{Kind, Server, ServerOptions};
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest wait until a statement is counted.
 const COUNTING: Duration = Duration::from_secs(5);
-/// A row of this size takes the follower some milliseconds.
-const BURDEN_BYTES: usize = 1_000_000;
 /// A row that is written after each change: once Remora has it in memory, it has seen what was before.
 const SENTINEL: &str = "SELECT n FROM lab.sentinel WHERE id = 1";
 
@@ -28,6 +27,7 @@ pub struct Bed {
     probe: Client,
     aside: Client,
     remora: InProcessRemora,
+    gate: LogGate,
     server: Server,
     sentinel: u64,
     schemas: u32,
@@ -52,12 +52,13 @@ impl Bed {
         server.execute([
             "CREATE TABLE sentinel (id INT PRIMARY KEY, n BIGINT) ENGINE=InnoDB",
             "INSERT INTO sentinel VALUES (1, 0)",
-            "CREATE TABLE burden (id INT PRIMARY KEY, text LONGBLOB) ENGINE=InnoDB",
         ])?;
+        let gate = LogGate::start(server.address())?;
         let options = RemoraOptions {
             threads: Some(1),
             ..RemoraOptions::following()
         };
+        let options = options.with("upstream.address", &gate.address().to_string());
         let remora = InProcessRemora::start_broken(&server, &options, broken)?;
         let probe = server.app().at(remora.address()).connect()?;
         let aside = server.app().connect()?;
@@ -65,6 +66,7 @@ impl Bed {
             probe,
             aside,
             remora,
+            gate,
             server,
             sentinel: 0,
             schemas: 0,
@@ -81,12 +83,9 @@ impl Bed {
         &mut self.aside
     }
 
-    /// Gives the follower something to read that takes it a while, so that a write right after this is answered long before
-    /// it is read from the log.
-    pub(super) fn burden(&mut self) -> anyhow::Result<()> {
-        let text = format!("REPLACE INTO lab.burden VALUES (1, REPEAT('x', {BURDEN_BYTES}))");
-        self.aside.query(&text).context("a large row")?;
-        Ok(())
+    /// Holds the log back from Remora, or lets it go; [`Bed::settle`] lets it go too.
+    pub(super) fn hold_log(&self, is_held: bool) {
+        self.gate.hold(is_held);
     }
 
     /// Makes an empty schema; gives its name.
@@ -150,6 +149,7 @@ impl Bed {
 
     /// Waits until Remora has seen everything that was changed before, and until new results can be kept.
     pub(super) fn settle(&mut self) -> anyhow::Result<()> {
+        self.gate.hold(false);
         self.sentinel += 1;
         let wanted = self.sentinel.to_string();
         let write = format!("UPDATE lab.sentinel SET n = {wanted} WHERE id = 1");

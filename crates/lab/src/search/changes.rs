@@ -32,7 +32,8 @@ const WRITES: &[(usize, (&str, Maker))] = &[
 /// A change; a definition that it makes is kept in the model.
 pub(super) fn random(dice: &mut Dice, schema: &mut Schema, number: usize) -> Change {
     let route = dice.weighted(&[
-        (30, Route::ThroughAtOnce),
+        (18, Route::ThroughHeld),
+        (12, Route::ThroughAtOnce),
         (30, Route::Through),
         (40, Route::Direct),
     ]);

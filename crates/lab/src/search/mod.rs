@@ -3,7 +3,7 @@
 //! A [`Script`] is made of a seed by [`generate`]: tables of all types with keys, foreign keys, triggers, partitions and views; queries that are
 //! held; and changes. [`Bed::run`] applies the changes one after the other, through Remora or past it, and after each compares every held
 //! result with what the server says: right after the answer if it was written through Remora, otherwise once Remora has seen
-//! the change, and again when dropped results have been filled anew. In a race, readers ask while changes are made.
+//! the change (or while the log that would tell it is held back), and again when dropped results have been filled anew. In a race, readers ask while changes are made.
 //! What differs is a [`Failure`]; [`shrink`] makes its script small, and it is written to a file of SQL that can be
 //! kept under `crates/lab/search/regressions`, which the test runs first.
 //!
@@ -18,6 +18,7 @@ mod dice;
 mod fault;
 pub mod generate;
 mod joins;
+mod log_gate;
 mod questions;
 mod report;
 mod run;

@@ -134,7 +134,7 @@ impl fmt::Display for Tallies {
         writeln!(
             f,
             "measured: held before, asked when the change had been read from the log; survived or dropped then; rightly: the answer \
-             had changed;\nprecision: rightly of dropped; at once: asked right after a write through Remora, and hits of these."
+             had changed;\nprecision: rightly of dropped; at once: asked right after a write through Remora, half of them with the log held back, and hits of these."
         )?;
         writeln!(
             f,

@@ -118,9 +118,7 @@ impl Runner<'_> {
             return self.race();
         }
         for (number, change) in script.changes.iter().enumerate() {
-            if change.route == Route::ThroughAtOnce {
-                self.bed.burden()?;
-            }
+            self.bed.hold_log(change.route == Route::ThroughHeld);
             self.apply(change)?;
             if let Err(failure) = self.check(number, change.route)? {
                 return Ok(Err(failure));
@@ -159,7 +157,7 @@ impl Runner<'_> {
     /// Compares everything after a change.
     fn check(&mut self, change: usize, route: Route) -> Checked {
         let count = self.held.len();
-        let at_once = route == Route::ThroughAtOnce;
+        let at_once = route.is_at_once();
         let mut early = Vec::new();
         if at_once {
             // Each has its turn to be among the first.
@@ -395,7 +393,10 @@ impl Runner<'_> {
                     })
                 })
                 .collect();
-            let applied = changes.iter().try_for_each(|change| self.apply(change));
+            let applied = changes.iter().enumerate().try_for_each(|(number, change)| {
+                self.bed.hold_log(number % 2 == 1);
+                self.apply(change)
+            });
             done.store(true, Ordering::Relaxed);
             for reader in readers {
                 if let Ok(outcome) = reader.join() {

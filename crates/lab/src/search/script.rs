@@ -81,6 +81,8 @@ fn bound(literal: &str) -> Option<Value> {
 /// Which way a change goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
+    /// Through Remora while the log is held back from it, and what it changed is asked for at once.
+    ThroughHeld,
     /// Through Remora, and what it changed is asked for at once.
     ThroughAtOnce,
     /// Through Remora, and asked for when the follower has read it.
@@ -90,10 +92,21 @@ pub enum Route {
 }
 
 impl Route {
-    const ALL: [Route; 3] = [Route::ThroughAtOnce, Route::Through, Route::Direct];
+    const ALL: [Route; 4] = [
+        Route::ThroughHeld,
+        Route::ThroughAtOnce,
+        Route::Through,
+        Route::Direct,
+    ];
+
+    /// Whether results are compared right after the answer.
+    pub(super) fn is_at_once(self) -> bool {
+        matches!(self, Route::ThroughHeld | Route::ThroughAtOnce)
+    }
 
     fn as_str(self) -> &'static str {
         match self {
+            Route::ThroughHeld => "held",
             Route::ThroughAtOnce => "at-once",
             Route::Through => "through",
             Route::Direct => "direct",

@@ -1,0 +1,134 @@
+//! A relay between Remora and its server that can hold the binary log back: what is then written is answered before
+//! Remora reads it from the log, for as long as it takes to ask for all that is held.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use anyhow::Context as _;
+
+/// `COM_BINLOG_DUMP` and `COM_BINLOG_DUMP_GTID`.
+const DUMPS: [u8; 2] = [0x12, 0x1e];
+const HEADER_BYTES: usize = 4;
+const PIECE_BYTES: usize = 64 << 10;
+
+#[derive(Debug, Default)]
+struct Gate {
+    is_held: Mutex<bool>,
+    changed: Condvar,
+    is_ended: AtomicBool,
+}
+
+impl Gate {
+    fn set(&self, is_held: bool) {
+        *self.is_held.lock().unwrap_or_else(PoisonError::into_inner) = is_held;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut is_held = self.is_held.lock().unwrap_or_else(PoisonError::into_inner);
+        while *is_held {
+            is_held = self
+                .changed
+                .wait(is_held)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A running relay. It takes no more connections once dropped; those that it has end with their ends.
+#[derive(Debug)]
+pub(super) struct LogGate {
+    address: SocketAddr,
+    gate: Arc<Gate>,
+}
+
+impl LogGate {
+    /// Starts one in front of a server.
+    pub(super) fn start(server: SocketAddr) -> anyhow::Result<LogGate> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port for a relay")?;
+        let address = listener.local_addr()?;
+        let gate = Arc::new(Gate::default());
+        let of_thread = Arc::clone(&gate);
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if of_thread.is_ended.load(Ordering::Relaxed) {
+                    break;
+                }
+                // A server that is gone closes the connection, as it would its own.
+                let _ = relay(client, server, &of_thread);
+            }
+        });
+        Ok(LogGate { address, gate })
+    }
+
+    /// Where Remora connects to.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Holds the log back, or lets it go.
+    pub(super) fn hold(&self, is_held: bool) {
+        self.gate.set(is_held);
+    }
+}
+
+impl Drop for LogGate {
+    fn drop(&mut self) {
+        self.gate.set(false);
+        self.gate.is_ended.store(true, Ordering::Relaxed);
+        // Wakes the thread that waits for connections.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+fn relay(client: TcpStream, server: SocketAddr, gate: &Arc<Gate>) -> std::io::Result<()> {
+    let server = TcpStream::connect(server)?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let is_log = Arc::new(AtomicBool::new(false));
+    let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
+    let seen = Arc::clone(&is_log);
+    std::thread::spawn(move || {
+        copy(from_client, to_server, |piece| {
+            if asks_for_log(piece) {
+                seen.store(true, Ordering::SeqCst);
+            }
+        });
+    });
+    let gate = Arc::clone(gate);
+    std::thread::spawn(move || {
+        copy(server, client, |_| {
+            if is_log.load(Ordering::SeqCst) {
+                gate.pass();
+            }
+        });
+    });
+    Ok(())
+}
+
+/// Whether these bytes are one packet that asks for the log.
+fn asks_for_log(piece: &[u8]) -> bool {
+    match piece {
+        [low, middle, high, 0, command, ..] => {
+            let length = u32::from_le_bytes([*low, *middle, *high, 0]) as usize;
+            DUMPS.contains(command) && piece.len() == HEADER_BYTES + length
+        }
+        _ => false,
+    }
+}
+
+/// Copies until one side ends; then both have ended.
+fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&[u8])) {
+    let mut piece = vec![0; PIECE_BYTES];
+    while let Ok(count @ 1..) = from.read(&mut piece) {
+        seen(&piece[..count]);
+        if to.write_all(&piece[..count]).is_err() {
+            break;
+        }
+    }
+    // They may be closed already.
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
