@@ -95,11 +95,9 @@ pub struct Commit {
     /// What was touched.
     pub touched: Touched,
     /// Of those tables, the ones of which not every change was given as rows: a statement's text changed them,
-    /// their rows couldn't be read, a statement named them in a table map only (as MariaDB does with those that a
-    /// cascade may reach), or the transaction was prepared before. It means nothing if everything was touched.
-    ///
-    /// A table that isn't in it can have been changed by a cascade all the same, if the statement changed rows of
-    /// it directly too: no row event tells.
+    /// their rows couldn't be read, the transaction was prepared before, or a statement named them in a table map
+    /// without rows. MariaDB does that with what a cascade or a trigger may reach; what the statement also changes
+    /// directly it names twice. It means nothing if everything was touched.
     pub unlogged: BTreeSet<LoggedTable>,
     /// Definitions of tables changed too: of those that were touched, if they are named.
     pub definitions: bool,
