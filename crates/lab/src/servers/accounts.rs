@@ -33,15 +33,17 @@ fn account(kind: Kind, user: &str, password: &str) -> String {
     format!("CREATE USER IF NOT EXISTS {user}@'%' {identified}")
 }
 
-/// What Remora's own account needs, and no more.
+/// What Remora's own account needs, and what shows it the texts of views.
 const fn follow_privileges(kind: Kind) -> &'static str {
     match kind {
         Kind::MariaDb1011 | Kind::MariaDb114 => {
-            "REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES"
+            "REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES, SHOW VIEW, SELECT"
         }
-        Kind::MySql80 => "REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER, REFERENCES",
+        Kind::MySql80 => {
+            "REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER, REFERENCES, SHOW VIEW, SELECT"
+        }
         Kind::MySql57 | Kind::MySql56 => {
-            "REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER, REFERENCES, PROCESS"
+            "REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER, REFERENCES, PROCESS, SHOW VIEW, SELECT"
         }
     }
 }

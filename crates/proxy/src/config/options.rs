@@ -198,7 +198,7 @@ impl Default for FollowOptions {
             transaction_tables_max: 4_096,
             catalogue_tables_max: 65_536,
             catalogue_queue_max: 1_024,
-            catalogue_batch_max: 32,
+            catalogue_batch_max: 16,
         }
     }
 }

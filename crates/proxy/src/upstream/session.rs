@@ -301,9 +301,13 @@ async fn begin_anew(
 /// Loads tables for ever, on connections of its own: their loss costs nothing but a reconnection.
 async fn load_catalogue(config: &UpstreamConfig, shared: &UpstreamShared, facts: &ServerFacts) {
     loop {
-        let error = match connect(config).await {
-            Ok(mut client) => loader::run(shared, &mut client, facts).await,
-            Err(error) => error,
+        let privileges = shared.privilege_epoch();
+        let ended = match connect(config).await {
+            Ok(mut client) => loader::run(shared, &mut client, facts, privileges).await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = ended else {
+            continue;
         };
         tracing::warn!(%error, "can't load table definitions; trying again");
         tokio::time::sleep(Duration::from_millis(config.reconnect_ms_max.min(1_000))).await;

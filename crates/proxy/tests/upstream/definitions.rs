@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use remora::upstream::catalogue::{ColumnKind, Lookup, TableFacts};
+use remora::upstream::catalogue::{ColumnKind, Lookup, TableFacts, TableRefusal};
 
 use crate::app_server;
 use crate::follower::Follower;
@@ -225,4 +225,98 @@ fn tables_that_wait_together_are_asked_for_together_and_once() {
     // What is equal is held once.
     let (one, other) = (follower.facts("t1"), follower.facts("t2"));
     assert!(Arc::ptr_eq(&one.columns, &other.columns));
+}
+
+const VIEWS: &str = "CREATE TABLE app.days (d DATE, t DATETIME);; \
+     CREATE VIEW app.inner_view AS SELECT i, v + 1 AS w FROM app.a WHERE v > 0;; \
+     CREATE VIEW app.outer_view AS SELECT o.i, COUNT(*) AS n FROM app.inner_view o LEFT JOIN app.b ON b.i = o.i GROUP BY o.i;; \
+     CREATE VIEW app.clock AS SELECT i, NOW() AS n FROM app.a;; \
+     CREATE VIEW app.hours_view AS SELECT TIMEDIFF(t, t) AS h FROM app.days;; \
+     CREATE VIEW app.timed AS SELECT MAX(opens) AS h FROM app.opening;; \
+     CREATE VIEW app.late AS SELECT i FROM app.m;; \
+     CREATE FUNCTION app.one() RETURNS INT DETERMINISTIC RETURN 1;; \
+     CREATE VIEW app.calls AS SELECT i, app.one() AS one FROM app.a";
+
+fn view_of(facts: &TableFacts) -> String {
+    let names: Vec<_> = facts
+        .view_of
+        .iter()
+        .map(|(s, t)| format!("{s}.{t}"))
+        .collect();
+    names.join(" ")
+}
+
+#[test]
+fn a_view_is_what_its_tables_are() {
+    let server = app_server(&["--log-bin-trust-function-creators"]);
+    server.sql("CREATE TABLE app.opening (opens TIME)");
+    server.sql(VIEWS);
+    let follower = Follower::start_live(&server);
+    let hidden = follower.facts("outer_view");
+    assert_eq!(hidden.cacheable, Err(TableRefusal::ViewHidden));
+    server.sql("GRANT SHOW VIEW, SELECT ON *.* TO remora@'127.0.0.1'");
+    wait_until("the view's text is seen", || {
+        follower.facts("outer_view").cacheable.is_ok()
+    });
+    let facts = follower.facts("outer_view");
+    assert_eq!(view_of(&facts), "app.a app.b app.inner_view");
+    assert!(!facts.writes_are_foreseeable);
+    for (view, why) in [
+        ("clock", TableRefusal::View),
+        ("calls", TableRefusal::View),
+        ("hours_view", TableRefusal::View),
+        ("timed", TableRefusal::TimeColumns),
+        ("late", TableRefusal::VisibleLate),
+    ] {
+        assert_eq!(follower.facts(view).cacheable, Err(why), "{view}");
+    }
+    // Results from it are outdated with its tables, and not with others.
+    let tags = |name: &str| {
+        let facts = follower.facts(name);
+        let mut tags = facts.cascaded_from.clone();
+        tags.push(facts.tag);
+        tags
+    };
+    let before = follower.as_of(&tags("outer_view"));
+    server.sql("INSERT INTO app.m VALUES (1)");
+    follower.catch_up();
+    assert_eq!(follower.check(before, &tags("outer_view")), Ok(()));
+    server.sql("INSERT INTO app.a VALUES (1, 1)");
+    follower.wait_outdated("the row is seen", before, &tags("outer_view"));
+}
+
+#[test]
+fn a_view_is_looked_at_again_when_a_definition_below_it_changes() {
+    let server = app_server(&[]);
+    server.sql(
+        "CREATE VIEW app.inner_view AS SELECT i FROM app.a;; \
+         CREATE VIEW app.v AS SELECT i FROM app.inner_view;; GRANT SHOW VIEW, SELECT ON *.* TO remora@'127.0.0.1'",
+    );
+    let follower = Follower::start_live(&server);
+    let becomes = |what: &str, tables: &str, cacheable: Result<(), TableRefusal>| {
+        wait_until(what, || {
+            let facts = follower.facts("v");
+            view_of(&facts) == tables && facts.cacheable == cacheable
+        });
+    };
+    becomes("it is known", "app.a app.inner_view", Ok(()));
+    server.sql("ALTER VIEW app.inner_view AS SELECT i FROM app.b");
+    becomes("the view below has changed", "app.b app.inner_view", Ok(()));
+    let facts = follower.facts("v");
+    server.sql("ALTER TABLE app.a ADD x INT");
+    follower.catch_up();
+    assert!(Arc::ptr_eq(&facts, &follower.facts("v")), "not its table");
+    server.sql("ALTER TABLE app.b ADD opens TIME");
+    becomes(
+        "the table has changed",
+        "app.b app.inner_view",
+        Err(TableRefusal::TimeColumns),
+    );
+    server.sql("DROP TABLE app.b");
+    wait_until("the table is gone", || {
+        let facts = follower.facts("v");
+        facts.cacheable.is_err() && facts.cacheable != Err(TableRefusal::TimeColumns)
+    });
+    server.sql("CREATE TABLE app.b (i INT)");
+    becomes("the table is there again", "app.b app.inner_view", Ok(()));
 }

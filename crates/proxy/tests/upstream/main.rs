@@ -163,7 +163,7 @@ fn the_catalogue_knows_tables_and_hears_of_ddl() {
     let server = app_server(&[]);
     server.sql(TABLES);
     let mut refused = vec![
-        ("v", TableRefusal::View),
+        ("v", TableRefusal::ViewHidden),
         ("m", TableRefusal::VisibleLate),
         ("hours", TableRefusal::TimeColumns),
         ("csv", TableRefusal::Engine),

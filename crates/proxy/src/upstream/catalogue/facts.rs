@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use remora_cache::Tag;
 
+use super::TableKey;
+
 /// Why results from a table can't be cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TableRefusal {
     /// It doesn't exist.
     Missing,
-    /// It is a view.
+    /// It is a view that can't be cached.
     View,
+    /// It is a view whose text the follower's account can't see.
+    ViewHidden,
     /// It is a sequence.
     Sequence,
     /// It has system versioning.
@@ -31,9 +35,10 @@ pub enum TableRefusal {
 
 impl TableRefusal {
     /// Every reason.
-    pub const ALL: [TableRefusal; 10] = [
+    pub const ALL: [TableRefusal; 11] = [
         TableRefusal::Missing,
         TableRefusal::View,
+        TableRefusal::ViewHidden,
         TableRefusal::Sequence,
         TableRefusal::SystemVersioned,
         TableRefusal::Engine,
@@ -49,6 +54,7 @@ impl TableRefusal {
         match self {
             TableRefusal::Missing => "missing",
             TableRefusal::View => "view",
+            TableRefusal::ViewHidden => "view_hidden",
             TableRefusal::Sequence => "sequence",
             TableRefusal::SystemVersioned => "system_versioned",
             TableRefusal::Engine => "engine",
@@ -66,7 +72,12 @@ impl TableRefusal {
             TableRefusal::Missing => {
                 "The table doesn't exist, or the follower's account can't see it."
             }
-            TableRefusal::View => "It is a view; what it reads isn't known.",
+            TableRefusal::View => {
+                "It is a view whose own text can't be cached (a function of the time, a stored function, a system table, a string with a backslash), or that reads too many tables."
+            }
+            TableRefusal::ViewHidden => {
+                "It is a view, and the follower's account can't see what it reads: that needs SHOW VIEW and SELECT on the view."
+            }
             TableRefusal::Sequence => "It is a sequence: reading it changes it.",
             TableRefusal::SystemVersioned => {
                 "It has system versioning: results depend on the time."
@@ -187,11 +198,14 @@ pub struct TableFacts {
     pub cascades_to: Vec<(String, String)>,
     /// Tables whose changes may change it through foreign keys, directly or through others, without the log
     /// naming it: MySQL's log says nothing of cascades. What is read from it is outdated with them too.
+    /// Of a view: the tables and views that it reads, and what is said here of each of them.
     pub cascaded_from: Vec<Tag>,
     /// Tables whose changes may change it through foreign keys, directly or through others, whether or not the
     /// log names it then.
     pub cascade_parents: Vec<CascadeParent>,
-    /// Its columns in their order; empty if the table is refused.
+    /// The tables and views that a view reads, directly or through others, sorted; empty for a table.
+    pub view_of: Vec<(String, String)>,
+    /// Its columns in their order; empty if the table is refused, or a view.
     pub columns: Arc<[ColumnFacts]>,
     /// The columns' places in `columns` are their places in the log's table maps. False for tables with
     /// columns that the server hides: a functional index (MySQL), a unique key kept by hashes (MariaDB).
@@ -203,6 +217,25 @@ pub struct TableFacts {
 }
 
 impl TableFacts {
+    /// The facts of a view that can be cached as far as is known yet, with the tags of what it reads.
+    pub(super) fn of_view<'a>(
+        view: &TableKey,
+        reads: impl Iterator<Item = &'a TableKey>,
+    ) -> TableFacts {
+        let refused = TableFacts::refused(&view.schema, &view.table, TableRefusal::View);
+        let mut view_of: Vec<_> = reads
+            .map(|key| (key.schema.clone(), key.table.clone()))
+            .collect();
+        view_of.sort();
+        let tag = |(schema, table): &(String, String)| Tag::table(schema, table);
+        TableFacts {
+            cacheable: Ok(()),
+            cascaded_from: view_of.iter().map(tag).collect(),
+            view_of,
+            ..refused
+        }
+    }
+
     pub(super) fn refused(schema: &str, table: &str, why: TableRefusal) -> TableFacts {
         TableFacts {
             cacheable: Err(why),
@@ -212,6 +245,7 @@ impl TableFacts {
             cascades_to: Vec::new(),
             cascaded_from: Vec::new(),
             cascade_parents: Vec::new(),
+            view_of: Vec::new(),
             columns: Arc::default(),
             columns_match_log: false,
             key_columns: Arc::default(),

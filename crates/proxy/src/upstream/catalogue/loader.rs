@@ -9,6 +9,7 @@ use super::columns::{Column, Interner, in_order};
 use super::facts::{TableFacts, TableRefusal};
 use super::questions::{self, Keys, Kind};
 use super::relations::Relations;
+use super::views;
 use super::{Loaded, TableKey};
 use crate::upstream::client::{Client, ClientError};
 use crate::upstream::server_facts::{Family, Instance, ServerFacts};
@@ -17,23 +18,15 @@ use crate::upstream::state::{UpstreamShared, count};
 /// How long to wait for a newer watermark before looking again.
 const WATERMARK_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Loads tables until the connection fails. `facts` are of the server that the follower follows.
+/// Loads tables until the connection fails, or until accounts have changed since `privileges` (the epoch before
+/// it was made): what an account may do everywhere is settled when it connects. `facts` are of the server that
+/// the follower follows.
 pub(in crate::upstream) async fn run(
     shared: &UpstreamShared,
     client: &mut Client,
     facts: &ServerFacts,
-) -> ClientError {
-    match load_for_ever(shared, client, facts).await {
-        Ok(never) => match never {},
-        Err(error) => error,
-    }
-}
-
-async fn load_for_ever(
-    shared: &UpstreamShared,
-    client: &mut Client,
-    facts: &ServerFacts,
-) -> Result<std::convert::Infallible, ClientError> {
+    privileges: u64,
+) -> Result<(), ClientError> {
     if Instance::ask(client).await? != facts.instance {
         return Err(ClientError::Answer(
             "another server answers than the follower's",
@@ -44,15 +37,19 @@ async fn load_for_ever(
     let mut loader = Loader {
         client,
         family: facts.family,
+        mode: facts.lower_case_table_names().unwrap_or(0),
         interner: Interner::default(),
     };
     let mut relations = None;
     loop {
-        let batch = catalogue.next_batch();
-        if batch.is_empty() {
+        if !catalogue.has_requests() {
             catalogue.bell.notified().await;
             continue;
         }
+        if shared.privilege_epoch() != privileges {
+            return Ok(());
+        }
+        let batch = catalogue.next_batch();
         // Not live: the requests are dropped, and made again by whoever needs it then.
         let Some(as_of) = fresh_as_of(shared, &batch).await else {
             catalogue.abandon_loading();
@@ -149,28 +146,46 @@ struct Described {
 struct Loader<'a> {
     client: &'a mut Client,
     family: Family,
+    /// `lower_case_table_names`.
+    mode: u8,
     interner: Interner,
 }
 
 impl Loader<'_> {
-    /// The facts of some tables; those that go beyond a bound are left out.
+    /// The facts of some tables and views; those that go beyond a bound are left out.
     async fn load(
         &mut self,
         batch: &[TableKey],
         relations: &Relations,
     ) -> Result<Vec<Loaded>, ClientError> {
+        let kinds = questions::kinds(self.client, batch).await?;
+        let all = batch.iter().cloned().zip(kinds);
+        let (views, tables): (Vec<_>, Vec<_>) =
+            all.partition(|(_, kind)| kind.as_ref().is_some_and(Kind::is_view));
+        let mut loaded = self.load_tables(tables, relations).await?;
+        for (key, _) in views {
+            let facts = self.view_facts(&key, relations).await?;
+            loaded.extend(facts.map(|facts| Loaded { key, facts }));
+        }
+        Ok(loaded)
+    }
+
+    async fn load_tables(
+        &mut self,
+        batch: Vec<(TableKey, Option<Kind>)>,
+        relations: &Relations,
+    ) -> Result<Vec<Loaded>, ClientError> {
         let mut loaded = Vec::with_capacity(batch.len());
         let (mut tables, mut storages) = (Vec::new(), Vec::new());
-        let kinds = questions::kinds(self.client, batch).await?;
-        for (key, kind) in batch.iter().zip(&kinds) {
+        for (key, kind) in batch {
             match storage_of(kind.as_ref()) {
                 Ok(storage) => {
-                    tables.push(key.clone());
+                    tables.push(key);
                     storages.push(storage);
                 }
                 Err(why) => loaded.push(Loaded {
                     facts: TableFacts::refused(&key.schema, &key.table, why),
-                    key: key.clone(),
+                    key,
                 }),
             }
         }
@@ -179,6 +194,43 @@ impl Loader<'_> {
             loaded.extend(facts.map(|facts| Loaded { key, facts }));
         }
         Ok(loaded)
+    }
+
+    /// The facts of a view; `None` if those of a table that it reads go beyond a bound.
+    async fn view_facts(
+        &mut self,
+        view: &TableKey,
+        relations: &Relations,
+    ) -> Result<Option<TableFacts>, ClientError> {
+        let refused = |why| Ok(Some(TableFacts::refused(&view.schema, &view.table, why)));
+        let reads = match views::resolve(self.client, view, self.mode).await? {
+            Ok(reads) => reads,
+            // That a table is missing isn't that the view is.
+            Err(TableRefusal::Missing) => return refused(TableRefusal::View),
+            Err(why) => return refused(why),
+        };
+        let columns = questions::columns(self.client, &reads.views, &mut self.interner).await?;
+        if columns.iter().any(Vec::is_empty) {
+            return refused(TableRefusal::View);
+        }
+        let has_time_columns = columns.iter().flatten().any(|column| column.is_time);
+        let kinds = questions::kinds(self.client, &reads.tables).await?;
+        let tables: Vec<_> = reads.tables.iter().cloned().zip(kinds).collect();
+        let tables = self.load_tables(tables, relations).await?;
+        if tables.len() < reads.tables.len() {
+            return Ok(None);
+        }
+        let mut facts = TableFacts::of_view(view, reads.all_but_itself());
+        if has_time_columns {
+            facts.cacheable = Err(TableRefusal::TimeColumns);
+        }
+        for Loaded { facts: table, .. } in tables {
+            facts.cacheable = facts.cacheable.and(table.cacheable);
+            facts.cascaded_from.extend(table.cascaded_from);
+        }
+        facts.cascaded_from.sort();
+        facts.cascaded_from.dedup();
+        Ok(Some(facts))
     }
 
     async fn describe(
@@ -237,6 +289,7 @@ impl Loader<'_> {
             cascades_to: cascading.to,
             cascaded_from,
             cascade_parents: cascading.parents,
+            view_of: Vec::new(),
             columns_match_log: is_dense
                 && !has_virtual_columns
                 && !described.keys.has_hidden_columns,

@@ -6,6 +6,7 @@
 //! | `store` | where facts are kept, and what makes room |
 //! | `loader`, `questions`, `columns` | asking the server |
 //! | `relations` | foreign keys |
+//! | `views` | what views read |
 //!
 //! Sessions ask without waiting. What isn't known is asked of the server by the loader on a connection of its own;
 //! until then the statement passes through.
@@ -32,6 +33,7 @@ pub(super) mod loader;
 mod questions;
 mod relations;
 mod store;
+mod views;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -125,7 +127,7 @@ impl Catalogue {
 
     /// What is known of a table, by its names as a statement writes them. Never waits.
     pub fn lookup(&self, schema: &str, table: &str) -> Lookup {
-        let mode = self.lower_case_table_names.load(Ordering::Relaxed);
+        let mode = self.mode();
         if mode == UNKNOWN || !self.timeline.is_live() {
             return Lookup::Unavailable;
         }
@@ -177,8 +179,18 @@ impl Catalogue {
         self.lower_case_table_names.store(mode, Ordering::Relaxed);
     }
 
+    /// `lower_case_table_names`.
+    fn mode(&self) -> u8 {
+        self.lower_case_table_names.load(Ordering::Relaxed)
+    }
+
     fn batch_max(&self) -> usize {
         self.batch_max
+    }
+
+    /// Whether a table waits to be loaded.
+    fn has_requests(&self) -> bool {
+        !self.requests().queue.is_empty()
     }
 
     /// The next tables to load; none if none wait.
@@ -213,7 +225,7 @@ impl Catalogue {
                 as_of,
                 relations_as_of,
                 definition: Tag::definition(&key.schema, &key.table),
-                further: Box::default(),
+                further: further(&facts),
                 facts: Arc::new(facts),
             };
             self.store
@@ -255,6 +267,20 @@ impl Catalogue {
     fn requests(&self) -> MutexGuard<'_, Requests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The further definitions that facts hold for: of what a view reads. A view that is refused may be so because of a
+/// table that isn't there, or can't be seen: whichever definition changes, it is looked at again.
+fn further(facts: &TableFacts) -> Box<[Tag]> {
+    let is_refused_view = matches!(
+        facts.cacheable,
+        Err(TableRefusal::View | TableRefusal::ViewHidden)
+    );
+    if is_refused_view || (facts.cacheable.is_err() && !facts.view_of.is_empty()) {
+        return Box::new([Tag::any_definition()]);
+    }
+    let definition = |(schema, table): &(String, String)| Tag::definition(schema, table);
+    facts.view_of.iter().map(definition).collect()
 }
 
 fn refused_by_name(schema: &str, table: &str, mode: u8) -> Option<TableRefusal> {

@@ -50,11 +50,41 @@ fn place(batch: &[TableKey], row: &Row) -> Option<usize> {
     is_it.then_some(place)
 }
 
+/// The longest text of a view that is read, characters.
+pub(super) const VIEW_TEXT_CHARS_MAX: usize = 65_536;
+
+/// The texts of views, in the order of the batch: empty or `None` where the account may not see it.
+pub(super) async fn view_texts(
+    client: &mut Client,
+    batch: &[TableKey],
+) -> Result<Vec<Option<String>>, ClientError> {
+    let sql = of_each(
+        batch,
+        &format!("TABLE_SCHEMA, TABLE_NAME, LEFT(VIEW_DEFINITION, {VIEW_TEXT_CHARS_MAX})"),
+        "information_schema.VIEWS",
+        ["TABLE_SCHEMA", "TABLE_NAME"],
+        "",
+    );
+    let mut texts = vec![None; batch.len()];
+    for row in client.query(&sql, batch.len() * NAMESAKES_MAX).await? {
+        if let Some(place) = place(batch, &row) {
+            texts[place] = text(&row, 3).map(str::to_owned);
+        }
+    }
+    Ok(texts)
+}
+
 /// What `information_schema.TABLES` says of a table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kind {
     pub(super) table_type: Option<String>,
     pub(super) engine: Option<String>,
+}
+
+impl Kind {
+    pub(super) fn is_view(&self) -> bool {
+        self.table_type.as_deref() == Some("VIEW")
+    }
 }
 
 /// The kinds of tables, in the order of the batch; `None` for those that there aren't.

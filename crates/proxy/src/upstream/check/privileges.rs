@@ -1,7 +1,12 @@
 //! What the follower's account must be allowed, and the statement that gives it that.
 
+use std::fmt::Write as _;
+
 use super::super::server_facts::{Family, ServerFacts, Visibility};
 use super::{Finding, Severity, Subject, bad, good};
+
+/// What shows the text of a view, on the servers of both families: either alone shows nothing.
+const VIEWS: [&str; 2] = ["SHOW VIEW", "SELECT"];
 
 /// A privilege, and the names that count as it.
 struct Needed {
@@ -93,10 +98,26 @@ pub(super) fn privileges(facts: &ServerFacts) -> Finding {
             format!("GRANT {};", revoked.replacen(" FROM ", " TO ", 1)),
         );
     }
-    good(
-        Subject::Privileges,
-        "the follower's account has what it needs.",
-    )
+    good(Subject::Privileges, all_given(facts))
+}
+
+/// What to say of an account that has what it needs. Views are read through their texts, and servers show those
+/// only to who may also read the views.
+fn all_given(facts: &ServerFacts) -> String {
+    let mut meaning = "the follower's account has what it needs.".to_owned();
+    let sees_views = VIEWS
+        .iter()
+        .all(|privilege| has_global(&facts.grants, privilege));
+    if !sees_views {
+        let account = quoted_account(&facts.account);
+        let _ = write!(
+            meaning,
+            " Results from views are not cached, except where it may see a view's text. \
+             To have them cached too, give it (on *.*, or on the views): GRANT {} ON *.* TO {account};",
+            VIEWS.join(", ")
+        );
+    }
+    meaning
 }
 
 /// Whether one of the lines of `SHOW GRANTS` gives a privilege on everything.
