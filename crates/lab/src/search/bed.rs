@@ -18,6 +18,8 @@ use crate::servers::{Kind, Server, ServerOptions};
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest wait until a statement is counted.
 const COUNTING: Duration = Duration::from_secs(5);
+/// Lines of the server's log that are shown when a case can't be run.
+const LOG_LINES: usize = 30;
 /// A row that is written after each change: once Remora has it in memory, it has seen what was before.
 const SENTINEL: &str = "SELECT n FROM lab.sentinel WHERE id = 1";
 
@@ -31,6 +33,7 @@ pub struct Bed {
     server: Server,
     sentinel: u64,
     schemas: u32,
+    broken: BrokenRules,
 }
 
 impl Bed {
@@ -70,12 +73,31 @@ impl Bed {
             server,
             sentinel: 0,
             schemas: 0,
+            broken,
         })
+    }
+
+    /// Whether the server has ended, by a bug of its own: some of what is searched with kills some servers.
+    pub(super) fn has_crashed(&self) -> bool {
+        self.server.app().connect().is_err()
+    }
+
+    /// Puts a fresh server and a fresh Remora in their place.
+    pub(super) fn renew(&mut self) -> anyhow::Result<()> {
+        *self = Bed::start(self.kind(), self.broken)?;
+        Ok(())
     }
 
     /// What the server is.
     pub fn kind(&self) -> Kind {
         self.server.kind()
+    }
+
+    /// The last lines that the server wrote to its log: it may have ended by a bug of its own.
+    pub(super) fn server_log(&self) -> String {
+        let text = std::fs::read_to_string(self.server.log_path()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 
     /// A connection that nobody compares with, past Remora.

@@ -50,6 +50,10 @@ use crate::servers::Kind;
 const RACES: u64 = 6;
 /// Runs that making a case small may take.
 const SHRINK_RUNS: usize = 1_500;
+/// So many cases are run in any case before a search that finds no pairs is given up.
+const CASES_MIN: u64 = 20;
+/// So many crashes of the server itself are overlooked.
+const CRASHES_MAX: usize = 10;
 /// Pairs a second, for the first guess at how long a search takes.
 const USUAL_PAIRS_PER_SECOND: u64 = 500;
 
@@ -122,6 +126,8 @@ pub struct Findings {
     pub tallies: Tallies,
     /// Cases that were run.
     pub cases: u64,
+    /// Cases at which the server itself crashed.
+    pub crashes: Vec<PathBuf>,
     /// Failures.
     pub found: Vec<Found>,
 }
@@ -137,12 +143,25 @@ impl Search {
             interrupt::check()?;
             let seed = dice.seed();
             findings.cases += 1;
+            if findings.cases > self.pairs.max(CASES_MIN) {
+                bail!(
+                    "{} cases gave {} pairs only",
+                    findings.cases,
+                    findings.tallies.total().pairs
+                );
+            }
             let is_race = findings.cases.is_multiple_of(RACES);
             let script = generate::script(seed, bed.kind(), self.size, is_race);
             let run = match bed.run(&script) {
                 Ok(run) => run,
                 Err(error) => {
-                    let file = self.write(bed, seed, &script, &format!("{error:#}"))?;
+                    let why = format!("{error:#}\n{}", bed.server_log());
+                    let file = self.write(bed, seed, &script, &why)?;
+                    if bed.has_crashed() && findings.crashes.len() < CRASHES_MAX {
+                        findings.crashes.push(file);
+                        bed.renew()?;
+                        continue;
+                    }
                     return Err(error.context(format!(
                         "case {seed} can't be run; it is in {}",
                         file.display()
@@ -260,6 +279,9 @@ pub fn run(options: &SearchOptions) -> anyhow::Result<()> {
         began.elapsed().as_secs_f64()
     );
     println!("{}", findings.tallies);
+    for file in &findings.crashes {
+        println!("the server itself crashed at {}", file.display());
+    }
     for found in &findings.found {
         println!(
             "{}\n{}\n{}",
@@ -276,7 +298,11 @@ pub fn run(options: &SearchOptions) -> anyhow::Result<()> {
 
 fn replay(bed: &mut Bed, file: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let run = bed.run(&Script::parse(&text)?)?;
+    let script = Script::parse(&text)?;
+    let run = match bed.run(&script) {
+        Ok(run) => run,
+        Err(error) => return Err(error.context(bed.server_log())),
+    };
     println!("{}", run.tallies);
     match run.failure {
         None => Ok(()),

@@ -143,6 +143,11 @@ impl Schema {
         (schema, statements.into_iter().map(unmarked).collect())
     }
 
+    /// Whether a table has partitions.
+    pub(super) fn has_partitions(&self) -> bool {
+        self.tables.iter().any(|one| one.is_partitioned)
+    }
+
     /// Tables, without views.
     pub(super) fn base_tables(&self) -> Vec<&Table> {
         self.tables.iter().filter(|one| !one.is_view).collect()
