@@ -288,8 +288,8 @@ impl Bench {
             .iter()
             .map(|at| format!("c{at} = {}", self.value(*at)))
             .collect();
-        // Never nothing: a row that stays as it is isn't logged.
-        set.push("c4 = COALESCE(c4, 0) DIV 2 + 1".to_owned());
+        // Always a value that the row never had, so that the change shows.
+        set.push(format!("c4 = {}", 1_000_000_000 + self.expected.len()));
         let first = 1000 + self.random.below(self.last_id);
         let statement = format!(
             "UPDATE t SET {} WHERE id BETWEEN {first} AND {} ORDER BY id",
