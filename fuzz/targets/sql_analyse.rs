@@ -5,8 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use remora_sql::{
-    Dialect, SessionEffect, Statement, StatementKind, TABLES_MAX, Transaction, Writes, analyse,
-    analyse_prefix,
+    Block, CONDITIONS_MAX, CONSTANTS_MAX, Condition, Dialect, NarrowedWrite, Select, SessionEffect,
+    SourceSet, Statement, StatementKind, TABLES_MAX, Test, Transaction, WRITTEN_ROWS_MAX, Writes,
+    WrittenRows, analyse, analyse_prefix, analyse_prepared,
 };
 
 fn dialect(flags: u8) -> Dialect {
@@ -19,8 +20,55 @@ fn dialect(flags: u8) -> Dialect {
     }
 }
 
+fn assert_condition(condition: &Condition, sources: usize) {
+    assert!(!condition.restricts.is_empty());
+    let outside =
+        (sources..SourceSet::SOURCES_MAX).any(|index| condition.restricts.contains(index));
+    assert!(!outside, "{condition:?} of {sources} sources");
+    assert!(condition.column.column.is_ascii() && !condition.column.column.is_empty());
+    match &condition.test {
+        Test::In(constants) => assert!((1..=CONSTANTS_MAX).contains(&constants.len())),
+        Test::Range { from, to } => assert!(from.is_some() || to.is_some()),
+        Test::IsNull => {}
+    }
+}
+
+fn assert_block(block: &Block, select: &Select) {
+    for source in &block.sources {
+        assert!(source.table.is_none_or(|table| table < select.tables.len()));
+    }
+    for condition in &block.conditions {
+        assert_condition(condition, block.sources.len());
+        let known = select.reads.names.contains(&condition.column.column);
+        assert!(known, "{condition:?} of a column that isn't read");
+    }
+}
+
+/// A narrowed write is a write to the one table that it names.
+fn assert_narrowed(write: &NarrowedWrite, statement: &Statement) {
+    assert_eq!(statement.writes, Writes::Tables(vec![write.table.clone()]));
+    match &write.rows {
+        WrittenRows::Where(conditions) => {
+            assert!(conditions.len() <= CONDITIONS_MAX);
+            for condition in conditions {
+                assert_condition(condition, 1);
+            }
+        }
+        WrittenRows::Values { columns, rows } => {
+            assert!((1..=WRITTEN_ROWS_MAX).contains(&rows.len()));
+            let count = columns.as_ref().map(Vec::len);
+            for row in rows {
+                assert!(row.is_empty() || count.is_none_or(|count| count == row.len()));
+            }
+        }
+    }
+}
+
 /// A cacheable statement does nothing but read.
 fn assert_consistent(statement: &Statement) {
+    if let Some(write) = &statement.narrowed {
+        assert_narrowed(write, statement);
+    }
     let Ok(select) = &statement.cacheable else {
         return;
     };
@@ -30,6 +78,17 @@ fn assert_consistent(statement: &Statement) {
     assert_eq!(statement.transaction, Transaction::None);
     assert!(!statement.diagnostics);
     assert!(select.tables.len() <= TABLES_MAX);
+    assert!(statement.narrowed.is_none());
+    for block in &select.reads.blocks {
+        assert_block(block, select);
+    }
+    for table in 0..select.tables.len() {
+        let mut sources = select.reads.blocks.iter().flat_map(|block| &block.sources);
+        assert!(
+            sources.any(|source| source.table == Some(table)),
+            "no source"
+        );
+    }
     for (at, table) in select.tables.iter().enumerate() {
         assert!(!table.table.is_empty());
         assert!(!select.tables[..at].contains(table), "named twice");
@@ -51,6 +110,7 @@ fuzz_target!(|data: &[u8]| {
     let dialect = dialect(flags);
     let statement = analyse(text, dialect);
     assert_consistent(&statement);
+    assert_consistent(&analyse_prepared(text, dialect));
     assert_anything(&analyse_prefix(text, dialect), text);
     // White space before a statement means nothing.
     let spaced = [b" \n", text].concat();

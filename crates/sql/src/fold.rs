@@ -5,26 +5,30 @@
 const CASE_BITS: u64 = 0x2020_2020_2020_2020;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash of a word: of its length, its first eight bytes and its last four.
+/// A hash of a word: of its length, its first and its last four bytes.
 pub(crate) const fn hash_folded(word: &[u8]) -> usize {
-    let mut head = 0_u64;
-    let mut index = 0;
-    while index < word.len() && index < 8 {
-        head = (head << 8) | word[index] as u64;
-        index += 1;
-    }
-    let mut tail = word.len() as u64;
-    let mut index = if word.len() > 8 {
-        word.len() - 4
+    let length = word.len();
+    let (head, tail) = if length >= 4 {
+        (four_bytes(word, 0), four_bytes(word, length - 4))
+    } else if length > 0 {
+        // Every one of at most three bytes is the first, the middle or the last.
+        let middle = (word[length / 2] as u64) << 8;
+        (word[0] as u64, middle | word[length - 1] as u64)
     } else {
-        word.len()
+        (0, 0)
     };
-    while index < word.len() {
-        tail = (tail << 8) | word[index] as u64;
-        index += 1;
-    }
-    let hash = ((head | CASE_BITS) ^ (tail | CASE_BITS).rotate_left(32)).wrapping_mul(MULTIPLIER);
+    let head = (head | CASE_BITS) ^ (length as u64) << 32;
+    let tail = (tail | CASE_BITS).rotate_left(8);
+    let hash = head.wrapping_mul(MULTIPLIER) ^ tail.wrapping_mul(MULTIPLIER).rotate_left(32);
     (hash >> 40) as usize
+}
+
+const fn four_bytes(word: &[u8], from: usize) -> u64 {
+    let (_, rest) = word.split_at(from);
+    match rest.first_chunk::<4>() {
+        Some(bytes) => u32::from_le_bytes(*bytes) as u64,
+        None => 0,
+    }
 }
 
 #[cfg(test)]

@@ -176,7 +176,10 @@ const NAMES_BYTES: usize = 48;
 impl ColumnNames {
     /// Whether a name is there, in any ASCII case.
     pub fn contains(&self, name: &str) -> bool {
-        let (word, bit) = Self::place(name);
+        self.contains_at(Self::place(name), name)
+    }
+
+    fn contains_at(&self, (word, bit): (usize, u64), name: &str) -> bool {
         self.seen[word] & bit != 0 && self.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
@@ -192,10 +195,10 @@ impl ColumnNames {
 
     /// Adds a name, if it isn't there.
     pub(crate) fn add(&mut self, name: &str) {
-        if self.contains(name) {
+        let (word, bit) = Self::place(name);
+        if self.contains_at((word, bit), name) {
             return;
         }
-        let (word, bit) = Self::place(name);
         self.seen[word] |= bit;
         if self.text.is_empty() {
             self.text.reserve(NAMES_BYTES);

@@ -118,6 +118,24 @@ fn check_consistency(text: &[u8], dialect: Dialect) {
         assert_eq!(statement.session, remora_sql::SessionEffect::None);
         assert_eq!(statement.transaction, remora_sql::Transaction::None);
         assert!(!statement.diagnostics);
+        for block in &select.reads.blocks {
+            let count = block.sources.len();
+            let known = |table: usize| table < select.tables.len();
+            assert!(
+                block
+                    .sources
+                    .iter()
+                    .all(|source| source.table.is_none_or(known))
+            );
+            for condition in &block.conditions {
+                assert!(!condition.restricts.is_empty());
+                assert!(!(count..64).any(|index| condition.restricts.contains(index)));
+                assert!(select.reads.names.contains(&condition.column.column));
+            }
+        }
+    }
+    if let Some(write) = &statement.narrowed {
+        assert_eq!(statement.writes, Writes::Tables(vec![write.table.clone()]));
     }
     if let Writes::Tables(tables) = &statement.writes {
         assert!(!tables.is_empty());
@@ -325,5 +343,108 @@ fn every_function_that_may_be_cached_is_described() {
         "REGEXP_REPLACE",
     ] {
         assert!(find_function(absent.as_bytes()).is_none(), "{absent}");
+    }
+}
+
+/// A conjunct and what it says of its column, if it says anything.
+fn conjuncts() -> impl Strategy<Value = (String, Option<String>)> {
+    let constant = || {
+        prop_oneof![
+            any::<i64>().prop_map(|value| (value.to_string(), value.to_string())),
+            (0..100_i64, 0..100_i64)
+                .prop_map(|(a, b)| (format!("{a}-{b}*2"), (a - b * 2).to_string())),
+            "[a-z']{0,6}".prop_map(|text| (
+                format!("'{}'", text.replace('\'', "''")),
+                format!("'{}'", text.replace('\'', "\\'")),
+            )),
+        ]
+    };
+    let column = || prop::sample::select(&["a", "b", "t.c", "`d`"][..]);
+    let shown = |column: &str| column.replace('`', "");
+    let comparison =
+        prop::sample::select(&[("=", "in", "="), ("<", "<", ">"), (">=", ">=", "<=")][..]);
+    prop_oneof![
+        (column(), comparison, constant(), any::<bool>()).prop_map(
+            move |(column, (sign, word, mirrored), (text, value), turned)| {
+                let says = format!("{} {word} {value}", shown(column));
+                let text = if turned {
+                    format!("{text} {mirrored} {column}")
+                } else {
+                    format!("{column} {sign} {text}")
+                };
+                (text, Some(says))
+            }
+        ),
+        (
+            column(),
+            prop::collection::vec(constant(), 1..4),
+            any::<bool>()
+        )
+            .prop_map(move |(column, constants, as_or)| {
+                let values: Vec<&str> = constants.iter().map(|(_, value)| &**value).collect();
+                let says = format!("{} in {}", shown(column), values.join(" "));
+                let texts: Vec<&str> = constants.iter().map(|(text, _)| &**text).collect();
+                let equals = |text: &&str| format!("{column} = {text}");
+                let text = if as_or {
+                    format!(
+                        "({})",
+                        texts.iter().map(equals).collect::<Vec<_>>().join(" OR ")
+                    )
+                } else {
+                    format!("{column} IN ({})", texts.join(", "))
+                };
+                (text, Some(says))
+            }),
+        (column(), constant(), constant()).prop_map(move |(column, low, high)| {
+            let says = format!("{} >= {} <= {}", shown(column), low.1, high.1);
+            (
+                format!("{column} BETWEEN {} AND {}", low.0, high.0),
+                Some(says),
+            )
+        }),
+        (column(), constant(), 0..9_usize).prop_map(|(column, (text, _), form)| {
+            let text = match form {
+                0 => format!("NOT {column} = {text}"),
+                1 => format!("{column} = {text} IS NULL"),
+                2 => format!("({column} = {text} OR e > 1)"),
+                3 => format!("{column} <> {text}"),
+                4 => format!("({column} = {text}) = 1"),
+                5 => format!("{column} NOT IN ({text})"),
+                6 => format!("{column} IN (SELECT {text})"),
+                7 => format!("IF({column} = {text}, 1, 0)"),
+                _ => format!("{column} = {text} | e"),
+            };
+            (text, None)
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn exactly_the_conjuncts_that_compare_with_constants_are_conditions(
+        conjuncts in prop::collection::vec((conjuncts(), 0..3_usize), 1..6),
+        form in 0..4_usize,
+    ) {
+        let texts: Vec<String> = conjuncts
+            .iter()
+            .map(|((text, _), depth)| format!("{}{text}{}", "(".repeat(*depth), ")".repeat(*depth)))
+            .collect();
+        let says: Vec<&str> = conjuncts.iter().filter_map(|((_, says), _)| says.as_deref()).collect();
+        let filter = texts.join(" AND ");
+        let text = match form {
+            0 => format!("SELECT x FROM t WHERE {filter}"),
+            1 => format!("SELECT x FROM t JOIN u ON ({filter}) GROUP BY y"),
+            2 => format!("UPDATE t SET x = 1 WHERE {filter} LIMIT 3"),
+            _ => format!("DELETE FROM t WHERE {filter} ORDER BY y"),
+        };
+        let statement = default(&text);
+        let found = match (&statement.narrowed, &statement.cacheable) {
+            (Some(write), _) => common::describe::rows(write),
+            (None, Ok(select)) => common::describe::conditions(&select.reads.blocks[0]),
+            (None, Err(refusal)) => panic!("{text}: {refusal}"),
+        };
+        prop_assert_eq!(found, says.join(", "), "{}", text);
     }
 }

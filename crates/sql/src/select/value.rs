@@ -176,10 +176,8 @@ impl SelectParser<'_> {
     fn condition_on(&self, column: &ColumnTokens, test: Test) -> Value {
         let name = |token: Token| {
             let bytes = self.cursor.name_bytes(token);
-            if !bytes.is_ascii() {
-                return None;
-            }
-            String::from_utf8(bytes.into_owned()).ok()
+            let name = std::str::from_utf8(&bytes).ok()?;
+            name.is_ascii().then(|| name.to_owned())
         };
         // `None` inside if no name stands there, outside if it can't be trusted.
         let optional = |token: Option<Token>| match token {
@@ -295,9 +293,10 @@ impl SelectParser<'_> {
 
 /// Names that mean a column which may have another name.
 fn is_pseudo_column(name: &str) -> bool {
-    ["_rowid", "rowid", "row_start", "row_end", "rownum"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
+    matches!(name.as_bytes().first(), Some(b'_' | b'r' | b'R'))
+        && ["_rowid", "rowid", "row_start", "row_end", "rownum"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// The value of a sign before an operand.
