@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use remora::upstream::logged::meaning;
 use remora_binlog::{CommitKind, DecoderLimits, LoggedTable, StreamDecoder, Touched, Transactions};
-use remora_lab::servers::{Server, ServerOptions};
+use remora_lab::servers::{Kind, Server, ServerOptions};
 
 use crate::{MAGIC_BYTES, events};
 
@@ -151,5 +151,33 @@ fn a_commit_says_which_tables_are_not_given_by_rows_alone() {
         let expected = expected[usize::from(is_mysql)];
         let seen = (touched.as_str(), unlogged.as_str());
         assert_eq!(seen, expected, "{statements:?}");
+    }
+}
+
+/// MariaDB's older temporal types have a fraction of which the log says nothing: `DATETIME(3)` has 7 bytes,
+/// `DATETIME` 8, and both have the same type and no metadata.
+#[test]
+fn rows_whose_length_the_log_does_not_tell_are_not_read() {
+    if Kind::from_environment().unwrap().is_mysql() {
+        return;
+    }
+    let server = Server::start(ServerOptions {
+        further: vec!["--mysql56-temporal-format=OFF".to_owned()],
+        ..ServerOptions::default()
+    })
+    .unwrap();
+    for definition in ["DATETIME(3)", "DATETIME", "TIME(2)", "TIMESTAMP(6) NULL"] {
+        server
+            .execute([
+                "CREATE OR REPLACE TABLE old (id INT, at ".to_owned() + definition + ")",
+                "INSERT INTO old VALUES (1, '2001-02-03 04:05:06.789')".to_owned(),
+            ])
+            .unwrap();
+        let (touched, unlogged) = last_commit(&server);
+        assert_eq!(
+            (touched.as_str(), unlogged.as_str()),
+            ("old", "old"),
+            "{definition}"
+        );
     }
 }
