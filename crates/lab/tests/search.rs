@@ -11,7 +11,7 @@ use remora_lab::search::{self, Bed, Findings, Search, SeededFault, Size};
 use remora_lab::servers::Kind;
 
 /// Pairs of each seed.
-const PAIRS: u64 = 2_500;
+const PAIRS: u64 = 3_500;
 const SEEDS: u64 = 3;
 /// By when a broken rule must have been noticed.
 const PAIRS_UNTIL_FOUND: u64 = 10_000;

@@ -89,8 +89,8 @@ impl Reply {
         Difference::End
     }
 
-    /// As a person reads it.
-    pub(super) fn show(&self) -> String {
+    /// As a person reads it beside another: its columns where these are what differs.
+    pub(super) fn show(&self, other: &Reply) -> String {
         let text = |payload: &[u8]| {
             let shown: String = String::from_utf8_lossy(payload)
                 .chars()
@@ -99,6 +99,14 @@ impl Reply {
             shown
         };
         match self {
+            Reply::Rows { head, .. } if matches!(other, Reply::Rows { head: theirs, .. } if theirs != head) =>
+            {
+                let shown: Vec<String> = head
+                    .iter()
+                    .map(|one| format!("{} {one:02x?}", text(one)))
+                    .collect();
+                format!("columns {}", shown.join(" | "))
+            }
             Reply::Short(payload) => text(payload),
             Reply::Rows { rows, end, .. } => {
                 let shown: Vec<String> = rows.iter().take(12).map(|row| text(row)).collect();

@@ -49,7 +49,9 @@ pub(super) fn random(dice: &mut Dice, schema: &Schema) -> Question {
         }
         // MySQL 8.0.31 crashes when it prepares an IN for a partitioned table.
         let is_fatal = schema.kind == Kind::MySql80 && schema.has_partitions();
-        let is_prepared = dice.chance(PREPARED) && !is_fatal;
+        // MySQL 5.7 names the table of a merged derived table's columns now so, now not at all, when it is prepared.
+        let is_undecided = schema.kind == Kind::MySql57 && matches!(shape, "derived" | "view");
+        let is_prepared = dice.chance(PREPARED) && !is_fatal && !is_undecided;
         let statement = if is_prepared {
             Statement::prepared(&marked)
         } else {

@@ -30,6 +30,8 @@ pub struct Tally {
     pub order: u64,
     /// Other flags or another count of warnings.
     pub ends: u64,
+    /// Those of them that came from memory.
+    pub ends_from_memory: u64,
     /// Comparisons given up because the server itself answers now so, now otherwise.
     pub unstable: u64,
 }
@@ -52,6 +54,7 @@ impl Tally {
         self.at_once_hits += other.at_once_hits;
         self.order += other.order;
         self.ends += other.ends;
+        self.ends_from_memory += other.ends_from_memory;
         self.unstable += other.unstable;
     }
 
@@ -138,8 +141,8 @@ impl fmt::Display for Tallies {
         )?;
         writeln!(
             f,
-            "besides: {} times rows in another order, {} other flags or warnings, {} given up as the server itself is undecided",
-            total.order, total.ends, total.unstable
+            "besides: {} times rows in another order, {} other flags or warnings ({} from memory), {} given up as the server itself is undecided",
+            total.order, total.ends, total.ends_from_memory, total.unstable
         )
     }
 }

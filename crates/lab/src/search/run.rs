@@ -251,6 +251,7 @@ impl Runner<'_> {
             }
             Difference::End => {
                 self.tally(at).ends += 1;
+                self.tally(at).ends_from_memory += u64::from(is_hit);
                 return Ok(Ok(()));
             }
             Difference::Order | Difference::Content => {}
@@ -266,8 +267,8 @@ impl Runner<'_> {
             question: at,
             change,
             what: format!("{source}, {when}"),
-            expected: truth.show(),
-            got: reply.show(),
+            expected: truth.show(reply),
+            got: reply.show(&truth),
         }))
     }
 
