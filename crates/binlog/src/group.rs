@@ -19,6 +19,7 @@ pub(crate) struct Group {
     pub(crate) shape: GroupShape,
     pub(crate) touched: Touched,
     pub(crate) unlogged: BTreeSet<LoggedTable>,
+    pub(crate) only_named: BTreeSet<LoggedTable>,
     /// The tables that the open statement has named, without those whose rows it has given.
     pub(crate) mapped: Vec<Arc<TableMap>>,
     pub(crate) definitions: bool,
@@ -35,6 +36,7 @@ impl Group {
             shape,
             touched: Touched::nothing(),
             unlogged: BTreeSet::new(),
+            only_named: BTreeSet::new(),
             mapped: Vec::new(),
             definitions: false,
             relations: false,
@@ -53,6 +55,7 @@ impl Group {
             end_offset,
             touched: self.touched,
             unlogged: self.unlogged,
+            only_named: self.only_named,
             definitions: self.definitions,
             relations: self.relations,
             accounts: self.accounts,
@@ -105,7 +108,10 @@ impl Group {
 
     pub(crate) fn end_statement(&mut self) {
         for map in std::mem::take(&mut self.mapped) {
-            self.add_unlogged(&map.table);
+            // It is among those touched, which are bounded.
+            if matches!(&self.touched, Touched::Tables(tables) if tables.contains(&map.table)) {
+                self.only_named.insert(map.table.clone());
+            }
         }
     }
 

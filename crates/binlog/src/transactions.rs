@@ -95,10 +95,12 @@ pub struct Commit {
     /// What was touched.
     pub touched: Touched,
     /// Of those tables, the ones of which not every change was given as rows: a statement's text changed them,
-    /// their rows couldn't be read, the transaction was prepared before, or a statement named them in a table map
-    /// without rows. MariaDB does that with what a cascade or a trigger may reach; what the statement also changes
-    /// directly it names twice. It means nothing if everything was touched.
+    /// their rows couldn't be read, or the transaction was prepared before. It means nothing if everything was touched.
     pub unlogged: BTreeSet<LoggedTable>,
+    /// Of those tables, the ones that a statement named in a table map without giving rows, as MariaDB does with
+    /// those that a cascade or a trigger may reach (what the statement also changes directly it names twice). What
+    /// triggers write is given as rows; what cascades change isn't. MySQL names none.
+    pub only_named: BTreeSet<LoggedTable>,
     /// Definitions of tables changed too: of those that were touched, if they are named.
     pub definitions: bool,
     /// Foreign keys may have been added, or what they name renamed.
@@ -435,6 +437,7 @@ fn progress(end_offset: u64) -> Commit {
         end_offset,
         touched: Touched::nothing(),
         unlogged: BTreeSet::new(),
+        only_named: BTreeSet::new(),
         definitions: false,
         relations: false,
         accounts: false,

@@ -240,7 +240,7 @@ fn commit_at(end_offset: u64, is_oversized: bool) -> (String, String) {
                 let names: Vec<_> = tables.iter().map(|table| table.table.as_str()).collect();
                 names.join(" ")
             };
-            let unlogged = commit.unlogged.iter().collect();
+            let unlogged = commit.unlogged.union(&commit.only_named).collect();
             return (names(touched.iter().collect()), names(unlogged));
         }
     }

@@ -284,8 +284,10 @@ impl Timeline {
 
     /// The touches of the commit at `at` are about to be made. Whatever is looked up to make them is looked up
     /// after this call: see [`crate::Shapes`].
+    ///
+    /// A commit that comes again, after a lost connection, takes nothing back.
     pub fn begin_commit(&self, at: Position) {
-        self.applying.0.store(at.to_bits(), Ordering::SeqCst);
+        self.applying.0.fetch_max(at.to_bits(), Ordering::SeqCst);
     }
 
     /// The last commit whose touches have begun. What is published before this call is seen by the touches of

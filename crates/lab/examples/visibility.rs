@@ -29,7 +29,7 @@ use remora::upstream::client::Account;
 use remora::upstream::logged::meaning;
 use remora::upstream::{self, UpstreamConfig, UpstreamShared};
 use remora_binlog::{CommitKind, DecoderLimits, Gtid, StreamDecoder, Touched, Transactions};
-use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
+use remora_cache::{BrokenRules, Position, ShapesLimits, Timeline, TimelineLimits};
 use remora_lab::client::Client;
 use remora_lab::servers::{FOLLOW_PASSWORD, FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
 
@@ -94,6 +94,11 @@ impl Follower {
             catalogue_queue_max: 100,
             catalogue_batch_max: 16,
             transaction_tables_max: 16,
+            transaction_tags_max: 1_000,
+            shapes: ShapesLimits {
+                table_shapes_max: 0,
+                tables_max: 0,
+            },
             event_bytes_max: 1 << 20,
             heartbeat_ms: 100,
         };

@@ -16,7 +16,9 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use remora_cache::{BrokenRules, FillsInFlight, Store, StoreLimits, Timeline, TimelineLimits};
+use remora_cache::{
+    BrokenRules, FillsInFlight, ShapesLimits, Store, StoreLimits, Timeline, TimelineLimits,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
@@ -349,6 +351,11 @@ pub(crate) fn upstream_config(
         catalogue_queue_max: follow.catalogue_queue_max,
         catalogue_batch_max: follow.catalogue_batch_max,
         transaction_tables_max: follow.transaction_tables_max,
+        transaction_tags_max: follow.transaction_tags_max,
+        shapes: ShapesLimits {
+            table_shapes_max: settings.cache.table_shapes_max,
+            tables_max: settings.cache.shape_tables_max,
+        },
         event_bytes_max: follow.event_bytes_max.bytes(),
         heartbeat_ms: follow.heartbeat_ms,
     }

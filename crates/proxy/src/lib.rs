@@ -18,6 +18,7 @@ pub mod open_files;
 pub mod reason;
 pub mod session;
 pub mod shared;
+pub mod tags;
 pub mod tls;
 pub mod upstream;
 mod worker;

@@ -98,6 +98,11 @@ impl Observer {
                 Limit::TransactionTables,
                 counters.commits_over_bound.load(Ordering::Relaxed),
             ),
+            (
+                Limit::TransactionTags,
+                counters.transactions_of_many_tags.load(Ordering::Relaxed),
+            ),
+            (Limit::Shapes, self.shared.upstream.shapes.refused()),
             (Limit::QueryTime, counters.timeouts.load(Ordering::Relaxed)),
             (Limit::CatalogueQueue, dropped),
             (Limit::CatalogueTables, evicted),
@@ -131,12 +136,15 @@ impl Observer {
 
 impl Observed for Observer {
     fn observe(&self) -> Observation {
+        let (shape_tables, shapes) = self.shared.upstream.shapes.len();
         Observation {
             caching: self.caching(),
             upstream: self.shared.last_attempt.get(),
             connections: open_connections(&self.loads) as u64,
             fingerprints: self.shared.fingerprints.len() as u64,
             catalogue_tables: self.shared.upstream.catalogue.len() as u64,
+            shape_tables: shape_tables as u64,
+            shapes: shapes as u64,
             catalogue_batches: self
                 .shared
                 .upstream

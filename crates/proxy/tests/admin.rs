@@ -32,6 +32,8 @@ fn healthy() -> Observation {
         upstream: Reachability::Reachable,
         connections: 7,
         fingerprints: 3,
+        shape_tables: 0,
+        shapes: 0,
         catalogue_tables: 11,
         limits: Vec::new(),
         catalogue_loads: 12,

@@ -126,6 +126,73 @@ impl<'a> Execution<'a> {
     }
 }
 
+/// A bound value, as far as it can be compared with a column's without the server's help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoundValue<'a> {
+    /// NULL.
+    Null,
+    /// A whole number.
+    Integer(i128),
+    /// Text in the session's character set.
+    Text(&'a [u8]),
+    /// A value of any other type.
+    Other,
+}
+
+impl<'a> Execution<'a> {
+    /// The values, given their types as [`SentTypes::store`] has put them down. Those behind one that can't be read,
+    /// or has no type, are [`BoundValue::Other`].
+    pub fn bound_values(&self, types: &[u8]) -> Vec<BoundValue<'a>> {
+        let mut reader = Reader::new(self.values);
+        let nulls = NullBitmap::read(&mut Reader::new(self.nulls), self.count).ok();
+        let mut is_readable = nulls.is_some();
+        let value = |at: usize| {
+            if nulls.is_some_and(|nulls| nulls.is_null(at)) {
+                return BoundValue::Null;
+            }
+            let pair = types.get(at * TYPE_BYTES..(at + 1) * TYPE_BYTES);
+            let value = pair.filter(|_| is_readable).and_then(|pair| {
+                let of_type = ParameterType {
+                    kind: pair[0],
+                    flags: pair[1],
+                };
+                let bytes = read_value(&mut reader, of_type).ok()?;
+                Some(BoundValue::of(of_type, bytes))
+            });
+            is_readable &= value.is_some();
+            value.unwrap_or(BoundValue::Other)
+        };
+        (0..self.count).map(value).collect()
+    }
+}
+
+impl<'a> BoundValue<'a> {
+    /// The value with these bytes, a length at their start among them.
+    fn of(of_type: ParameterType, bytes: &'a [u8]) -> BoundValue<'a> {
+        match of_type.kind {
+            // TINY, SHORT, LONG, LONGLONG
+            0x01 | 0x02 | 0x03 | 0x08 => {
+                let word = bytes
+                    .iter()
+                    .rev()
+                    .fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
+                let unused = 64 - 8 * u32::try_from(bytes.len()).unwrap_or(8).clamp(1, 8);
+                BoundValue::Integer(if of_type.is_unsigned() {
+                    word.into()
+                } else {
+                    ((word << unused).cast_signed() >> unused).into()
+                })
+            }
+            // VARCHAR, VAR_STRING, STRING
+            0x0f | 0xfd | 0xfe => match Reader::new(bytes).length_encoded_bytes("text") {
+                Ok(Some(text)) => BoundValue::Text(text),
+                _ => BoundValue::Other,
+            },
+            _ => BoundValue::Other,
+        }
+    }
+}
+
 impl<'a> SentTypes<'a> {
     fn read(
         reader: &mut Reader<'a>,
@@ -192,6 +259,40 @@ pub fn has_time(types: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_read_by_their_types() {
+        let mut body = vec![0, 1, 0, 0, 0, 0b0000_0100, 1];
+        let types: &[[u8; 2]] = &[
+            [0x08, 0],
+            [0xfd, 0],
+            [0x03, 0],
+            [0x01, 0x80],
+            [0x02, 0],
+            [0x05, 0],
+            [0x03, 0],
+        ];
+        let types: Vec<u8> = types.concat();
+        body.extend(&types);
+        body.extend((-5_i64).to_le_bytes());
+        body.extend(b"\x02ab\xff\xfe\xff");
+        body.extend(1.5_f64.to_le_bytes());
+        body.extend(7_i32.to_le_bytes());
+        let execution = Execution::parse(&body, 7, PLAIN).unwrap();
+        let expected = [
+            BoundValue::Integer(-5),
+            BoundValue::Text(b"ab"),
+            BoundValue::Null,
+            BoundValue::Integer(255),
+            BoundValue::Integer(-2),
+            BoundValue::Other,
+            BoundValue::Integer(7),
+        ];
+        assert_eq!(execution.bound_values(&types), expected);
+        let unknown = execution.bound_values(&types[..2]);
+        assert_eq!(unknown[0], BoundValue::Integer(-5));
+        assert!(unknown[3..].iter().all(|value| *value == BoundValue::Other));
+    }
 
     const PLAIN: Capabilities = Capabilities::PROTOCOL_41;
     const NAMED: Capabilities = PLAIN.with(Capabilities::QUERY_ATTRIBUTES);

@@ -172,6 +172,9 @@ pub struct FollowOptions {
     /// Tables that one transaction may change before it counts as a change of all of them.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub transaction_tables_max: usize,
+    /// Tags (values of columns, intervals) that one transaction may touch before its tables count as changed as a whole.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub transaction_tags_max: usize,
     /// Tables whose definitions are remembered. Beyond it, those that were asked for once go before those that are asked for again and again.
     #[schemars(range(min = 16, max = 10_000_000))]
     pub catalogue_tables_max: usize,
@@ -196,6 +199,7 @@ impl Default for FollowOptions {
             watermark_interval_us_min: 1_000,
             event_bytes_max: ByteSize::new(64 << 20),
             transaction_tables_max: 4_096,
+            transaction_tags_max: 65_536,
             catalogue_tables_max: 65_536,
             catalogue_queue_max: 1_024,
             catalogue_batch_max: 16,
@@ -221,12 +225,18 @@ pub struct CacheOptions {
     /// Parts of the store that take new results independently of one another. A power of two.
     #[schemars(range(min = 1, max = 4_096))]
     pub shards: usize,
-    /// Places for the positions of the last change of each table (8 bytes each). Tables that share one drop each other's results.
+    /// Places for the positions of the last change of each tag: a table, a value of a column, an interval (8 bytes each). Tags that share one drop each other's results.
     #[schemars(range(min = 64, max = 268_435_456))]
     pub tag_slots: usize,
-    /// Places for the fences that stand while a write is on its way (4 bytes each). Tables that share one are fenced together.
+    /// Places for the fences that stand while a write is on its way (about 5 bytes each). What shares one is fenced together.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub fence_slots: usize,
+    /// Kinds of reads of one table (which columns narrow them, which they read) whose results are dropped by key. A change of a row costs a little for each. From half of them on, further ones count as reading all columns; beyond, as reading the whole table.
+    #[schemars(range(min = 0, max = 4_096))]
+    pub table_shapes_max: usize,
+    /// Tables that can have such kinds. Results of further tables are dropped by each change of their table.
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub shape_tables_max: usize,
     /// Different combinations of account, schema and settings that are told apart. Sessions beyond it pass through.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub fingerprints_max: usize,
@@ -249,8 +259,10 @@ impl Default for CacheOptions {
             result_bytes_max: ByteSize::new(1 << 20),
             statement_bytes_max: ByteSize::new(256 << 10),
             shards: 64,
-            tag_slots: 65_536,
-            fence_slots: 4_096,
+            tag_slots: 2_097_152,
+            fence_slots: 65_536,
+            table_shapes_max: 64,
+            shape_tables_max: 131_072,
             fingerprints_max: 65_536,
             fills_in_flight_max: 4_096,
             sweep_interval_ms: 100,

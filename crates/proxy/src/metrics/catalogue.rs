@@ -137,6 +137,10 @@ metrics! {
         "Rounds of questions in which they were, up to follow.catalogue_batch_max each";
     CATALOGUE_TABLES = Gauge "remora_catalogue_tables" []
         "Tables whose definitions are remembered";
+    SHAPE_TABLES = Gauge "remora_shape_tables" []
+        "Tables that have kinds of reads whose results are dropped by key";
+    SHAPES = Gauge "remora_shapes" []
+        "Kinds of reads whose results are dropped by key, of all tables";
 }
 
 /// Every metric, in the order of the exposition.

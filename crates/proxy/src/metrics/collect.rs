@@ -165,7 +165,9 @@ impl Scrape {
             metric::CATALOGUE_BATCHES,
             self.observation.catalogue_batches,
         )?;
-        page.gauge(metric::CATALOGUE_TABLES, self.observation.catalogue_tables)
+        page.gauge(metric::CATALOGUE_TABLES, self.observation.catalogue_tables)?;
+        page.gauge(metric::SHAPE_TABLES, self.observation.shape_tables)?;
+        page.gauge(metric::SHAPES, self.observation.shapes)
     }
 
     fn sum(&self, of: impl Fn(&WorkerMetrics) -> u64) -> u64 {

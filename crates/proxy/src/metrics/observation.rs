@@ -24,6 +24,10 @@ pub struct Observation {
     pub fingerprints: u64,
     /// Tables whose definitions are remembered.
     pub catalogue_tables: u64,
+    /// Tables that have shapes.
+    pub shape_tables: u64,
+    /// Shapes of all tables.
+    pub shapes: u64,
     /// Definitions of tables that were asked for since the start.
     pub catalogue_loads: u64,
     /// Rounds of questions in which they were.

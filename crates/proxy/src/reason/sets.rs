@@ -63,6 +63,8 @@ reasons! {
         QueryTime: "upstream.query_timeout_ms", "The server did not answer a query of Remora's own in time.";
         EventBytes: "follow.event_bytes_max", "An event of the log was too large to read, and everything was forgotten.";
         TransactionTables: "follow.transaction_tables_max", "A transaction changed too many tables and counted as a change of all.";
+        TransactionTags: "follow.transaction_tags_max", "A transaction touched too many values and counted as a change of its tables as wholes.";
+        Shapes: "cache.table_shapes_max", "A read was of a kind beyond those that are told apart in its table, or its table beyond those that have any; each change of the table drops its result.";
         CatalogueTables: "follow.catalogue_tables_max", "A table's definition made room for another.";
         CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";
         ResultBytes: "cache.result_bytes_max", "A result was not kept because of its size.";

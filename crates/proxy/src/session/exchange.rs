@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-use remora_cache::{AsOf, Fence, FenceScope};
+use remora_cache::{AsOf, Fence};
 use remora_sql::{SessionEffect, Transaction};
 use remora_wire::command::Expect;
 use remora_wire::message::MessageWalker;
@@ -17,7 +17,7 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use super::fence::{PlannedWrites, Wrote};
 use super::fill::Fill;
 use super::prepared::{PreparedStatement, StatementId};
-use super::state::Effects;
+use super::state::{Effects, WriteScope};
 use super::{BUFFER_BYTES_KEPT, Ended, Session, Side, either_readable};
 use crate::reason::{Bypass, Limit, Outcome};
 
@@ -101,7 +101,7 @@ pub(super) struct Exchange {
     plan: Plan,
     /// How often privileges had changed before the message was sent.
     privilege_epoch: u64,
-    wrote: Option<FenceScope>,
+    wrote: Option<WriteScope>,
     fence: Option<Fence>,
 }
 
@@ -333,7 +333,7 @@ impl Session {
         }
     }
 
-    fn settle(&mut self, plan: Plan, wrote: Option<&FenceScope>, summary: &Summary) {
+    fn settle(&mut self, plan: Plan, wrote: Option<&WriteScope>, summary: &Summary) {
         if let Some(began) = plan.looked_up {
             self.worker.metrics.miss_seconds.observe(began.elapsed());
         }

@@ -4,6 +4,7 @@
 //! the session's settings are those under which it was prepared. A client that prepares, executes and closes finds
 //! the result that another has left.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use remora_cache::KeyRef;
@@ -16,7 +17,8 @@ use remora_wire::{Capabilities, Command};
 use super::dispatch::Step;
 use super::exchange::{Executed, Plan, Settling};
 use super::fence::PlannedWrites;
-use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId};
+use super::fill::Read;
+use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::query::{Look, Place, effects_of, turns_the_log_off};
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome};
@@ -48,6 +50,7 @@ impl Session {
         if turns_the_log_off(&statement, text) {
             effects.session = SessionEffect::BinlogOff;
         }
+        let writes = self.plan_writes(&statement);
         let read = match (statement.cacheable, self.state.fingerprint()) {
             (Err(why), _) => Err(Bypass::Statement(why)),
             (Ok(_), None) => Err(Bypass::SettingsUnknown),
@@ -60,9 +63,10 @@ impl Session {
         };
         let prepared = PreparedStatement {
             effects,
-            writes: self.plan_writes(&statement.writes),
+            writes,
             diagnostics: statement.diagnostics,
             read,
+            write_parameters: WriteParameters::default(),
         };
         let plan = Plan {
             settling: Settling::Prepared(Box::new(prepared)),
@@ -187,19 +191,28 @@ impl Session {
         }
         let mut plan = self.plan_execution(message, id, Command::StmtExecute);
         plan.looked_up = Some(began);
-        let select = self.prepared.get(id).and_then(|known| {
+        let capabilities = self.capabilities();
+        let read = self.prepared.get(id).and_then(|known| {
             let read = known.read.as_ref().ok()?;
-            Some(read.select.clone())
+            let body = message.get(HEADER_BYTES + 1 + ID_BYTES..)?;
+            let execution = read.execution(body, capabilities)?;
+            Some((Arc::clone(&read.select), read.bound_values(&execution)))
         });
-        let outcome =
-            match select.map(|select| self.plan_fill(place.scope, place.digest, &select, key)) {
-                Some(Ok(fill)) => {
-                    plan.fill = Some(fill);
-                    Outcome::Fill
-                }
-                Some(Err(why)) => Outcome::Bypass(why),
-                None => Outcome::Bypass(Bypass::PreparedStatement),
+        let fill = read.map(|(select, bound)| {
+            let read = Read {
+                select: &select,
+                bound: &bound,
             };
+            self.plan_fill(place, &read, key)
+        });
+        let outcome = match fill {
+            Some(Ok(fill)) => {
+                plan.fill = Some(fill);
+                Outcome::Fill
+            }
+            Some(Err(why)) => Outcome::Bypass(why),
+            None => Outcome::Bypass(Bypass::PreparedStatement),
+        };
         self.forward(message, plan, outcome)
     }
 
@@ -253,10 +266,26 @@ impl Session {
             ..Plan::plain(expect)
         };
         let at = self.shared.timeline.as_of();
+        let body = message
+            .get(HEADER_BYTES + 1 + ID_BYTES..)
+            .unwrap_or_default();
+        if let Some(parameters) = self.prepared.write_parameters_mut(id) {
+            let mut names_types = false;
+            if command == Command::StmtExecute {
+                let bound;
+                (bound, names_types) = parameters.bind(body, capabilities);
+                plan.writes.bind(&bound);
+            } else {
+                // Many executions in one.
+                parameters.forget_types();
+            }
+            plan.settling = Settling::Executed(Executed {
+                id,
+                names_types,
+                at,
+            });
+        }
         if let Some(read) = self.prepared.read_mut(id) {
-            let body = message
-                .get(HEADER_BYTES + 1 + ID_BYTES..)
-                .unwrap_or_default();
             let execution = read.execution(body, capabilities);
             read.sent(execution.as_ref());
             let names_types = execution.is_some_and(|execution| execution.types().is_some());
@@ -302,10 +331,8 @@ impl Session {
     }
 
     pub(super) fn handle_long_data(&mut self, body: &[u8]) {
-        if let Some(id) = self.statement_meant(body)
-            && let Some(read) = self.prepared.read_mut(id)
-        {
-            read.sends_long_data();
+        if let Some(id) = self.statement_meant(body) {
+            self.prepared.sends_long_data(id);
         }
     }
 
@@ -330,6 +357,12 @@ impl Session {
 
     /// An execution was answered by the server.
     pub(super) fn executed(&mut self, executed: &Executed, succeeded: bool) {
+        let has_failed_on_types = !succeeded && executed.names_types;
+        if has_failed_on_types
+            && let Some(parameters) = self.prepared.write_parameters_mut(executed.id)
+        {
+            parameters.forget_types();
+        }
         let Some(read) = self.prepared.read_mut(executed.id) else {
             return;
         };

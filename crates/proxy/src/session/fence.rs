@@ -9,13 +9,15 @@
 //! **Rule.** What can't be resolved to known tables fences everything. A fence too wide costs a few
 //! hits; one too narrow serves an old row.
 
-use remora_cache::{Fence, FenceScope, Tag};
-use remora_sql::{TableName, Writes};
+use remora_cache::{Fence, FenceScope, TableTags};
+use remora_sql::{NarrowedWrite, Statement, TableName, Writes};
+use remora_wire::execute::BoundValue;
 
 use super::Session;
 use super::settings::TextCharset;
-use super::state::Effects;
-use crate::upstream::catalogue::Lookup;
+use super::state::{Effects, WriteScope};
+use crate::tags::{bind, fences_of_write};
+use crate::upstream::catalogue::{Lookup, TableFacts};
 
 /// What a statement writes, with names that no longer depend on the session's default schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,16 +25,34 @@ pub(super) enum PlannedWrites {
     /// Nothing.
     Nothing,
     /// These tables: schema and name.
-    Tables(Vec<(String, String)>),
+    Tables {
+        /// Schema and name of each.
+        names: Vec<(String, String)>,
+        /// Which rows of the only one, if its text says so.
+        narrowed: Option<Box<NarrowedWrite>>,
+    },
     /// Anything.
     Everything,
+}
+
+impl PlannedWrites {
+    /// Fills in the values that an execution binds.
+    pub(super) fn bind(&mut self, bound: &[BoundValue<'_>]) {
+        if let PlannedWrites::Tables {
+            narrowed: Some(write),
+            ..
+        } = self
+        {
+            bind(write, bound);
+        }
+    }
 }
 
 /// What a statement writes, resolved against the catalogue at the moment of sending.
 #[derive(Debug, Clone)]
 pub(super) struct Wrote {
     /// The tables, with those that cascades reach.
-    pub scope: FenceScope,
+    pub scope: WriteScope,
     /// Whether the change stays invisible until the commit.
     pub is_transactional: bool,
 }
@@ -40,23 +60,31 @@ pub(super) struct Wrote {
 impl Wrote {
     fn everything() -> Wrote {
         Wrote {
-            scope: FenceScope::Everything,
+            scope: WriteScope::Everything,
             is_transactional: false,
         }
     }
 }
 
 impl Session {
-    /// Names as the statement wrote them, made independent of the default schema.
-    pub(super) fn plan_writes(&self, writes: &Writes) -> PlannedWrites {
-        match writes {
+    /// What a statement writes, by names that are independent of the default schema.
+    pub(super) fn plan_writes(&self, statement: &Statement) -> PlannedWrites {
+        match &statement.writes {
             Writes::Nothing => PlannedWrites::Nothing,
             Writes::Everything(_) => PlannedWrites::Everything,
-            Writes::Tables(names) => names
-                .iter()
-                .map(|name| self.qualify(name))
-                .collect::<Option<Vec<_>>>()
-                .map_or(PlannedWrites::Everything, PlannedWrites::Tables),
+            Writes::Tables(names) => {
+                let qualified = names.iter().map(|name| self.qualify(name));
+                let Some(qualified) = qualified.collect::<Option<Vec<_>>>() else {
+                    return PlannedWrites::Everything;
+                };
+                let narrowed = statement.narrowed.as_ref();
+                let narrowed =
+                    narrowed.filter(|write| matches!(&names[..], [one] if *one == write.table));
+                PlannedWrites::Tables {
+                    names: qualified,
+                    narrowed: narrowed.cloned().map(Box::new),
+                }
+            }
         }
     }
 
@@ -74,27 +102,33 @@ impl Session {
 
     /// Asks the catalogue what else changes with the tables that a statement names.
     pub(super) fn resolve_writes(&self, writes: &PlannedWrites) -> Option<Wrote> {
-        let tables = match writes {
+        let (names, narrowed) = match writes {
             PlannedWrites::Nothing => return None,
             PlannedWrites::Everything => return Some(Wrote::everything()),
-            PlannedWrites::Tables(tables) => tables,
+            PlannedWrites::Tables { names, narrowed } => (names, narrowed.as_deref()),
         };
-        let mut tags = Vec::with_capacity(tables.len());
+        let (mut fine, mut whole) = (Vec::new(), Vec::new());
         let mut is_transactional = true;
-        for (schema, table) in tables {
-            match self.shared.upstream.catalogue.lookup(schema, table) {
-                Lookup::Known(facts) if facts.writes_are_foreseeable => {
-                    tags.push(facts.tag);
-                    tags.extend(facts.cascades_to.iter().map(|(s, t)| Tag::table(s, t)));
-                    is_transactional &= facts.is_transactional;
-                }
+        for (schema, table) in names {
+            let facts = match self.shared.upstream.catalogue.lookup(schema, table) {
+                Lookup::Known(facts) if facts.writes_are_foreseeable => facts,
                 Lookup::Known(_) | Lookup::Loading | Lookup::Unavailable => {
                     return Some(Wrote::everything());
                 }
+            };
+            let tags = TableTags::new(schema, table);
+            let narrowed = narrowed.filter(|_| !carries_changes_on(&facts));
+            fine.extend(fences_of_write(tags, &facts, narrowed));
+            whole.extend(tags.fences());
+            for (schema, table) in &facts.cascades_to {
+                let fences = TableTags::new(schema, table).fences();
+                fine.extend(fences);
+                whole.extend(fences);
             }
+            is_transactional &= facts.is_transactional;
         }
         Some(Wrote {
-            scope: FenceScope::Tables(tags),
+            scope: WriteScope::Tables { fine, whole },
             is_transactional,
         })
     }
@@ -113,10 +147,14 @@ impl Session {
         }
         let mut scope = FenceScope::Tables(Vec::new());
         if commits {
-            widen(&mut scope, &self.state.written().scope());
+            widen(&mut scope, self.state.written().scope());
         }
-        if let Some(wrote) = writes_now {
-            widen(&mut scope, &wrote.scope);
+        match writes_now.map(|wrote| &wrote.scope) {
+            Some(WriteScope::Tables { fine, .. }) => {
+                widen(&mut scope, FenceScope::Tables(fine.clone()));
+            }
+            Some(WriteScope::Everything) => scope = FenceScope::Everything,
+            None => {}
         }
         if self.state.writes_are_unlogged() {
             scope = FenceScope::Everything;
@@ -125,7 +163,18 @@ impl Session {
     }
 }
 
-fn widen(scope: &mut FenceScope, more: &FenceScope) {
+/// Whether a change of its rows may change others, by foreign keys.
+fn carries_changes_on(facts: &TableFacts) -> bool {
+    // A table can refer to itself.
+    let is_itself = |tag| tag == facts.tag;
+    !facts.cascades_to.is_empty()
+        || facts
+            .cascade_parents
+            .iter()
+            .any(|parent| is_itself(parent.tag))
+}
+
+fn widen(scope: &mut FenceScope, more: FenceScope) {
     match (&mut *scope, more) {
         (FenceScope::Tables(tags), FenceScope::Tables(more)) => tags.extend(more),
         _ => *scope = FenceScope::Everything,
@@ -134,6 +183,8 @@ fn widen(scope: &mut FenceScope, more: &FenceScope) {
 
 #[cfg(test)]
 mod tests {
+    use remora_cache::Tag;
+
     use super::*;
 
     #[test]
@@ -141,10 +192,10 @@ mod tests {
         let mut scope = FenceScope::Tables(vec![Tag::table("shop", "orders")]);
         widen(
             &mut scope,
-            &FenceScope::Tables(vec![Tag::table("shop", "lines")]),
+            FenceScope::Tables(vec![Tag::table("shop", "lines")]),
         );
         assert!(matches!(&scope, FenceScope::Tables(tags) if tags.len() == 2));
-        widen(&mut scope, &FenceScope::Everything);
+        widen(&mut scope, FenceScope::Everything);
         assert!(matches!(scope, FenceScope::Everything));
     }
 }

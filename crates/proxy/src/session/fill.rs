@@ -4,14 +4,27 @@
 //! `as_of` is taken before the question is sent. Whatever commit the read may have missed has a
 //! position above it, however late its event arrives; the entry then isn't served. Nothing is locked.
 
-use remora_cache::{AsOf, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope, Tag};
+use remora_cache::{
+    AsOf, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope, TableTags, Tag,
+};
 use remora_sql::{Select, TableName};
 use remora_wire::StatusFlags;
+use remora_wire::execute::BoundValue;
 use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
+use super::query::Place;
 use crate::reason::{Bypass, Limit, Outcome};
+use crate::tags::{ReadTables, ReadTags, tags_of_read};
 use crate::upstream::catalogue::Lookup;
+
+/// A statement that reads, with what its execution binds.
+pub(super) struct Read<'a> {
+    /// What it reads.
+    pub select: &'a Select,
+    /// The values of its parameters; none for a statement as text.
+    pub bound: &'a [BoundValue<'a>],
+}
 
 /// A read whose answer may be kept.
 pub(super) struct Fill {
@@ -38,26 +51,23 @@ impl Session {
     /// Plans to keep the answer to `text`, or says why not. Must run before the text is sent.
     pub(super) fn plan_fill(
         &mut self,
-        scope: Scope,
-        digest: u128,
-        select: &Select,
+        place: Place,
+        read: &Read<'_>,
         text: &[u8],
     ) -> Result<Fill, Bypass> {
         let shared = &self.shared;
+        // Before anything is looked up that a later commit may replace: definitions, shapes.
         let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
-        let mut tags = Vec::with_capacity(select.tables.len());
-        for name in &select.tables {
-            self.push_tags(name, &mut tags)?;
-        }
+        let tags = self.tags_of(read, as_of)?;
         if shared.timeline.needs_fresher_watermark(&tags) {
             // Such an answer would never be served: a change is known that may not be visible yet.
             shared.upstream.wake();
             return Err(Bypass::WatermarkBehind);
         }
-        if !shared.store.wants(digest) {
+        if !shared.store.wants(place.digest) {
             return Err(Bypass::NotStored(NotStored::Unwanted));
         }
-        let permit = shared.fills.begin(digest).map_err(|why| {
+        let permit = shared.fills.begin(place.digest).map_err(|why| {
             if why == FillRefused::Full {
                 shared.metrics.rare.count_limit(Limit::FillsInFlight);
             }
@@ -66,7 +76,7 @@ impl Session {
         self.fill_text.clear();
         self.fill_text.extend_from_slice(text);
         Ok(Fill {
-            scope,
+            scope: place.scope,
             as_of,
             tags,
             _permit: permit,
@@ -74,19 +84,44 @@ impl Session {
         })
     }
 
-    /// Adds the tags of a table that a statement reads, if results from it can be kept: its own, and
-    /// those of the tables whose changes reach it without the log's saying so.
-    fn push_tags(&self, name: &TableName, tags: &mut Vec<Tag>) -> Result<(), Bypass> {
+    /// What a result depends on, or why results of these tables can't be kept.
+    fn tags_of(&self, read: &Read<'_>, as_of: AsOf) -> Result<Vec<Tag>, Bypass> {
+        let tables = read.select.tables.iter();
+        let tables = tables
+            .map(|name| self.read_table(name))
+            .collect::<Result<Vec<_>, _>>()?;
+        let shared = &self.shared;
+        let under = ReadTags {
+            shapes: &shared.upstream.shapes,
+            as_of,
+            broken: shared.timeline.broken().tags,
+            bound: read.bound,
+        };
+        let catalogue = &shared.upstream.catalogue;
+        let mut is_loading = false;
+        let tags = tags_of_read(read.select, &tables, &under, |parent| {
+            match catalogue.lookup(&parent.schema, &parent.table) {
+                Lookup::Known(facts) => return Some(facts),
+                Lookup::Loading => is_loading = true,
+                Lookup::Unavailable => {}
+            }
+            None
+        });
+        if is_loading {
+            // With what isn't known yet the tags would be coarser than they need be for as long as the result is kept.
+            return Err(Bypass::TableLoading);
+        }
+        Ok(tags)
+    }
+
+    /// A table that a statement reads, if results from it can be kept.
+    fn read_table(&self, name: &TableName) -> Result<ReadTables, Bypass> {
         let (schema, table) = self.qualify(name).ok_or(Bypass::TableUnknown)?;
         match self.shared.upstream.catalogue.lookup(&schema, &table) {
             Lookup::Known(facts) => {
                 facts.cacheable.map_err(Bypass::Table)?;
-                for tag in std::iter::once(facts.tag).chain(facts.cascaded_from.iter().copied()) {
-                    if !tags.contains(&tag) {
-                        tags.push(tag);
-                    }
-                }
-                Ok(())
+                let tags = TableTags::new(&schema, &table);
+                Ok(ReadTables { tags, facts })
             }
             Lookup::Loading => Err(Bypass::TableLoading),
             Lookup::Unavailable => Err(Bypass::TableUnknown),

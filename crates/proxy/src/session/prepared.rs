@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use remora_cache::{AsOf, Tag, Timeline};
 use remora_sql::Select;
-use remora_wire::execute::{Execution, LAST_PREPARED, has_time};
+use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
 use super::fence::PlannedWrites;
 use super::settings::Fingerprint;
@@ -28,6 +28,53 @@ pub(super) struct PreparedStatement {
     pub diagnostics: bool,
     /// What it reads, if its results can be kept.
     pub read: Result<PreparedRead, Bypass>,
+    /// The parameters by which its writes are narrowed.
+    pub write_parameters: WriteParameters,
+}
+
+/// What is known of the parameters of a prepared statement that writes certain rows.
+///
+/// As the server does, it remembers the types that the client named last; and forgets them where the server may not
+/// have read them.
+#[derive(Debug, Default)]
+pub(super) struct WriteParameters {
+    /// How many it has.
+    count: u16,
+    /// Their types; empty: unknown.
+    types: Vec<u8>,
+    /// A part of one was sent ahead.
+    has_long_data: bool,
+}
+
+impl WriteParameters {
+    /// The values that an execution with this body, behind the statement's number, binds; empty if they can't be
+    /// told. Gives also whether it names their types.
+    pub(super) fn bind<'b>(
+        &mut self,
+        body: &'b [u8],
+        capabilities: remora_wire::Capabilities,
+    ) -> (Vec<BoundValue<'b>>, bool) {
+        let has_long_data = std::mem::take(&mut self.has_long_data);
+        let Ok(execution) = Execution::parse(body, self.count, capabilities) else {
+            self.types.clear();
+            return (Vec::new(), false);
+        };
+        if let Some(types) = execution.types() {
+            types.store(&mut self.types);
+        }
+        if has_long_data || self.types.len() != 2 * usize::from(self.count) {
+            return (Vec::new(), execution.types().is_some());
+        }
+        (
+            execution.bound_values(&self.types),
+            execution.types().is_some(),
+        )
+    }
+
+    /// The server may not have read the types that were named.
+    pub(super) fn forget_types(&mut self) {
+        self.types.clear();
+    }
 }
 
 /// A prepared `SELECT` whose results can be kept.
@@ -40,7 +87,7 @@ pub(super) struct PreparedRead {
     /// The text that was prepared.
     pub text: Box<[u8]>,
     /// What it reads.
-    pub select: Select,
+    pub select: Arc<Select>,
     /// The settings under which it was prepared: names, literals and parameters were read under them.
     pub fingerprint: Arc<Fingerprint>,
     /// When it was prepared, or last executed by the server; `None`: nobody knows. After a change of
@@ -68,7 +115,7 @@ impl PreparedRead {
     ) -> PreparedRead {
         PreparedRead {
             text: text.into(),
-            select,
+            select: Arc::new(select),
             fingerprint,
             prepared_at,
             parameters: 0,
@@ -95,6 +142,11 @@ impl PreparedRead {
         };
         types.store(&mut self.types);
         true
+    }
+
+    /// The values that an execution binds.
+    pub(super) fn bound_values<'b>(&self, execution: &Execution<'b>) -> Vec<BoundValue<'b>> {
+        execution.bound_values(&self.types)
     }
 
     /// Whether an execution can be looked up, and if so puts down what by.
@@ -161,11 +213,6 @@ impl PreparedRead {
         self.types.clear();
         self.unseen_types = None;
     }
-
-    /// A part of a parameter goes to the server ahead of the execution.
-    pub(super) fn sends_long_data(&mut self) {
-        self.has_long_data = true;
-    }
 }
 
 /// A session's prepared statements, up to a limit. One that isn't here may write everything.
@@ -214,6 +261,7 @@ impl PreparedStatements {
             return Err(NotKept::Statement);
         }
         let mut kept = Ok(());
+        statement.write_parameters.count = parameters;
         if let Ok(read) = &mut statement.read {
             read.parameters = parameters;
             if self.text_bytes + read.text.len() > self.text_bytes_max {
@@ -250,6 +298,21 @@ impl PreparedStatements {
     /// The read that the statement with this number is, if its results can be kept.
     pub(super) fn read_mut(&mut self, id: StatementId) -> Option<&mut PreparedRead> {
         self.known.get_mut(&id)?.read.as_mut().ok()
+    }
+
+    /// The parameters by which the writes of the statement with this number are narrowed.
+    pub(super) fn write_parameters_mut(&mut self, id: StatementId) -> Option<&mut WriteParameters> {
+        Some(&mut self.known.get_mut(&id)?.write_parameters)
+    }
+
+    /// A part of a parameter goes to the server ahead of the execution.
+    pub(super) fn sends_long_data(&mut self, id: StatementId) {
+        if let Some(statement) = self.known.get_mut(&id) {
+            statement.write_parameters.has_long_data = true;
+            if let Ok(read) = &mut statement.read {
+                read.has_long_data = true;
+            }
+        }
     }
 
     /// Forgets a statement that the client closed.

@@ -12,7 +12,7 @@ use remora_wire::{Capabilities, attributes};
 use super::dispatch::Step;
 use super::exchange::Plan;
 use super::fence::PlannedWrites;
-use super::fill::Fill;
+use super::fill::{Fill, Read};
 use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
@@ -56,7 +56,7 @@ impl Session {
         let statement = remora_sql::analyse_prefix(start, dialect);
         Plan {
             effects: effects_of(&statement),
-            writes: self.plan_writes(&statement.writes),
+            writes: self.plan_writes(&statement),
             ..Plan::plain(Expect::Results)
         }
     }
@@ -182,7 +182,7 @@ impl Session {
         }
         let mut plan = Plan {
             effects: effects_of(&statement),
-            writes: self.plan_writes(&statement.writes),
+            writes: self.plan_writes(&statement),
             looked_up: place.map(|_| began),
             ..Plan::plain(Expect::Results)
         };
@@ -217,7 +217,7 @@ impl Session {
         // Text that a look-up passed over for its first letter is no `SELECT`.
         let place = place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
         debug_assert_eq!(scope, place.scope);
-        self.plan_fill(place.scope, place.digest, select, text)
+        self.plan_fill(place, &Read { select, bound: &[] }, text)
     }
 
     pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {

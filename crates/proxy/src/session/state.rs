@@ -15,8 +15,10 @@ use remora_wire::{Capabilities, StatusFlags};
 use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
 use crate::reason::Bypass;
 
-/// Tables that a transaction may write before they count as everything.
-const WRITTEN_TABLES_MAX: usize = 64;
+/// Tags of tables that a transaction may write before they count as everything: two for each table.
+const WRITTEN_TABLE_TAGS_MAX: usize = 128;
+/// Tags that a transaction's writes may have before the tables count as wholes.
+const WRITTEN_TAGS_MAX: usize = 512;
 
 /// The session's settings, if they are known.
 #[derive(Debug, Clone)]
@@ -27,42 +29,81 @@ pub enum Settings {
     Known(Arc<Fingerprint>),
 }
 
+/// What a statement's writes fence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteScope {
+    /// What they concern of tables.
+    Tables {
+        /// As little as is certain.
+        fine: Vec<Tag>,
+        /// The same tables as wholes.
+        whole: Vec<Tag>,
+    },
+    /// Anything.
+    Everything,
+}
+
 /// What the open transaction has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// Tables with these tags; none if empty.
-    Tables(HashSet<Tag>),
+    /// Of tables with these tags; nothing if there are none.
+    Tables {
+        /// What the statements wrote; void if there is more than is kept.
+        fine: Option<HashSet<Tag>>,
+        /// The same tables as wholes.
+        whole: HashSet<Tag>,
+    },
     /// Nobody knows.
     Everything,
 }
 
 impl Written {
     fn nothing() -> Written {
-        Written::Tables(HashSet::new())
+        Written::Tables {
+            fine: Some(HashSet::new()),
+            whole: HashSet::new(),
+        }
     }
 
     /// Whether nothing was written.
     pub fn is_nothing(&self) -> bool {
-        matches!(self, Written::Tables(tags) if tags.is_empty())
+        matches!(self, Written::Tables { whole, .. } if whole.is_empty())
     }
 
     /// Adds what a statement writes.
-    pub fn add(&mut self, scope: &FenceScope) {
-        match (&mut *self, scope) {
-            (Written::Tables(tags), FenceScope::Tables(more)) => {
-                tags.extend(more);
-                if tags.len() > WRITTEN_TABLES_MAX {
-                    *self = Written::Everything;
-                }
-            }
-            _ => *self = Written::Everything,
+    pub fn add(&mut self, scope: &WriteScope) {
+        let (
+            Written::Tables { fine, whole },
+            WriteScope::Tables {
+                fine: finer,
+                whole: more,
+            },
+        ) = (&mut *self, scope)
+        else {
+            *self = Written::Everything;
+            return;
+        };
+        whole.extend(more);
+        if let Some(tags) = fine {
+            tags.extend(finer);
+        }
+        if fine
+            .as_ref()
+            .is_some_and(|tags| tags.len() > WRITTEN_TAGS_MAX)
+        {
+            *fine = None;
+        }
+        if whole.len() > WRITTEN_TABLE_TAGS_MAX {
+            *self = Written::Everything;
         }
     }
 
     /// What must be fenced when this becomes visible.
     pub fn scope(&self) -> FenceScope {
         match self {
-            Written::Tables(tags) => FenceScope::Tables(tags.iter().copied().collect()),
+            Written::Tables { fine, whole } => {
+                FenceScope::Tables(fine.as_ref().unwrap_or(whole).iter().copied().collect())
+            }
             Written::Everything => FenceScope::Everything,
         }
     }
@@ -215,7 +256,7 @@ impl SessionState {
     }
 
     /// A statement with these effects has been answered. `wrote` is what it may have written.
-    pub fn after(&mut self, effects: &Effects, wrote: Option<&FenceScope>, summary: &Summary) {
+    pub fn after(&mut self, effects: &Effects, wrote: Option<&WriteScope>, summary: &Summary) {
         match summary.mark {
             Some(mark) => {
                 self.status = mark.status;
@@ -442,8 +483,16 @@ mod tests {
         }
     }
 
-    fn one_table() -> FenceScope {
-        FenceScope::Tables(vec![Tag::table("shop", "orders")])
+    fn table(name: &str) -> WriteScope {
+        let tags = vec![Tag::table("shop", name)];
+        WriteScope::Tables {
+            fine: tags.clone(),
+            whole: tags,
+        }
+    }
+
+    fn one_table() -> WriteScope {
+        table("orders")
     }
 
     const BEGIN: Effects = Effects {
@@ -524,7 +573,7 @@ mod tests {
     fn what_a_failed_statement_may_have_written_counts() {
         let mut state = session(Isolation::ReadCommitted);
         state.after(&BEGIN, None, &ok(IN_TRANSACTION));
-        state.after(&Effects::NONE, Some(&FenceScope::Everything), &error());
+        state.after(&Effects::NONE, Some(&WriteScope::Everything), &error());
         assert_eq!(state.written(), &Written::Everything);
     }
 
@@ -585,10 +634,25 @@ mod tests {
     fn a_transaction_that_writes_very_many_tables_has_written_everything() {
         let mut state = session(Isolation::ReadCommitted);
         state.after(&BEGIN, None, &ok(IN_TRANSACTION));
-        for number in 0..=WRITTEN_TABLES_MAX {
-            let scope = FenceScope::Tables(vec![Tag::table("shop", &number.to_string())]);
+        for number in 0..=WRITTEN_TABLE_TAGS_MAX {
+            let scope = table(&number.to_string());
             state.after(&Effects::NONE, Some(&scope), &ok(IN_TRANSACTION));
         }
         assert_eq!(state.written(), &Written::Everything);
+    }
+
+    #[test]
+    fn a_transaction_that_writes_very_many_rows_has_written_their_tables() {
+        let mut state = session(Isolation::ReadCommitted);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        let whole = vec![Tag::table("shop", "orders")];
+        for number in 0..=WRITTEN_TAGS_MAX {
+            let scope = WriteScope::Tables {
+                fine: vec![Tag::table("row", &number.to_string())],
+                whole: whole.clone(),
+            };
+            state.after(&Effects::NONE, Some(&scope), &ok(IN_TRANSACTION));
+        }
+        assert_eq!(state.written().scope(), FenceScope::Tables(whole));
     }
 }

@@ -1,13 +1,14 @@
 //! Reads the server's binary log and applies its commits to the timeline.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use remora_binlog::{
-    Commit, CommitKind, Decoded, DecoderLimits, Event, FormatDescription, StreamDecoder, Touched,
-    Transactions, event_type,
+    Commit, CommitKind, Decoded, DecoderLimits, Event, FormatDescription, LoggedTable,
+    StreamDecoder, Touched, Transactions, event_type,
 };
-use remora_cache::{Position, Tag};
+use remora_cache::{Position, TableTags, Tag};
 
 use super::UpstreamConfig;
 use super::client::{Client, ClientError};
@@ -15,6 +16,7 @@ use super::logged::meaning;
 use super::place::{FileIdentity, LastEvent, LogName};
 use super::session::{Lost, Progress};
 use super::state::{RestartReason, UpstreamShared, count};
+use crate::tags::{ChangeTags, Telling};
 
 /// Without yielding, a busy log would keep the watermark task from running on the same thread.
 const EVENTS_BETWEEN_YIELDS: u32 = 64;
@@ -38,6 +40,8 @@ pub(super) struct Follower<'a> {
     progress: &'a Progress,
     decoder: StreamDecoder,
     transactions: Transactions,
+    /// The tags of the open transaction's rows.
+    tags: ChangeTags,
     name: LogName,
     identity: Option<FileIdentity>,
     /// The server that the control connection speaks to.
@@ -57,6 +61,11 @@ pub(super) struct Follower<'a> {
 fn uuid_of(server_id: u32) -> String {
     // Version 8 of RFC 9562: "remora", and the number.
     format!("72656d6f-7261-8000-8000-0000{server_id:08x}")
+}
+
+/// Whether the table says what accounts are allowed.
+fn is_of_accounts(table: &LoggedTable) -> bool {
+    table.schema.eq_ignore_ascii_case(ACCOUNT_SCHEMA)
 }
 
 impl<'a> Follower<'a> {
@@ -81,6 +90,7 @@ impl<'a> Follower<'a> {
             progress,
             decoder: StreamDecoder::new(name.file(), offset, DecoderLimits::default()),
             transactions: Transactions::new(config.transaction_tables_max),
+            tags: ChangeTags::new(config.transaction_tags_max, shared.timeline.broken().tags),
             name,
             identity,
             server_id,
@@ -192,7 +202,9 @@ impl<'a> Follower<'a> {
             return Ok(());
         }
         self.check_stream(&decoded)?;
-        let over_bound = self.transactions.over_bound();
+        let (over_bound, of_many_tags) = (self.transactions.over_bound(), self.tags.over_bound());
+        self.tags.take(&decoded.event, &self.shared.shapes);
+        let mut has_committed = false;
         for commit in self
             .transactions
             .apply(&decoded, offset_before, meaning)
@@ -200,9 +212,15 @@ impl<'a> Follower<'a> {
             .flatten()
         {
             self.apply(&commit)?;
+            has_committed |= commit.kind != CommitKind::Progress;
+        }
+        if has_committed {
+            self.tags.clear();
         }
         let more = self.transactions.over_bound() - over_bound;
         count(&self.shared.counters.commits_over_bound, more);
+        let more = self.tags.over_bound() - of_many_tags;
+        count(&self.shared.counters.transactions_of_many_tags, more);
         self.remember(&decoded, bytes);
         if let Event::Rotate { file, .. } = &decoded.event {
             self.enter(file)?;
@@ -313,15 +331,15 @@ impl<'a> Follower<'a> {
         };
         let timeline = &self.shared.timeline;
         let counters = &self.shared.counters;
+        // Before anything is looked up to make the touches.
+        timeline.begin_commit(at);
         let mut everything = commit.accounts || commit.touched == Touched::Everything;
         let mut accounts = commit.accounts;
         if let Touched::Tables(tables) = &commit.touched {
-            for table in tables {
-                timeline.touch(Tag::table(&table.schema, &table.table), at);
-                if table.schema.eq_ignore_ascii_case(ACCOUNT_SCHEMA) {
-                    accounts = true;
-                    everything = true;
-                }
+            self.touch_tables(commit, tables, at);
+            if tables.iter().any(is_of_accounts) {
+                accounts = true;
+                everything = true;
             }
         }
         if commit.definitions {
@@ -332,6 +350,7 @@ impl<'a> Follower<'a> {
         }
         if everything {
             timeline.touch_everything(at);
+            self.shared.shapes.retire_all();
             count(&counters.commits_of_everything, 1);
         }
         if commit.kind != CommitKind::Progress {
@@ -346,6 +365,27 @@ impl<'a> Follower<'a> {
             self.shared.applied_bell.notify_one();
         }
         Ok(())
+    }
+
+    /// Touches the tables of a commit: as wholes, or what its rows say.
+    fn touch_tables(&self, commit: &Commit, tables: &BTreeSet<LoggedTable>, at: Position) {
+        let tables = tables.iter().map(|table| {
+            let tags = TableTags::new(&table.schema, &table.table);
+            if commit.definitions {
+                self.shared.shapes.retire(tags);
+                return (tags, Telling::Nothing);
+            }
+            let telling = if commit.unlogged.contains(table) {
+                Telling::Nothing
+            } else if commit.only_named.contains(table) {
+                Telling::RowsIfAny
+            } else {
+                Telling::Rows
+            };
+            (tags, telling)
+        });
+        self.tags
+            .touch(&self.shared.timeline, &self.shared.shapes, at, tables);
     }
 
     /// The definitions that a commit changed: of the tables that it names, or of all if it names none

@@ -30,7 +30,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use remora_cache::Timeline;
+use remora_cache::{ShapesLimits, Timeline};
 
 use self::client::{Account, Client, ClientError};
 use self::session::{Lost, Memory};
@@ -67,6 +67,10 @@ pub struct UpstreamConfig {
     pub catalogue_batch_max: usize,
     /// Tables of one transaction that are told apart.
     pub transaction_tables_max: usize,
+    /// Tags of one transaction that are told apart.
+    pub transaction_tags_max: usize,
+    /// How many shapes there may be.
+    pub shapes: ShapesLimits,
     /// The longest event that is read whole, bytes. Of a longer one the tables still count; a longer
     /// statement text is a change of everything.
     pub event_bytes_max: usize,

@@ -12,6 +12,7 @@ use super::check::Finding;
 use crate::clock::Clock;
 use crate::reason::CachingOff;
 use crate::session::settings::SettingsQuery;
+use crate::tags::TableShapes;
 
 /// Why a timeline was begun anew, so that everything stored before was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +139,8 @@ pub struct UpstreamCounters {
     pub commits_of_everything: AtomicU64,
     /// Commits with more tables than are told apart.
     pub commits_over_bound: AtomicU64,
+    /// Transactions with more tags than are told apart.
+    pub transactions_of_many_tags: AtomicU64,
     /// Questions that were not answered in time.
     pub timeouts: AtomicU64,
     /// Connections established to follow the log.
@@ -162,6 +165,8 @@ pub(super) fn count(counter: &AtomicU64, by: u64) {
 pub struct UpstreamShared {
     /// What tables are.
     pub catalogue: Catalogue,
+    /// The shapes by which results are tagged.
+    pub shapes: TableShapes,
     /// Counters.
     pub counters: UpstreamCounters,
     pub(super) timeline: Arc<Timeline>,
@@ -188,6 +193,7 @@ impl UpstreamShared {
                 config.catalogue_queue_max,
                 config.catalogue_batch_max,
             ),
+            shapes: TableShapes::new(Arc::clone(&timeline), config.shapes),
             counters: UpstreamCounters::default(),
             timeline,
             clock,

@@ -7,7 +7,9 @@ use remora::clock::Clock;
 use remora::upstream::catalogue::{Lookup, TableFacts};
 use remora::upstream::client::Account;
 use remora::upstream::{self, RestartReason, UpstreamConfig, UpstreamShared, UpstreamState};
-use remora_cache::{AsOf, BrokenRules, FenceScope, Tag, Timeline, TimelineLimits, Unservable};
+use remora_cache::{
+    AsOf, BrokenRules, FenceScope, ShapesLimits, Tag, Timeline, TimelineLimits, Unservable,
+};
 
 use crate::server::{Server, link_to, wait_until};
 
@@ -39,6 +41,11 @@ pub(crate) fn config(server: &Server) -> UpstreamConfig {
         catalogue_queue_max: 100,
         catalogue_batch_max: 16,
         transaction_tables_max: 16,
+        transaction_tags_max: 1_000,
+        shapes: ShapesLimits {
+            table_shapes_max: 16,
+            tables_max: 1_000,
+        },
         event_bytes_max: 1 << 20,
         heartbeat_ms: 100,
     }

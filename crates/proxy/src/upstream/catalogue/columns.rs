@@ -83,6 +83,10 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Co
             kind: column_type.kind(interner).unwrap_or(ColumnKind::Other),
             is_nullable: text(row, at + 3) != Some("NO"),
             is_auto_increment: extra.contains("AUTO_INCREMENT"),
+            // MySQL's `DEFAULT_GENERATED`, an expression as the default, is taken for one too.
+            is_computed: ["GENERATED", "PERSISTENT", "ON UPDATE"]
+                .iter()
+                .any(|word| extra.contains(word)),
         },
         ordinal: text(row, at + 9)?.parse().ok()?,
         is_virtual: extra.contains("VIRTUAL"),
@@ -262,6 +266,7 @@ mod tests {
                 kind: ColumnKind::Year,
                 is_nullable: false,
                 is_auto_increment: false,
+                is_computed: false,
             }]
         };
         let (one, other) = (interner.columns(list()), interner.columns(list()));

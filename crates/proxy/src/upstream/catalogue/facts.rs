@@ -162,6 +162,8 @@ pub struct ColumnFacts {
     pub is_nullable: bool,
     /// The server gives its value where a statement doesn't.
     pub is_auto_increment: bool,
+    /// A statement can change it without naming it: it is generated from others, or set to the time of an update.
+    pub is_computed: bool,
 }
 
 /// A table whose changes may change another through a foreign key that cascades.

@@ -402,6 +402,7 @@ mod tests {
         assert!(matches!(catalogue.lookup("app", "t"), Lookup::Known(_)));
         catalogue.timeline.touch(Tag::definitions(), at(200));
         assert!(matches!(catalogue.lookup("app", "t"), Lookup::Loading));
+        catalogue.timeline.set_applied(at(200));
         // Loaded with a watermark below the change, they are outdated at once.
         assert!(load(&catalogue).is_some());
         assert!(matches!(catalogue.lookup("app", "t"), Lookup::Loading));
