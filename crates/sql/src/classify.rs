@@ -132,7 +132,8 @@ fn empty(cursor: Cursor<'_>) -> Statement {
 
 /// A statement that begins like a `SELECT`.
 fn select(cursor: Cursor<'_>, placeholders: Placeholders) -> Statement {
-    let mut parser = SelectParser::at(cursor).with(placeholders);
+    let mut parser = SelectParser::at(cursor);
+    parser.set_placeholders(placeholders);
     let refusal = match parser.statement() {
         Ok(()) => {
             let findings = parser.findings;

@@ -97,10 +97,9 @@ impl<'a> SelectParser<'a> {
         }
     }
 
-    /// The same for a statement whose values are bound when it is executed.
-    pub(crate) fn with(mut self, placeholders: Placeholders) -> SelectParser<'a> {
+    /// Says what a `?` means in the statement.
+    pub(crate) fn set_placeholders(&mut self, placeholders: Placeholders) {
         self.placeholders = placeholders;
-        self
     }
 
     /// Parses what stands after `WHERE` or `ON`: conditions that hold where it is TRUE.

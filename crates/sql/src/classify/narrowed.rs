@@ -16,7 +16,8 @@ type Narrowed = Result<NarrowedWrite, Refusal>;
 
 /// The statement at the cursor; `None` if it isn't a write whose rows can be told.
 pub(super) fn write(cursor: Cursor<'_>, placeholders: Placeholders) -> Option<NarrowedWrite> {
-    let mut parser = SelectParser::at(cursor).with(placeholders);
+    let mut parser = SelectParser::at(cursor);
+    parser.set_placeholders(placeholders);
     let narrowed = match parser.cursor.advance().kind {
         T::Word(K::Insert) => insert(&mut parser),
         T::Word(K::Update) => update(&mut parser),

@@ -1,6 +1,6 @@
 //! Expressions, by precedence.
 
-use super::value::{ColumnTokens, Valued, calculated, conjunction, disjunction, signed};
+use super::value::{ColumnPlaces, Valued, calculated, conjunction, disjunction, signed};
 use super::{Parsed, SelectParser, Value};
 use crate::keyword::Keyword as K;
 use crate::reads::{CONSTANTS_MAX, Constant};
@@ -343,23 +343,16 @@ impl SelectParser<'_> {
     /// `column`, `table.column`, `schema.table.column`; or the call of a stored function by its
     /// schema.
     fn column(&mut self) -> Valued {
-        let mut name = ColumnTokens {
-            schema: None,
-            table: None,
-            column: self.cursor.advance(),
-        };
-        let mut is_function = false;
-        if !self.cursor.at(T::Dot)
-            && is_function_without_parentheses(self.cursor.bytes(name.column))
-        {
+        let mut last = self.cursor.advance();
+        let mut name = ColumnPlaces::after(None, last);
+        if !self.cursor.at(T::Dot) && is_function_without_parentheses(self.cursor.bytes(last)) {
             self.refuse(Refusal::SessionFunction);
-            is_function = true;
+            name = None;
         }
-        while self.cursor.at(T::Dot) {
-            if name.schema.is_some() {
-                return Err(Refusal::Syntax);
+        for _ in 0..2 {
+            if !self.cursor.take(T::Dot) {
+                break;
             }
-            self.cursor.advance();
             if !crate::cursor::is_name_after_dot(self.cursor.current()) {
                 return Err(Refusal::Syntax);
             }
@@ -367,18 +360,14 @@ impl SelectParser<'_> {
                 self.unknown_call()?;
                 return Ok(Value::Other);
             }
-            name = ColumnTokens {
-                schema: name.table,
-                table: Some(name.column),
-                column: self.cursor.advance(),
-            };
+            last = self.cursor.advance();
+            name = name.and_then(|before| ColumnPlaces::after(Some(before), last));
         }
-        self.note_column(name.column);
-        Ok(if is_function {
-            Value::Other
-        } else {
-            Value::Column(name)
-        })
+        if self.cursor.at(T::Dot) {
+            return Err(Refusal::Syntax);
+        }
+        self.note_column(last);
+        Ok(name.map_or(Value::Other, Value::Column))
     }
 
     fn user_variable(&mut self) -> Parsed {

@@ -5,6 +5,7 @@
 //! `OR` may be joined, but nothing may be said of a negation, nor of what a conjunct is an operand of.
 
 use super::{Placeholders, SelectParser};
+use crate::keyword::Keyword;
 use crate::lexer::Lexer;
 use crate::reads::{
     Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, Condition, Constant,
@@ -18,7 +19,7 @@ use crate::token::{Token, TokenKind as T};
 pub(crate) enum Value {
     /// Anything.
     Other,
-    Column(ColumnTokens),
+    Column(ColumnPlaces),
     Literal(Literal),
     /// Conditions that hold where it is TRUE; at least one. What they restrict is set later.
     Conjuncts(Vec<Condition>),
@@ -27,27 +28,62 @@ pub(crate) enum Value {
 /// The result of parsing an expression: `Err` is a hard refusal.
 pub(crate) type Valued = Result<Value, Refusal>;
 
-/// A column's name as it stands in the text.
+/// Where a token stands in the text. Values are passed through many levels, so they are kept small.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ColumnTokens {
-    pub(crate) schema: Option<Token>,
-    pub(crate) table: Option<Token>,
-    pub(crate) column: Token,
+pub(crate) struct Place {
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    /// `None` if the text is too long for it: then nothing is said of the token.
+    fn new(start: usize, end: usize) -> Option<Place> {
+        Some(Place {
+            start: u32::try_from(start).ok()?,
+            end: u32::try_from(end).ok()?,
+        })
+    }
+
+    fn token(self, kind: T) -> Token {
+        Token {
+            kind,
+            start: self.start as usize,
+            end: self.end as usize,
+        }
+    }
+}
+
+/// A column's name as it stands in the text: the last of up to three parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnPlaces {
+    schema: Option<Place>,
+    table: Option<Place>,
+    column: Place,
+}
+
+impl ColumnPlaces {
+    /// The name whose first part, or whose next after those of `before`, is `token`.
+    pub(super) fn after(before: Option<ColumnPlaces>, token: Token) -> Option<ColumnPlaces> {
+        Some(ColumnPlaces {
+            schema: before.and_then(|before| before.table),
+            table: before.map(|before| before.column),
+            column: Place::new(token.start, token.end)?,
+        })
+    }
 }
 
 /// A constant that hasn't been copied from the text yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Literal {
-    Integer(i128),
+    Integer(i64),
+    /// An integer that only an unsigned one of the server's holds.
+    Unsigned(u64),
     Decimal {
         negative: bool,
-        token: Token,
+        place: Place,
     },
-    /// String literals behind one another; the offsets of the first quote and after the last.
-    Text {
-        start: usize,
-        end: usize,
-    },
+    /// String literals behind one another.
+    Text(Place),
     Parameter(usize),
 }
 
@@ -105,7 +141,7 @@ impl SelectParser<'_> {
         }
     }
 
-    fn compared(&self, column: &ColumnTokens, how: Comparison, literal: &Literal) -> Value {
+    fn compared(&self, column: &ColumnPlaces, how: Comparison, literal: &Literal) -> Value {
         // A bound NULL is equal to NULL here, and nobody knows yet whether it will be one.
         let may_mean_null =
             matches!(how, Comparison::NullSafe) && matches!(literal, Literal::Parameter(_));
@@ -173,16 +209,16 @@ impl SelectParser<'_> {
         }
     }
 
-    fn condition_on(&self, column: &ColumnTokens, test: Test) -> Value {
-        let name = |token: Token| {
-            let bytes = self.cursor.name_bytes(token);
+    fn condition_on(&self, column: &ColumnPlaces, test: Test) -> Value {
+        let name = |place: Place| {
+            let bytes = self.cursor.name_bytes(place.token(self.name_kind(place)));
             let name = std::str::from_utf8(&bytes).ok()?;
             name.is_ascii().then(|| name.to_owned())
         };
         // `None` inside if no name stands there, outside if it can't be trusted.
-        let optional = |token: Option<Token>| match token {
+        let optional = |place: Option<Place>| match place {
             None => Some(None),
-            Some(token) => name(token).map(Some),
+            Some(place) => name(place).map(Some),
         };
         let column = || {
             Some(ColumnName {
@@ -201,23 +237,32 @@ impl SelectParser<'_> {
         }
     }
 
+    fn name_kind(&self, place: Place) -> T {
+        match self.cursor.lexer().text().get(place.start as usize) {
+            Some(b'`' | b'"') => T::QuotedName,
+            _ => T::Word(Keyword::Other),
+        }
+    }
+
     /// A constant of its own; `None` if it is too long for one.
     pub(crate) fn constant(&self, literal: &Literal) -> Option<Constant> {
         Some(match *literal {
-            Literal::Integer(value) => Constant::Integer(value),
+            Literal::Integer(value) => Constant::Integer(value.into()),
+            Literal::Unsigned(value) => Constant::Integer(value.into()),
             Literal::Parameter(number) => Constant::Parameter(number),
-            Literal::Decimal { negative, token } => {
-                let digits = std::str::from_utf8(self.cursor.bytes(token)).ok()?;
+            Literal::Decimal { negative, place } => {
+                let digits = self.cursor.bytes(place.token(T::Number));
+                let digits = std::str::from_utf8(digits).ok()?;
                 Constant::Decimal(decimal(digits, negative)?)
             }
-            Literal::Text { start, end } => Constant::Text(self.text_between(start, end)?),
+            Literal::Text(place) => Constant::Text(self.text_at(place)?),
         })
     }
 
-    fn text_between(&self, start: usize, end: usize) -> Option<Vec<u8>> {
+    fn text_at(&self, place: Place) -> Option<Vec<u8>> {
         let lexer = self.cursor.lexer();
         let escapes = !lexer.dialect().no_backslash_escapes;
-        let literals = lexer.text().get(start..end)?;
+        let literals = lexer.bytes(place.token(T::String));
         let mut lexer = Lexer::new(literals, lexer.dialect());
         let mut text = Vec::new();
         loop {
@@ -238,15 +283,18 @@ impl SelectParser<'_> {
         if digits.iter().any(|byte| matches!(byte, b'e' | b'E')) {
             return Value::Other;
         }
-        let integer = integer(digits).filter(|value| *value <= i128::from(u64::MAX));
+        if let Some(value) = integer(digits) {
+            let signed = i64::try_from(value).map(Literal::Integer);
+            return Value::Literal(signed.unwrap_or(Literal::Unsigned(value)));
+        }
         // An integer that is too large for the server's integers is a decimal number there.
-        Value::Literal(integer.map_or(
-            Literal::Decimal {
+        match Place::new(token.start, token.end) {
+            Some(place) => Value::Literal(Literal::Decimal {
                 negative: false,
-                token,
-            },
-            Literal::Integer,
-        ))
+                place,
+            }),
+            None => Value::Other,
+        }
     }
 
     /// One or more string literals at the cursor.
@@ -259,10 +307,9 @@ impl SelectParser<'_> {
             plain &= matches!(self.cursor.bytes(token).first(), Some(b'\'' | b'"'));
             end = token.end;
         }
-        if plain {
-            Value::Literal(Literal::Text { start, end })
-        } else {
-            Value::Other
+        match Place::new(start, end) {
+            Some(place) if plain => Value::Literal(Literal::Text(place)),
+            _ => Value::Other,
         }
     }
 
@@ -305,11 +352,15 @@ pub(super) fn signed(sign: T, operand: &Value) -> Value {
         return Value::Other;
     };
     match (sign, literal) {
-        (T::Plus, Literal::Integer(_) | Literal::Decimal { .. }) => Value::Literal(literal),
-        (T::Minus, Literal::Integer(value)) => folded(-value),
-        (T::Minus, Literal::Decimal { negative, token }) => Value::Literal(Literal::Decimal {
+        (T::Plus, Literal::Integer(_) | Literal::Unsigned(_) | Literal::Decimal { .. }) => {
+            Value::Literal(literal)
+        }
+        (T::Minus, Literal::Integer(value)) => folded(value.checked_neg()),
+        // The smallest signed integer's digits are those of an unsigned one.
+        (T::Minus, Literal::Unsigned(value)) => folded(0_i64.checked_sub_unsigned(value)),
+        (T::Minus, Literal::Decimal { negative, place }) => Value::Literal(Literal::Decimal {
             negative: !negative,
-            token,
+            place,
         }),
         _ => Value::Other,
     }
@@ -323,23 +374,18 @@ pub(super) fn calculated(left: &Value, operator: T, right: &Value) -> Value {
         return Value::Other;
     };
     // Unsigned operands make the result unsigned, which may fail; their sums are left alone.
-    if i64::try_from(*left).is_err() || i64::try_from(*right).is_err() {
-        return Value::Other;
-    }
     match operator {
-        T::Plus => folded(left + right),
-        T::Minus => folded(left - right),
-        T::Star => folded(left * right),
+        T::Plus => folded(left.checked_add(*right)),
+        T::Minus => folded(left.checked_sub(*right)),
+        T::Star => folded(left.checked_mul(*right)),
         _ => Value::Other,
     }
 }
 
-fn folded(value: i128) -> Value {
-    if i64::try_from(value).is_ok() {
+fn folded(value: Option<i64>) -> Value {
+    value.map_or(Value::Other, |value| {
         Value::Literal(Literal::Integer(value))
-    } else {
-        Value::Other
-    }
+    })
 }
 
 /// `left AND right`
@@ -378,9 +424,9 @@ pub(super) fn disjunction(left: Value, right: Value) -> Value {
 }
 
 /// The value of digits; `None` if there are other bytes or if it is too large.
-fn integer(digits: &[u8]) -> Option<i128> {
-    digits.iter().try_fold(0_i128, |value, byte| {
-        let digit = byte.is_ascii_digit().then(|| i128::from(byte - b'0'))?;
+fn integer(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0_u64, |value, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         value.checked_mul(10)?.checked_add(digit)
     })
 }
