@@ -105,6 +105,10 @@ impl Observer {
             (Limit::Shapes, self.shared.upstream.shapes.refused()),
             (Limit::QueryTime, counters.timeouts.load(Ordering::Relaxed)),
             (Limit::CatalogueQueue, dropped),
+            (
+                Limit::CatalogueScanTime,
+                counters.catalogue_scan_timeouts.load(Ordering::Relaxed),
+            ),
             (Limit::CatalogueTables, evicted),
         ]
     }

@@ -184,6 +184,9 @@ pub struct FollowOptions {
     /// Tables whose definitions are asked for in one round of questions, if so many wait.
     #[schemars(range(min = 1, max = 1_024))]
     pub catalogue_batch_max: usize,
+    /// Time for the server to list its foreign keys. MariaDB, and MySQL before 8.0, open every table for it, at up to a millisecond each; until then nothing is cached.
+    #[schemars(range(min = 10, max = 3_600_000))]
+    pub catalogue_scan_timeout_ms: u64,
 }
 
 impl Default for FollowOptions {
@@ -203,6 +206,7 @@ impl Default for FollowOptions {
             catalogue_tables_max: 65_536,
             catalogue_queue_max: 1_024,
             catalogue_batch_max: 16,
+            catalogue_scan_timeout_ms: 300_000,
         }
     }
 }

@@ -153,6 +153,19 @@ impl Client {
         self.query_lacking(sql, rows_max, 0).await
     }
 
+    /// The same with a time limit of its own, for a question that is known to take long.
+    pub async fn query_within(
+        &mut self,
+        sql: &str,
+        rows_max: usize,
+        limit: Duration,
+    ) -> Result<Vec<Row>, ClientError> {
+        match timeout(limit, self.ask(sql, rows_max, 0)).await {
+            Ok(result) => result,
+            Err(_) => Err(ClientError::Timeout(limit)),
+        }
+    }
+
     /// The same for an answer whose rows can lack so many of their last columns. `SHOW SLAVE HOSTS` of MySQL
     /// before 8.0 leaves the UUID of a replica out that hasn't told one.
     pub async fn query_lacking(

@@ -63,6 +63,8 @@ pub struct UpstreamConfig {
     pub catalogue_tables_max: usize,
     /// Tables that may wait to be loaded.
     pub catalogue_queue_max: usize,
+    /// Time for the answer on all foreign keys of the server, milliseconds.
+    pub catalogue_scan_timeout_ms: u64,
     /// Tables that are loaded together.
     pub catalogue_batch_max: usize,
     /// Tables of one transaction that are told apart.

@@ -302,8 +302,9 @@ async fn begin_anew(
 async fn load_catalogue(config: &UpstreamConfig, shared: &UpstreamShared, facts: &ServerFacts) {
     loop {
         let privileges = shared.privilege_epoch();
+        let scan_limit = Duration::from_millis(config.catalogue_scan_timeout_ms);
         let ended = match connect(config).await {
-            Ok(mut client) => loader::run(shared, &mut client, facts, privileges).await,
+            Ok(mut client) => loader::run(shared, &mut client, facts, privileges, scan_limit).await,
             Err(error) => Err(error),
         };
         let Err(error) = ended else {

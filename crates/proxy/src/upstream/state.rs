@@ -153,6 +153,8 @@ pub struct UpstreamCounters {
     pub batches_waiting: AtomicU64,
     /// Tables loaded into the catalogue.
     pub catalogue_loads: AtomicU64,
+    /// Questions on all foreign keys that were not answered in time.
+    pub catalogue_scan_timeouts: AtomicU64,
     /// Rounds of questions in which they were.
     pub catalogue_batches: AtomicU64,
 }

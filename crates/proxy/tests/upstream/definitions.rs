@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use remora::upstream::catalogue::{ColumnKind, Lookup, TableFacts, TableRefusal};
 
 use crate::app_server;
-use crate::follower::Follower;
+use crate::follower::{Follower, config};
 use crate::server::{Kind, Server, wait_until};
 
 fn kinds(facts: &TableFacts) -> Vec<(&str, &ColumnKind)> {
@@ -319,4 +319,19 @@ fn a_view_is_looked_at_again_when_a_definition_below_it_changes() {
     });
     server.sql("CREATE TABLE app.b (i INT)");
     becomes("the table is there again", "app.b app.inner_view", Ok(()));
+}
+
+#[test]
+fn foreign_keys_that_are_not_listed_in_time_are_counted_and_asked_for_again() {
+    let server = app_server(&[]);
+    let mut options = config(&server);
+    options.catalogue_scan_timeout_ms = 0;
+    let follower = Follower::start(options);
+    follower.wait_live();
+    let timeouts = &follower.shared.counters.catalogue_scan_timeouts;
+    wait_until("two time-outs", || {
+        assert!(!is_known(&follower, "a"));
+        timeouts.load(Ordering::Relaxed) >= 2
+    });
+    assert_eq!(loads(&follower), 0);
 }

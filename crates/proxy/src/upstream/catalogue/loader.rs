@@ -19,13 +19,15 @@ use crate::upstream::state::{UpstreamShared, count};
 const WATERMARK_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Loads tables until the connection fails, or until accounts have changed since `privileges` (the epoch before
-/// it was made): what an account may do everywhere is settled when it connects. `facts` are of the server that
+/// it was made): what an account may do everywhere is settled when it connects. The question on all foreign keys
+/// may take `scan_limit`. `facts` are of the server that
 /// the follower follows.
 pub(in crate::upstream) async fn run(
     shared: &UpstreamShared,
     client: &mut Client,
     facts: &ServerFacts,
     privileges: u64,
+    scan_limit: Duration,
 ) -> Result<(), ClientError> {
     if Instance::ask(client).await? != facts.instance {
         return Err(ClientError::Answer(
@@ -60,7 +62,11 @@ pub(in crate::upstream) async fn run(
             .is_some_and(|known| is_fresh(shared, known))
         {
             let batch_max = catalogue.batch_max();
-            relations = Some(Relations::load(loader.client, as_of, batch_max).await?);
+            let loaded = Relations::load(loader.client, as_of, batch_max, scan_limit).await;
+            if matches!(loaded, Err(ClientError::Timeout(limit)) if limit == scan_limit) {
+                count(&shared.counters.catalogue_scan_timeouts, 1);
+            }
+            relations = Some(loaded?);
         }
         let Some(relations) = &relations else {
             continue;

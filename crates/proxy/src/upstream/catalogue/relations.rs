@@ -1,6 +1,7 @@
 //! Foreign keys that change other tables' rows: the graph of the whole server, and what of it concerns a table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
 use remora_cache::{AsOf, Tag};
 
@@ -48,17 +49,24 @@ pub(super) struct Cascading {
 
 impl Relations {
     /// Asks the server. At most `batch_max` tables are named in one question.
+    ///
+    /// The first question has a time limit of its own: MariaDB, and MySQL before 8.0, open every table for it (measured on
+    /// MariaDB 10.11 with 10,000 tables: 3 to 6 s).
     pub(super) async fn load(
         client: &mut Client,
         as_of: AsOf,
         batch_max: usize,
+        scan_limit: Duration,
     ) -> Result<Relations, ClientError> {
         const SQL: &str = "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, \
              TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS \
              WHERE DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') \
              OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')";
         let mut keys = Vec::new();
-        for row in client.query(SQL, FOREIGN_KEYS_MAX).await? {
+        for row in client
+            .query_within(SQL, FOREIGN_KEYS_MAX, scan_limit)
+            .await?
+        {
             let name = |at| text(&row, at).map(str::to_owned);
             let key = |at| {
                 Some(TableKey {
