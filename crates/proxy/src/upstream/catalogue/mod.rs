@@ -461,4 +461,64 @@ mod tests {
         let waiting = std::iter::from_fn(|| catalogue.next_batch().pop()).count();
         assert_eq!(waiting, 10);
     }
+
+    fn resident_bytes() -> usize {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let resident = pages.split(' ').nth(1).unwrap();
+        resident.parse::<usize>().unwrap() * 4_096
+    }
+
+    /// Prints what `docs/sizing.md` says: `cargo test --release -p remora --lib -- --ignored --nocapture hundred`.
+    #[test]
+    #[ignore = "a measurement"]
+    fn a_hundred_thousand_tables_cost_the_same_whatever_the_capacity() {
+        const TABLES: usize = 100_000;
+        let column = |number: usize| ColumnFacts {
+            name: format!("column_{number}").into(),
+            kind: ColumnKind::Date,
+            is_nullable: false,
+            is_computed: false,
+            is_auto_increment: false,
+        };
+        let names: Vec<_> = (0..TABLES)
+            .map(|number| format!("sbtest{number}"))
+            .collect();
+        for (capacity, is_shared) in [
+            (64, true),
+            (1_024, true),
+            (16_384, true),
+            (131_072, true),
+            (131_072, false),
+        ] {
+            let catalogue = catalogue(capacity, 10, 0);
+            let shared: Arc<[ColumnFacts]> = (0..4).map(column).collect();
+            let before = resident_bytes();
+            let begun = std::time::Instant::now();
+            for pass in 0..2 {
+                for name in &names {
+                    // Read once and again; what isn't known is loaded in between.
+                    if matches!(catalogue.lookup("app", name), Lookup::Loading) {
+                        let key = catalogue.next_batch().pop().unwrap();
+                        let as_of = catalogue.timeline.as_of().unwrap();
+                        let mut facts = TableFacts::refused("app", name, TableRefusal::View);
+                        facts.cacheable = Ok(());
+                        facts.columns = if is_shared {
+                            Arc::clone(&shared)
+                        } else {
+                            (0..4).map(column).collect()
+                        };
+                        catalogue.insert(as_of, as_of, vec![Loaded { key, facts }]);
+                    }
+                    let is_known = matches!(catalogue.lookup("app", name), Lookup::Known(_));
+                    assert!(is_known, "{name} in pass {pass}");
+                }
+            }
+            let took = begun.elapsed();
+            let bytes = resident_bytes().saturating_sub(before) / catalogue.len();
+            println!(
+                "capacity {capacity}, columns shared {is_shared}: {} ns a table, {bytes} bytes each",
+                took.as_nanos() / (2 * TABLES as u128)
+            );
+        }
+    }
 }
