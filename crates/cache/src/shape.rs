@@ -137,11 +137,11 @@ pub struct ShapeColumn<C> {
 /// A kind of read of one table; see the module's documentation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape<C> {
+    /// Of the table and all of the below. It stands first, so that comparisons mostly end with it.
+    seed: u64,
     columns: Box<[ShapeColumn<C>]>,
     interval_level: Option<u8>,
     reads: ColumnSet,
-    /// Of all of the above and the table.
-    seed: u64,
 }
 
 impl<C: Clone + Eq + Hash> Shape<C> {

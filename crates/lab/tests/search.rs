@@ -81,11 +81,10 @@ fn no_held_result_differs_from_the_servers() {
 
 #[test]
 fn a_rule_broken_on_purpose_is_noticed() {
-    for fault in SeededFault::ALL {
-        let Some(rules) = fault.rules() else {
-            continue;
-        };
-        let findings = look(&mut bed(rules), first_seed(), PAIRS_UNTIL_FOUND, 60);
+    // The last is a race too short for a real server: the model in crates/cache/tests finds it.
+    let faults = SeededFault::ALL.into_iter();
+    for fault in faults.filter(|fault| *fault != SeededFault::ShapeRegisteredTooLate) {
+        let findings = look(&mut bed(fault.rules()), first_seed(), PAIRS_UNTIL_FOUND, 60);
         let pairs = findings.tallies.total().pairs;
         let found = findings.found.first();
         let found = found.unwrap_or_else(|| panic!("{fault:?} was not noticed in {pairs} pairs"));

@@ -1,7 +1,7 @@
 //! Rules broken on purpose: the search must notice each.
 
 use clap::ValueEnum;
-use remora_cache::BrokenRules;
+use remora_cache::{BrokenRules, BrokenTags};
 
 /// A rule that can be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -12,11 +12,11 @@ pub enum SeededFault {
     TagIgnoresBeforeImage,
     /// The columns of a condition don't count among those that a statement depends on.
     TagIgnoresColumnsOfCondition,
-    /// The dyadic intervals that cover a range are one level too fine.
+    /// The last of the intervals that cover a range is left out.
     RangeLevelOffByOne,
     /// Text counts by its bytes, not by what its collation takes for equal.
     TextNotFolded,
-    /// A shape is registered after the query was sent.
+    /// A shape is used although commits that the read may have missed were touched without it.
     ShapeRegisteredTooLate,
 }
 
@@ -31,18 +31,17 @@ impl SeededFault {
         SeededFault::ShapeRegisteredTooLate,
     ];
 
-    /// The switches that break it; `None`: there is no such rule yet, as tags are of whole tables.
-    pub fn rules(self) -> Option<BrokenRules> {
+    /// The switches that break it.
+    pub fn rules(self) -> BrokenRules {
+        let mut rules = BrokenRules::default();
         match self {
-            SeededFault::FencesIgnored => Some(BrokenRules {
-                fences: true,
-                ..BrokenRules::default()
-            }),
-            SeededFault::TagIgnoresBeforeImage
-            | SeededFault::TagIgnoresColumnsOfCondition
-            | SeededFault::RangeLevelOffByOne
-            | SeededFault::TextNotFolded
-            | SeededFault::ShapeRegisteredTooLate => None,
+            SeededFault::FencesIgnored => rules.fences = true,
+            SeededFault::TagIgnoresBeforeImage => rules.tags = BrokenTags::BeforeImage,
+            SeededFault::TagIgnoresColumnsOfCondition => rules.tags = BrokenTags::ConditionColumns,
+            SeededFault::RangeLevelOffByOne => rules.tags = BrokenTags::IntervalBounds,
+            SeededFault::TextNotFolded => rules.tags = BrokenTags::TextFolding,
+            SeededFault::ShapeRegisteredTooLate => rules.shapes = true,
         }
+        rules
     }
 }

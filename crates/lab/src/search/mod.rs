@@ -247,7 +247,7 @@ pub fn run(options: &SearchOptions) -> anyhow::Result<()> {
     let kind = kind(options.server.as_deref())?;
     let rules = match options.fault {
         None => remora_cache::BrokenRules::default(),
-        Some(fault) => fault.rules().context("this rule can't be broken yet")?,
+        Some(fault) => fault.rules(),
     };
     let mut bed = Bed::start(kind, rules)?;
     if let Some(file) = &options.replay {

@@ -49,6 +49,8 @@ pub struct ChangeTags {
     tables: Vec<ChangedTable>,
     tags: HashSet<Tag>,
     tags_max: usize,
+    /// There was more than is told apart: all tables count as wholes.
+    is_over: bool,
     broken: BrokenTags,
     over_bound: u64,
 }
@@ -60,6 +62,7 @@ impl ChangeTags {
             tables: Vec::new(),
             tags: HashSet::new(),
             tags_max,
+            is_over: false,
             broken,
             over_bound: 0,
         }
@@ -88,6 +91,20 @@ impl ChangeTags {
     }
 
     fn take_rows(&mut self, table: &TableMap, rows: Option<&Rows>, shapes: &TableShapes) {
+        self.read_rows(table, rows, shapes);
+        // Each table takes room too.
+        if self.tags.len() + self.tables.len() > self.tags_max {
+            self.over_bound += 1;
+            self.is_over = true;
+            self.tags.clear();
+            self.tables.clear();
+        }
+    }
+
+    fn read_rows(&mut self, table: &TableMap, rows: Option<&Rows>, shapes: &TableShapes) {
+        if self.is_over {
+            return;
+        }
         let at = self.table(&table.table, shapes);
         let Some(rows) = rows else {
             self.tables[at].is_whole = true;
@@ -119,13 +136,6 @@ impl ChangeTags {
             }
         });
         *is_whole |= read.is_err();
-        if self.tags.len() > self.tags_max {
-            self.over_bound += 1;
-            self.tags.clear();
-            for table in &mut self.tables {
-                table.is_whole = true;
-            }
-        }
     }
 
     /// The place of a table in the list.
@@ -167,6 +177,7 @@ impl ChangeTags {
             let version = shapes.snapshot(tags).version();
             let are_read = known.all(|known| !known.is_whole && known.shapes.version() == version);
             let is_narrow = match telling {
+                _ if self.is_over => false,
                 Telling::Rows => has_rows && are_read,
                 Telling::RowsIfAny => are_read,
                 Telling::Nothing => false,
@@ -181,11 +192,7 @@ impl ChangeTags {
     pub fn clear(&mut self) {
         self.tables.clear();
         self.tags.clear();
-    }
-
-    /// Whether nothing was taken in.
-    pub fn is_empty(&self) -> bool {
-        self.tables.is_empty()
+        self.is_over = false;
     }
 }
 

@@ -7,13 +7,15 @@
 //!
 //! | column | constants | why |
 //! |---|---|---|
-//! | integers of each width and sign | integer literals and bound integers; text that is an integer in its shortest form with at most 15 digits | exact; such text is compared as a double, which is exact up to 2^53 |
-//! | `DECIMAL` | integer and decimal literals | compared as decimals; text would be compared as doubles |
+//! | integers of each width and sign | integer literals and bound integers that the column can hold; text that is such an integer in its shortest form with at most 15 digits | exact; such text is compared as a double, which is exact up to 2^53 |
+//! | `DECIMAL` | integer and decimal literals that the column can hold without rounding | compared as decimals; text would be compared as doubles |
 //! | `CHAR`, `VARCHAR`, `TEXT` with a collation of [`super::collations`] | printable ASCII text | see there; a number would be compared as a double |
 //! | `DATE` | text `YYYY-MM-DD`, a real day | compared as days |
 //! | `DATETIME` | text `YYYY-MM-DD` or `YYYY-MM-DD hh:mm:ss` | compared as moments without a time zone |
 //! | `YEAR` | integers from 1901 to 2155 | smaller ones may be taken for years of two digits |
 //! | all others (`FLOAT`, `TIMESTAMP`, `ENUM`, `SET`, `BIT`, `JSON`, binary text…) | none | not proven |
+
+use std::ops::RangeInclusive;
 
 use remora_binlog::{ColumnKind as LoggedKind, Field, LoggedDate};
 use remora_cache::{BrokenTags, Value, ValueHash};
@@ -27,11 +29,18 @@ use crate::upstream::catalogue::ColumnKind;
 pub enum Codec {
     /// Integers.
     Integer {
+        /// Size of the column.
+        bytes: u8,
         /// Whether the column is unsigned, which the log need not say.
         unsigned: bool,
     },
     /// `DECIMAL`.
-    Decimal,
+    Decimal {
+        /// Digits before the point.
+        whole: u8,
+        /// Digits behind it.
+        scale: u8,
+    },
     /// Text under a collation that is known.
     Text,
     /// `DATE`.
@@ -89,10 +98,14 @@ impl Codec {
     /// The codec of a column; `None` if its values aren't compared here.
     pub fn of(kind: &ColumnKind) -> Option<Codec> {
         match kind {
-            ColumnKind::Integer { unsigned, .. } => Some(Codec::Integer {
+            ColumnKind::Integer { bytes, unsigned } => Some(Codec::Integer {
+                bytes: *bytes,
                 unsigned: *unsigned,
             }),
-            ColumnKind::Decimal { .. } => Some(Codec::Decimal),
+            ColumnKind::Decimal { precision, scale } => Some(Codec::Decimal {
+                whole: precision.checked_sub(*scale)?,
+                scale: *scale,
+            }),
             ColumnKind::Text { collation, .. } if collations::is_known(collation) => {
                 Some(Codec::Text)
             }
@@ -106,16 +119,21 @@ impl Codec {
     /// The value of a constant that the column is compared with.
     pub fn constant(self, literal: &Literal<'_>, broken: BrokenTags) -> Option<Known> {
         match (self, literal) {
-            (Codec::Integer { .. } | Codec::Year, _) => {
+            (Codec::Integer { bytes, unsigned }, _) => {
                 let number = integer(literal)?;
-                let is_year = (1901..=2155).contains(&number);
-                (self != Codec::Year || is_year).then(|| Known::number(number))
+                let is_in_range = range_of(bytes, unsigned).contains(&number);
+                is_in_range.then(|| Known::number(number))
             }
-            (Codec::Decimal, Literal::Integer(number)) => {
-                Some(Known::bytes(number.to_string().as_bytes()))
+            (Codec::Year, _) => {
+                let number = integer(literal)?;
+                let is_plain = (1901..=2155).contains(&number);
+                is_plain.then(|| Known::number(number))
             }
-            (Codec::Decimal, Literal::Decimal(text)) => {
-                canonical_decimal(text).map(|text| Known::bytes(text.as_bytes()))
+            (Codec::Decimal { whole, scale }, Literal::Integer(number)) => {
+                known_decimal(&number.to_string(), whole, scale)
+            }
+            (Codec::Decimal { whole, scale }, Literal::Decimal(text)) => {
+                known_decimal(text, whole, scale)
             }
             (Codec::Text, Literal::Text(text)) => known_text(text, broken),
             (Codec::Date, Literal::Text(text)) => {
@@ -143,8 +161,8 @@ impl Codec {
             Field::Bytes(bytes) => bytes,
         };
         match self {
-            Codec::Integer { unsigned } => logged.integer(bytes, unsigned).map(Known::number),
-            Codec::Decimal => {
+            Codec::Integer { unsigned, .. } => logged.integer(bytes, unsigned).map(Known::number),
+            Codec::Decimal { .. } => {
                 let decimal = logged.decimal(bytes)?;
                 Some(Known::bytes(decimal.canonical().as_bytes()))
             }
@@ -167,6 +185,27 @@ fn known_text(text: &[u8], broken: BrokenTags) -> Option<Known> {
         return Some(Known::bytes(text));
     }
     collations::folded(text).map(|text| Known::bytes(&text))
+}
+
+/// The integers that a column can hold.
+pub(super) fn range_of(bytes: u8, unsigned: bool) -> RangeInclusive<i128> {
+    let bits = u32::from(bytes.clamp(1, 8)) * 8;
+    if unsigned {
+        0..=(1 << bits) - 1
+    } else {
+        -(1 << (bits - 1))..=(1 << (bits - 1)) - 1
+    }
+}
+
+/// A decimal constant that the column can hold as it is. Others the server may round to the column's scale before it
+/// looks them up in an index: MariaDB finds -2 in a `DECIMAL(5,0)` by `= -1.5`.
+fn known_decimal(text: &str, whole: u8, scale: u8) -> Option<Known> {
+    let canonical = canonical_decimal(text)?;
+    let digits = canonical.strip_prefix('-').unwrap_or(&canonical);
+    let (before, behind) = digits.split_once('.').unwrap_or((digits, ""));
+    let before = if before == "0" { "" } else { before };
+    let fits = before.len() <= usize::from(whole) && behind.len() <= usize::from(scale);
+    fits.then(|| Known::bytes(canonical.as_bytes()))
 }
 
 /// The integer that a constant is when it is compared with an integer column.
@@ -265,7 +304,11 @@ mod tests {
     use super::*;
 
     const RIGHT: BrokenTags = BrokenTags::Right;
-    const INTEGER: Codec = Codec::Integer { unsigned: false };
+    const INTEGER: Codec = Codec::Integer {
+        bytes: 4,
+        unsigned: false,
+    };
+    const DECIMAL: Codec = Codec::Decimal { whole: 5, scale: 2 };
 
     fn text(text: &str) -> Literal<'_> {
         Literal::Text(text.as_bytes())
@@ -312,7 +355,10 @@ mod tests {
             field(INTEGER, &all_ones),
             constant(INTEGER, Literal::Integer(-1))
         );
-        let unsigned = Codec::Integer { unsigned: true };
+        let unsigned = Codec::Integer {
+            bytes: 4,
+            unsigned: true,
+        };
         assert_eq!(
             field(unsigned, &all_ones),
             constant(unsigned, Literal::Integer(4_294_967_295))
@@ -341,10 +387,10 @@ mod tests {
         assert_eq!(canonical_decimal("1e3"), None);
         assert_eq!(canonical_decimal("."), None);
         assert_eq!(
-            constant(Codec::Decimal, Literal::Integer(3)),
-            constant(Codec::Decimal, Literal::Decimal("3.0"))
+            constant(DECIMAL, Literal::Integer(3)),
+            constant(DECIMAL, Literal::Decimal("3.0"))
         );
-        assert_eq!(constant(Codec::Decimal, text("3")), None);
+        assert_eq!(constant(DECIMAL, text("3")), None);
     }
 
     #[test]
@@ -385,5 +431,22 @@ mod tests {
         assert!(constant(Codec::Year, Literal::Integer(2024)).is_some());
         assert_eq!(constant(Codec::Year, Literal::Integer(24)), None);
         assert_eq!(constant(Codec::Year, Literal::Integer(0)), None);
+    }
+
+    #[test]
+    fn constants_that_the_column_can_not_hold_are_left_to_the_server() {
+        for number in [i128::from(i32::MAX) + 1, i128::from(i32::MIN) - 1] {
+            assert_eq!(constant(INTEGER, Literal::Integer(number)), None);
+        }
+        for text in ["123456", "1.234", "-0.001"] {
+            assert_eq!(constant(DECIMAL, Literal::Decimal(text)), None, "{text}");
+        }
+        for text in ["-12345.670", "0.5", "00.50"] {
+            assert!(
+                constant(DECIMAL, Literal::Decimal(text)).is_some(),
+                "{text}"
+            );
+        }
+        assert_eq!(constant(DECIMAL, Literal::Integer(123_456)), None);
     }
 }

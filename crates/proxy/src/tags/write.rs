@@ -8,7 +8,7 @@ use remora_cache::{BrokenTags, TableTags, Tag};
 use remora_sql::{Condition, Constant, NarrowedWrite, Test, WrittenRows};
 use remora_wire::execute::BoundValue;
 
-use super::codec::{Codec, Known};
+use super::codec::{Codec, Known, range_of};
 use super::literal::Literal;
 use super::resolve::ordinal_of;
 use crate::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
@@ -154,12 +154,7 @@ fn stored_as_written(column: &ColumnFacts, literal: &Literal<'_>) -> Option<Know
     else {
         return None;
     };
-    let bits = u32::from(bytes) * 8;
-    let range = if unsigned {
-        0..=(1_i128 << bits) - 1
-    } else {
-        -(1_i128 << (bits - 1))..=(1_i128 << (bits - 1)) - 1
-    };
+    let range = range_of(bytes, unsigned);
     let is_kept = range.contains(&number) && !(column.is_auto_increment && number == 0);
     let codec = Codec::of(&column.kind)?;
     codec
