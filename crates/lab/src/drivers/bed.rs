@@ -75,6 +75,22 @@ impl Bed {
         &self.version
     }
 
+    /// What Remora says of itself, for whoever looks into a fault: the reasons for which it forgot what it held, and the
+    /// end of its log.
+    pub(super) fn state(&self) -> String {
+        let metrics = self.remora.metrics();
+        let forgotten = metrics.as_ref().map(|metrics| {
+            let reasons = metrics.labelled("remora_forgotten_total").into_iter();
+            let counted: Vec<String> = reasons
+                .filter(|(_, times)| *times > 0.0)
+                .map(|(reason, times)| format!("{reason} {times}"))
+                .collect();
+            counted.join(", ")
+        });
+        let forgotten = forgotten.unwrap_or_else(|error| format!("unknown ({error:#})"));
+        format!("Remora forgot: {forgotten}\n{}", self.remora.log_tail())
+    }
+
     /// Prints the environment of a program, to be read by a shell, and waits until the user asks to stop.
     pub(super) fn keep(&self) -> anyhow::Result<()> {
         let mut root = self.server.root()?;

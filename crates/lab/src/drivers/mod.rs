@@ -65,6 +65,9 @@ pub fn run(options: &DriversOptions) -> anyhow::Result<()> {
             progress.step(&format!("{run}: {}", driver.name));
             let (report, plugins) = bed.run(driver, options)?;
             let found = report.faults(&plugins, run, &options.checks);
+            if !found.is_empty() {
+                eprintln!("\n{run}: {} has faults. {}", driver.name, bed.state());
+            }
             faults.extend(
                 found
                     .into_iter()
