@@ -4,6 +4,7 @@
 mod front;
 
 use std::io::Write as _;
+use std::slice;
 
 use remora_lab::client::{Client, ClientError};
 use remora_lab::process::wait_for;
@@ -259,11 +260,7 @@ fn the_server_learns_the_types_that_only_memory_has_seen() {
         let (_, bytes) = run(&mut guest, id, &[text(value)], Types::Remembered);
         assert_same(value, &bytes, &truth(&front, BY_KEY, &[text(value)]));
     }
-    // A change of types that only memory sees, and a message too long to be looked up after it.
-    warm(&front, &mut front.guest(), BY_KEY, &[Int(3)]);
-    assert_eq!(run(&mut guest, id, &[Int(3)], Types::Named).0, "hit");
-    let (_, bytes) = run(&mut guest, id, &[Int(10)], Types::Remembered);
-    assert_same("ten", &bytes, &truth(&front, BY_KEY, &[Int(10)]));
+    // A message too long to be looked up after types that only memory has seen.
     warm(&front, &mut front.guest(), BY_TEXT, &[text("one")]);
     let id = prepare(&mut guest, BY_TEXT);
     assert_eq!(run(&mut guest, id, &[text("one")], Types::Named).0, "hit");
@@ -276,6 +273,40 @@ fn the_server_learns_the_types_that_only_memory_has_seen() {
     );
     assert_ne!(outcome, "hit");
     assert_same("long", &bytes, &truth(&front, BY_TEXT, &[long]));
+}
+
+/// MySQL 8.0 compares texts as numbers once a number was bound.
+#[test]
+fn an_execution_after_one_with_other_types_is_left_to_the_server() {
+    let front = Front::new("prepared_other_types", &T);
+    let (number, zero) = (Int(0), text("zero"));
+    warm(&front, &mut front.guest(), BY_TEXT, slice::from_ref(&zero));
+    let mut direct = front.direct();
+    let known = direct.prepare(BY_TEXT.as_bytes()).unwrap().0;
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, BY_TEXT);
+    let sequence = [
+        (&number, Types::Named),
+        (&Null, Types::Named),
+        (&zero, Types::Named),
+        (&zero, Types::Remembered),
+        (&number, Types::Named),
+    ];
+    for (at, (value, types)) in sequence.into_iter().enumerate() {
+        let values = slice::from_ref(value);
+        let body = execution(known, values, types, 0);
+        let expected = command(&mut direct, EXECUTE, &body, Expect::Results);
+        let (outcome, bytes) = run(&mut guest, id, values, types);
+        assert_same(&format!("{at}"), &bytes, &expected);
+        if at >= 2 {
+            assert_eq!(outcome, "prepared_parameters", "{at}");
+        }
+    }
+    // A statement of its own has no such past.
+    let id = prepare(&mut guest, BY_TEXT);
+    let (outcome, bytes) = run(&mut guest, id, slice::from_ref(&zero), Types::Named);
+    assert_eq!(outcome, "hit");
+    assert_same("new", &bytes, &truth(&front, BY_TEXT, &[zero]));
 }
 
 #[test]

@@ -128,7 +128,7 @@ bypasses! {
         PreparedElsewhere(Command): "prepared_elsewhere", "A prepared statement that was prepared under other settings than the session's present ones.";
         PreparedLongData(Command): "prepared_long_data", "A prepared statement, a parameter of which was sent in pieces.";
         PreparedCursor(Command): "prepared_cursor", "A prepared statement whose rows stay on the server behind a cursor.";
-        PreparedParameters(Command): "prepared_parameters", "A prepared statement with parameters that can't be part of a key: of type TIME, of types not named yet, beside query attributes, or too long when they name types.";
+        PreparedParameters(Command): "prepared_parameters", "A prepared statement with parameters that can't be part of a key: of type TIME, of types not named yet, of other types than in an earlier execution, beside query attributes, or too long when they name types.";
         PreparedBeforeDefinition(Command): "prepared_before_definition", "A prepared statement that the server will prepare again, for a definition has changed since.";
         PreparedTextsFull(Command): "prepared_texts_full", "A prepared statement whose text was not kept, because the session's others fill `workers.prepared_text_bytes_max`.";
         StatementTooLong(Command): "text_too_long", "The text is longer than `cache.statement_bytes_max`.";

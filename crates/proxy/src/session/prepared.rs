@@ -32,6 +32,49 @@ pub(super) struct PreparedStatement {
     pub write_parameters: WriteParameters,
 }
 
+/// Whether a statement's parameters have always had the same types.
+///
+/// MySQL 8.0 settles a parameter's type with its executions: once `text_column = ?` was given a number, it compares
+/// texts with it as numbers too, and an integer after a double as a double. So what an execution
+/// means can depend on those before it, which no key and no tag tells. NULL settles nothing.
+#[derive(Debug, Default)]
+struct TypeHistory {
+    /// Of each parameter the first type that wasn't NULL's; or NULL's.
+    first: Vec<u8>,
+    is_mixed: bool,
+}
+
+/// `MYSQL_TYPE_NULL`
+const TYPE_NULL: u8 = 0x06;
+
+impl TypeHistory {
+    /// An execution with parameters of these types, two bytes each.
+    fn note(&mut self, types: &[u8]) {
+        if self.first.len() != types.len() {
+            self.is_mixed |= !self.first.is_empty();
+            self.first = types.to_vec();
+            return;
+        }
+        for (first, now) in self.first.chunks_exact_mut(2).zip(types.chunks_exact(2)) {
+            if first[0] == TYPE_NULL {
+                first.copy_from_slice(now);
+            } else if now[0] != TYPE_NULL {
+                self.is_mixed |= class_of(first) != class_of(now);
+            }
+        }
+    }
+}
+
+/// Types that are sent for values of one kind: integers of all widths, strings.
+fn class_of(of_type: &[u8]) -> (u8, u8) {
+    let kind = match of_type[0] {
+        0x01 | 0x02 | 0x03 | 0x08 => 0x08,
+        0x0f | 0xfd | 0xfe => 0xfd,
+        other => other,
+    };
+    (kind, of_type[1])
+}
+
 /// What is known of the parameters of a prepared statement that writes certain rows.
 ///
 /// As the server does, it remembers the types that the client named last; and forgets them where the server may not
@@ -42,6 +85,7 @@ pub(super) struct WriteParameters {
     count: u16,
     /// Their types; empty: unknown.
     types: Vec<u8>,
+    history: TypeHistory,
     /// A part of one was sent ahead.
     has_long_data: bool,
 }
@@ -61,8 +105,10 @@ impl WriteParameters {
         };
         if let Some(types) = execution.types() {
             types.store(&mut self.types);
+            self.history.note(&self.types);
         }
-        if has_long_data || self.types.len() != 2 * usize::from(self.count) {
+        if has_long_data || self.history.is_mixed || self.types.len() != 2 * usize::from(self.count)
+        {
             return (Vec::new(), execution.types().is_some());
         }
         (
@@ -97,6 +143,7 @@ pub(super) struct PreparedRead {
     parameters: u16,
     /// The types that the client named last; empty before the first time.
     types: Vec<u8>,
+    history: TypeHistory,
     /// The message that named them, if only memory has answered it.
     unseen_types: Option<Box<[u8]>>,
     /// A part of a parameter was sent ahead.
@@ -120,6 +167,7 @@ impl PreparedRead {
             prepared_at,
             parameters: 0,
             types: Vec::new(),
+            history: TypeHistory::default(),
             unseen_types: None,
             has_long_data: false,
             has_cursor: false,
@@ -141,6 +189,7 @@ impl PreparedRead {
             return false;
         };
         types.store(&mut self.types);
+        self.history.note(&self.types);
         true
     }
 
@@ -162,7 +211,10 @@ impl PreparedRead {
         if self.has_cursor || execution.wants_cursor {
             return Err(Bypass::PreparedCursor);
         }
-        if self.types.len() != 2 * usize::from(self.parameters) || has_time(&self.types) {
+        if self.types.len() != 2 * usize::from(self.parameters)
+            || has_time(&self.types)
+            || self.history.is_mixed
+        {
             return Err(Bypass::PreparedParameters);
         }
         let definitions = || std::iter::once(Tag::any_definition());

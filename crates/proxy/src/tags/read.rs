@@ -260,6 +260,10 @@ impl Columns {
                     .collect();
                 let numbers = known(codec, &literals, under.broken)?;
                 let mut numbers = numbers.into_iter().map(|value| value.number);
+                let is_between = ends.iter().all(Option::is_some);
+                if is_between && !numbers.clone().all(|number| has_one_sign(codec, number)) {
+                    return None;
+                }
                 let mut end = |end: Option<&Bound>| match end {
                     Some(_) => numbers.next()?.map(Some),
                     None => Some(None),
@@ -324,7 +328,11 @@ impl Columns {
 }
 
 /// The values of constants that stand in one condition; `None` if one of them isn't certain.
-fn known(codec: Codec, literals: &[Literal<'_>], broken: BrokenTags) -> Option<Vec<Known>> {
+pub(super) fn known(
+    codec: Codec,
+    literals: &[Literal<'_>],
+    broken: BrokenTags,
+) -> Option<Vec<Known>> {
     /// Where text stands among numbers the server may compare all of them as doubles.
     const EXACT_MAX: i128 = 1 << 53;
     let values: Option<Vec<Known>> = literals
@@ -336,6 +344,15 @@ fn known(codec: Codec, literals: &[Literal<'_>], broken: BrokenTags) -> Option<V
     let is_mixed = literals.iter().any(is_text) && !literals.iter().all(is_text);
     let is_small = |value: &Known| value.number.is_some_and(|number| number.abs() < EXACT_MAX);
     (!is_mixed || values.iter().all(is_small)).then_some(values)
+}
+
+/// Whether a number of an integer column is the same to the server whether or not it takes it for signed.
+///
+/// MySQL 5.6 compares the three numbers of a `BETWEEN` as signed ones, of an unsigned column too: there
+/// 18446744073709551615 is -1.
+fn has_one_sign(codec: Codec, number: Option<i128>) -> bool {
+    let is_integer = matches!(codec, Codec::Integer { .. });
+    !is_integer || number.is_some_and(|number| number <= i128::from(i64::MAX))
 }
 
 /// Each combination of one value of each column.

@@ -10,6 +10,7 @@ use remora_wire::execute::BoundValue;
 
 use super::codec::{Codec, Known, range_of};
 use super::literal::Literal;
+use super::read::known;
 use super::resolve::ordinal_of;
 use crate::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
 
@@ -105,11 +106,12 @@ fn by_condition(
             return None;
         }
         let codec = Codec::of(&column.kind)?;
-        let values: Option<Vec<Known>> = constants
+        let literals: Vec<_> = constants
             .iter()
-            .map(|constant| codec.constant(&Literal::of(constant, &[]), BrokenTags::Right))
+            .map(|constant| Literal::of(constant, &[]))
             .collect();
-        Some((ordinal, values?))
+        let values = known(codec, &literals, BrokenTags::Right)?;
+        Some((ordinal, values))
     });
     restricted.min_by_key(|(ordinal, values)| {
         let place = facts
