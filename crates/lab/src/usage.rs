@@ -14,6 +14,43 @@ pub fn cpu_time(process_id: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(ticks * 1_000 / per_second.max(1)))
 }
 
+/// The processor time of the calling thread.
+pub fn own_thread_cpu_time() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    // The clock begins at 0 and only goes forward.
+    Duration::try_from(now).unwrap_or_default()
+}
+
+/// The processor time of all threads of a process that have this name, to a few milliseconds. Names are cut at 15 bytes.
+pub fn thread_cpu_time(process_id: u32, name: &str) -> anyhow::Result<Duration> {
+    let name = name.get(..15).unwrap_or(name);
+    let tasks = format!("/proc/{process_id}/task");
+    let mut sum = Duration::ZERO;
+    for task in std::fs::read_dir(&tasks).with_context(|| format!("can't read {tasks}"))? {
+        let task = task?.path();
+        // A thread may have ended meanwhile.
+        let is_it =
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name);
+        if is_it {
+            sum += scheduled(&task.join("schedstat").display().to_string())?;
+        }
+    }
+    Ok(sum)
+}
+
+/// The first number of a `schedstat`: nanoseconds on a processor.
+fn scheduled(path: &str) -> anyhow::Result<Duration> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("can't read {path}"))?;
+    let nanoseconds = text
+        .split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok());
+    nanoseconds
+        .map(Duration::from_nanos)
+        .with_context(|| format!("can't understand {path}"))
+}
+
 /// User and system time, which are fields 14 and 15. Field 2 is a name in parentheses that can hold anything.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;

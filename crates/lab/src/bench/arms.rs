@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::closed_loop;
 use super::encrypted::{self, Reads};
 use crate::certificates::Authority;
 use crate::client::ConnectOptions;
@@ -183,8 +184,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts the server and fills its table.
-    pub(super) fn server(connections_max: u32) -> anyhow::Result<Server> {
+    /// Starts the server and fills its table with so many rows.
+    pub(super) fn server(connections_max: u32, rows: u32) -> anyhow::Result<Server> {
         let server = Server::start(ServerOptions {
             kind: Some(Kind::MariaDb1011),
             buffer_pool_mib: 512,
@@ -193,7 +194,7 @@ impl Stage {
         })?;
         server.execute([format!("CREATE DATABASE {BENCH_SCHEMA}")])?;
         let mut sysbench = Sysbench::new("oltp_point_select", server.address(), BENCH_SCHEMA);
-        sysbench.rows = ROWS;
+        sysbench.rows = rows;
         sysbench.prepare().context("can't fill sysbench's table")?;
         Ok(server)
     }
@@ -250,7 +251,12 @@ impl Stage {
         })
     }
 
-    fn drive(&self, arm: Arm, threads: u32, length: Duration) -> anyhow::Result<encrypted::Report> {
+    fn drive(
+        &self,
+        arm: Arm,
+        threads: u32,
+        length: Duration,
+    ) -> anyhow::Result<closed_loop::Report> {
         let prepared = match arm.driver() {
             Driver::Sysbench { prepared } => prepared,
             Driver::Encrypted(reads) => {
@@ -266,7 +272,7 @@ impl Stage {
         sysbench.prepared = prepared;
         sysbench.further = vec!["--rand-type=uniform".to_owned()];
         let report = sysbench.run(Length::Time(length))?;
-        Ok(encrypted::Report {
+        Ok(closed_loop::Report {
             queries: report.queries,
             queries_per_s: report.queries_per_s,
             p95_ms: report.p95_ms,

@@ -1,33 +1,104 @@
-//! `make bench`: point selects as text, prepared and over TLS; directly, through HAProxy and through Remora; and the
-//! limit for a hit.
+//! `make bench`: point selects as text, prepared and over TLS, directly, through HAProxy and through Remora, with the
+//! limit for a hit; and, part by part, what dropping exactly what a change touches costs and brings.
 //!
-//! All arms run in one session on the same machine and take turns; the figures belong to the machine, the ratios
-//! carry over.
+//! All arms of a part run in one session on the same machine and take turns; the figures belong to the machine, the
+//! ratios carry over.
 
 mod arms;
+mod changes;
+mod closed_loop;
 mod encrypted;
+mod following;
+mod heavy;
+mod many_tables;
+mod many_tags;
+mod mark;
 mod memory;
+mod points;
+mod ratio;
 mod report;
+mod requests;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::progress::Progress;
-use crate::table::grouped;
+use crate::servers::Server;
 use crate::usage;
 
-use arms::{Arm, Stage};
-use report::Findings;
+use arms::Stage;
+use mark::{Noise, PartReport};
 
-/// sysbench's thread counts.
-const THREADS: [u32; 2] = [8, 100];
-/// Results stored to measure the memory of one.
-const RESULTS: usize = 200_000;
-const RESULTS_QUICK: usize = 50_000;
-/// Before the first round, so that what is to hit is there.
-const WARM_UP: Duration = Duration::from_secs(2);
-/// What starting, filling the table and measuring memory takes, roughly.
-const PREPARATION: Duration = Duration::from_mins(1);
+/// Rows of sysbench's table in the parts about changes.
+const ROWS: u32 = 1_000_000;
+const ROWS_QUICK: u32 = 100_000;
+/// Tables of the part about the catalogue.
+const TABLES: u32 = 20_000;
+const TABLES_QUICK: u32 = 2_000;
+
+/// A part of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Point selects, and the memory of connections and results.
+    Points,
+    /// What a changed row costs the follower with a million results and 16 shapes.
+    Changes,
+    /// How far the follower lags behind a server that writes at full speed.
+    Following,
+    /// The hit ratio of sysbench's `oltp_read_write` against that of a perfect oracle.
+    Ratio,
+    /// Heavy queries with a trickle of writes.
+    E8,
+    /// Many tables and catalogues of several sizes.
+    Tables,
+    /// What a hit costs with 32 tags.
+    Tags,
+}
+
+impl Part {
+    const ALL: [Part; 7] = [
+        Part::Points,
+        Part::Changes,
+        Part::Following,
+        Part::Ratio,
+        Part::E8,
+        Part::Tables,
+        Part::Tags,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Part::Points => "points",
+            Part::Changes => "changes",
+            Part::Following => "following",
+            Part::Ratio => "ratio",
+            Part::E8 => "e8",
+            Part::Tables => "tables",
+            Part::Tags => "tags",
+        }
+    }
+
+    /// Roughly how long it takes after its server has started.
+    fn expected(self, size: Size) -> Duration {
+        let rounds = Duration::from_secs((size.rounds * size.seconds).into());
+        match self {
+            // It has a progress of its own.
+            Part::Points => Duration::ZERO,
+            Part::Changes => Duration::from_secs(20) + rounds,
+            Part::Following | Part::Tags => 5 * rounds,
+            Part::Ratio => Duration::from_mins(1),
+            Part::E8 => 9 * rounds,
+            Part::Tables => Duration::from_mins(3),
+        }
+    }
+
+    fn needs_sysbench_table(self) -> bool {
+        matches!(
+            self,
+            Part::Changes | Part::Following | Part::Ratio | Part::Tags
+        )
+    }
+}
 
 /// The benchmark's options.
 #[derive(Debug, Clone, clap::Args)]
@@ -35,15 +106,43 @@ pub struct BenchOptions {
     /// Short rounds: to see that it works. The figures mean little.
     #[arg(long)]
     pub quick: bool,
+    /// Only these parts, with commas between them [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub only: Vec<Part>,
     /// Rounds of each arm [default: 5; 2 with --quick].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: Option<u32>,
     /// Length of a round, seconds [default: 5; 1 with --quick].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub seconds: Option<u32>,
+    /// Tables of the part `tables` [default: 20,000; 2,000 with --quick].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub tables: Option<u32>,
     /// File that a line with the results is appended to.
     #[arg(long, default_value = "results/bench.jsonl")]
     pub results: PathBuf,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    /// Rounds of each arm.
+    rounds: u32,
+    /// Length of a round, seconds.
+    seconds: u32,
+    /// Whether tables and counts are small too.
+    quick: bool,
+}
+
+impl Size {
+    fn length(self) -> Duration {
+        Duration::from_secs(self.seconds.into())
+    }
+
+    /// Rows of sysbench's table.
+    fn rows(self) -> u32 {
+        if self.quick { ROWS_QUICK } else { ROWS }
+    }
 }
 
 /// Runs the benchmark.
@@ -52,57 +151,56 @@ pub struct BenchOptions {
 /// A part is missing or did not start, sysbench met an error, or the user asked to stop.
 pub fn run(options: &BenchOptions) -> anyhow::Result<()> {
     usage::raise_open_files_limit();
-    let rounds = options.rounds.unwrap_or(if options.quick { 2 } else { 5 });
-    let seconds = options.seconds.unwrap_or(if options.quick { 1 } else { 5 });
-    let length = Duration::from_secs(seconds.into());
-    let runs = u32::try_from(Arm::ALL.len() * THREADS.len())? * rounds;
-    let mut progress = Progress::new(PREPARATION + runs * length);
-
-    progress.step(&format!(
-        "filling a table of {} rows",
-        grouped(f64::from(arms::ROWS))
-    ));
-    let server = Stage::server(u32::try_from(memory::CONNECTIONS)? + 200)?;
-    progress.step("measuring memory: idle connections");
-    let idle_bytes = memory::idle_connections(&server)?;
-    progress.step("measuring memory: stored results");
-    let results = if options.quick {
-        RESULTS_QUICK
-    } else {
-        RESULTS
+    let size = Size {
+        rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 5 }),
+        seconds: options.seconds.unwrap_or(if options.quick { 1 } else { 5 }),
+        quick: options.quick,
     };
-    let per_result = memory::per_result(&server, results)?;
-
-    progress.step("starting the arms and warming up");
-    let threads = std::thread::available_parallelism()?.get();
-    let stage = Stage::start(server, threads)?;
-    stage.measure(Arm::RemoraMiss, THREADS[0], WARM_UP)?;
-    stage.measure(Arm::RemoraHit, THREADS[0], WARM_UP)?;
-    stage.measure(Arm::RemoraHitPrepared, THREADS[0], WARM_UP)?;
-    let mut samples = Vec::new();
-    for round in 1..=rounds {
-        for threads in THREADS {
-            for arm in Arm::ALL {
-                let name = arm.name();
-                progress.step(&format!(
-                    "round {round} of {rounds}: {threads} threads, {name}"
-                ));
-                samples.push(stage.measure(arm, threads, length)?);
-            }
-        }
+    let parts = || {
+        let is_wanted = |part: &Part| options.only.is_empty() || options.only.contains(part);
+        Part::ALL.into_iter().filter(is_wanted)
+    };
+    if parts().any(|part| part == Part::Points) {
+        points::run(size, &options.results)?;
     }
-    progress.done();
-    let threads = THREADS.to_vec();
-    let findings = Findings {
-        samples,
-        threads,
-        idle_bytes,
-        per_result,
-        rounds,
-        seconds,
+    let expected = parts().map(|part| part.expected(size)).sum();
+    let mut progress = Progress::new(expected);
+    let server = if parts().any(Part::needs_sysbench_table) {
+        progress.step("filling sysbench's table");
+        Some(Stage::server(200, size.rows())?)
+    } else {
+        None
     };
-    findings.print();
-    findings.keep(&options.results)?;
-    println!("Kept as a line of {}.", options.results.display());
+    let tables = options
+        .tables
+        .unwrap_or(if options.quick { TABLES_QUICK } else { TABLES });
+    for part in parts().filter(|part| *part != Part::Points) {
+        let mut noise = Noise::begin();
+        let report = measure(part, size, tables, server.as_ref(), &mut progress)?;
+        noise.end();
+        progress.done();
+        report.publish(part.name(), &noise, &options.results)?;
+    }
+    println!("Kept in {}.", options.results.display());
     Ok(())
+}
+
+/// One part. `server` has sysbench's table if the part needs it.
+fn measure(
+    part: Part,
+    size: Size,
+    tables: u32,
+    server: Option<&Server>,
+    progress: &mut Progress,
+) -> anyhow::Result<PartReport> {
+    let of_sysbench = || server.ok_or_else(|| anyhow::anyhow!("sysbench's table wasn't filled"));
+    match part {
+        Part::Points => anyhow::bail!("point selects are measured on their own"),
+        Part::Changes => changes::run(of_sysbench()?, size, progress),
+        Part::Following => following::run(of_sysbench()?, size, progress),
+        Part::Ratio => ratio::run(of_sysbench()?, size, progress),
+        Part::E8 => heavy::run(size, progress),
+        Part::Tables => many_tables::run(tables, size, progress),
+        Part::Tags => many_tags::run(of_sysbench()?, size, progress),
+    }
 }

@@ -1,13 +1,11 @@
 //! What the benchmark prints and keeps.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::arms::{Arm, Sample};
+use super::mark::{Mark, commit, keep, marks_table, unix_time_s};
 use super::memory::{CONNECTIONS, PerResult};
 use crate::stats::median;
 use crate::table::{Table, grouped};
@@ -40,14 +38,6 @@ pub(super) struct Findings {
     pub(super) seconds: u32,
 }
 
-/// A mark and what was measured against it.
-struct Mark {
-    what: String,
-    wanted: String,
-    measured: String,
-    reached: bool,
-}
-
 impl Findings {
     /// The median over the rounds.
     fn median(&self, arm: Arm, threads: u32, of: impl Fn(&Sample) -> f64) -> f64 {
@@ -72,7 +62,7 @@ impl Findings {
         for &threads in &self.threads {
             println!("{}", self.rates(threads));
         }
-        println!("{}", self.marks_table());
+        println!("{}", marks_table(&self.marks()));
     }
 
     fn rates(&self, threads: u32) -> Table {
@@ -155,15 +145,6 @@ impl Findings {
         marks
     }
 
-    fn marks_table(&self) -> Table {
-        let mut table = Table::new(&["mark", "wanted", "measured", "reached"]);
-        for mark in self.marks() {
-            let reached = if mark.reached { "yes" } else { "NO" };
-            table.row([mark.what, mark.wanted, mark.measured, reached.to_owned()]);
-        }
-        table
-    }
-
     fn json(&self) -> Value {
         let mut arms = Vec::new();
         for &threads in &self.threads {
@@ -180,13 +161,9 @@ impl Findings {
                 }));
             }
         }
-        let marks = self.marks().into_iter().map(|mark| {
-            json!({"what": mark.what, "wanted": mark.wanted, "measured": mark.measured,
-                   "reached": mark.reached})
-        });
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let marks = self.marks();
         json!({
-            "unix_time_s": since.unwrap_or_default().as_secs(),
+            "unix_time_s": unix_time_s(),
             "commit": commit(),
             "machine": usage::machine(),
             "rounds": self.rounds,
@@ -197,34 +174,12 @@ impl Findings {
             "result_bytes": self.per_result.result_bytes,
             "results_stored": self.per_result.results,
             "resident_bytes_per_result": self.per_result.resident_bytes,
-            "marks": marks.collect::<Vec<Value>>(),
+            "marks": marks.iter().map(Mark::json).collect::<Vec<Value>>(),
         })
     }
 
     /// Appends one line to the file of results.
     pub(super) fn keep(&self, file: &Path) -> anyhow::Result<()> {
-        if let Some(directory) = file.parent() {
-            std::fs::create_dir_all(directory)
-                .with_context(|| format!("can't make {}", directory.display()))?;
-        }
-        let mut out = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(file)
-            .with_context(|| format!("can't write {}", file.display()))?;
-        writeln!(out, "{}", self.json()).context("can't keep the results")
-    }
-}
-
-/// The commit that was measured, with a mark if the files differ from it; empty outside a repository.
-fn commit() -> String {
-    let output = std::process::Command::new("git")
-        .args(["describe", "--always", "--dirty", "--abbrev=12"])
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {
-            String::from_utf8_lossy(&output.stdout).trim().to_owned()
-        }
-        _ => String::new(),
+        keep(&self.json(), file)
     }
 }
