@@ -173,8 +173,13 @@ impl Entry {
         self.place.store(place, Ordering::Relaxed);
     }
 
+    /// Whether it was asked for since the eviction hand last passed it, or since it was stored.
+    pub fn was_asked_for(&self) -> bool {
+        self.visited.load(Ordering::Relaxed)
+    }
+
     /// The bytes that its ledger accounts for it.
-    pub(crate) fn cost(&self) -> usize {
+    pub fn cost(&self) -> usize {
         self.lengths().cost()
     }
 

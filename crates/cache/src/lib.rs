@@ -45,8 +45,8 @@ pub use shape::{
 };
 pub use shapes::{Shapes, ShapesLimits, ShapesSnapshot, TooCoarse};
 pub use store::{
-    Countable, Counts, Evictions, Invalidations, OutdatedJudge, Store, StoreLimits, StoreStats,
-    Stored, SweepReport,
+    Countable, Counts, Evictions, Invalidations, OutdatedJudge, Store, StoreCursor, StoreLimits,
+    StoreStats, Stored, SweepReport,
 };
 pub use tag::Tag;
 pub use timeline::{AsOf, BrokenRules, BrokenTags, Epoch, Timeline, TimelineLimits};

@@ -59,6 +59,14 @@ struct Published<C> {
     since: (u32, Position),
 }
 
+/// The shape by which a read is tagged.
+enum Choice<C> {
+    /// The one in this place of the list.
+    Registered(usize),
+    /// One that isn't registered yet.
+    New(Shape<C>),
+}
+
 struct List<C> {
     shapes: Vec<Published<C>>,
     /// What the follower reads: the same shapes.
@@ -150,6 +158,41 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
         }
     }
 
+    /// What [`Shapes::find`] would give, without registering anything: for telling about a read, not for making one.
+    /// A shape that isn't registered yet counts as old enough.
+    ///
+    /// # Errors
+    /// Why a result would take the coarse tag.
+    pub fn foresee(
+        &self,
+        table: TableTags,
+        wanted: &Shape<C>,
+        as_of: AsOf,
+    ) -> Result<Arc<Shape<C>>, TooCoarse> {
+        let tables = self.tables.pin();
+        let Some(list) = tables.get(&table.base()) else {
+            if self.table_count.load(Ordering::Relaxed) >= self.limits.tables_max {
+                return Err(TooCoarse::TooManyTables);
+            }
+            return match self.choose(&List::new(), table, wanted)? {
+                Choice::Registered(_) => Err(TooCoarse::TooYoung),
+                Choice::New(shape) => Ok(Arc::new(shape)),
+            };
+        };
+        let list = lock(list);
+        match self.choose(&list, table, wanted)? {
+            Choice::New(shape) => Ok(Arc::new(shape)),
+            Choice::Registered(at) => {
+                let Published { shape, since } = &list.shapes[at];
+                let is_of_then = since.0 == as_of.generation();
+                if is_of_then && as_of.position() < since.1 {
+                    return Err(TooCoarse::TooYoung);
+                }
+                Ok(Arc::clone(shape))
+            }
+        }
+    }
+
     /// The shapes of a table. For the follower.
     pub fn snapshot(&self, table: TableTags) -> ShapesSnapshot<C> {
         let tables = self.tables.pin();
@@ -230,21 +273,37 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
         table: TableTags,
         wanted: &Shape<C>,
     ) -> Result<usize, TooCoarse> {
+        match self.choose(list, table, wanted) {
+            Ok(Choice::Registered(found)) => Ok(found),
+            Ok(Choice::New(shape)) => Ok(self.publish(list, shape)),
+            Err(why) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                Err(why)
+            }
+        }
+    }
+
+    /// The shape, or the one that stands for it.
+    fn choose(
+        &self,
+        list: &List<C>,
+        table: TableTags,
+        wanted: &Shape<C>,
+    ) -> Result<Choice<C>, TooCoarse> {
         if let Some(found) = list.place_of(wanted) {
-            return Ok(found);
+            return Ok(Choice::Registered(found));
         }
         let half = self.limits.table_shapes_max.div_ceil(2);
         if list.shapes.len() < half {
-            return Ok(self.publish(list, wanted.clone()));
+            return Ok(Choice::New(wanted.clone()));
         }
         let wide = wanted.reading_all(table);
         if let Some(found) = list.place_of(&wide) {
-            return Ok(found);
+            return Ok(Choice::Registered(found));
         }
         if list.shapes.len() < self.limits.table_shapes_max {
-            return Ok(self.publish(list, wide));
+            return Ok(Choice::New(wide));
         }
-        self.refused.fetch_add(1, Ordering::Relaxed);
         Err(TooCoarse::TooManyShapes)
     }
 

@@ -129,3 +129,28 @@ fn a_definition_that_is_logged_again_drops_no_shape() {
     shapes.retire_all(at(201));
     assert!(shapes.snapshot(table()).shapes().is_empty());
 }
+
+#[test]
+fn foreseeing_says_what_finding_would_and_registers_nothing() {
+    let (timeline, shapes) = shapes(BrokenRules::default());
+    let as_of = timeline.as_of().unwrap();
+    for ordinal in [0, 1, 2, 0, 3, 2, 4, 4] {
+        let before = shapes.len();
+        let foreseen = shapes.foresee(table(), &by(ordinal), as_of);
+        assert_eq!(shapes.len(), before);
+        assert_eq!(foreseen, shapes.find(table(), &by(ordinal), as_of));
+    }
+    let of = |name| TableTags::new("shop", name);
+    assert!(shapes.find(of("lines"), &by(0), as_of).is_ok());
+    assert_eq!(
+        shapes.foresee(of("users"), &by(0), as_of),
+        Err(TooCoarse::TooManyTables)
+    );
+    timeline.begin_commit(at(200));
+    shapes.retire(table(), at(200));
+    let _ = shapes.find(table(), &by(7), as_of);
+    assert_eq!(
+        shapes.foresee(table(), &by(7), as_of),
+        Err(TooCoarse::TooYoung)
+    );
+}

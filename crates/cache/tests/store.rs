@@ -1,14 +1,14 @@
 //! What the store promises: exactly what was stored for exactly this key, and never too much memory.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use remora_cache::{
     AsOf, BrokenRules, Entry, EvictionReason, InvalidationReason, KeyRef, NewEntry, NotStored,
-    Position, Scope, Store, StoreLimits, Tag, Timeline, TimelineLimits,
+    Position, Scope, Store, StoreCursor, StoreLimits, Tag, Timeline, TimelineLimits,
 };
 
 const SMALL: StoreLimits = StoreLimits {
@@ -254,6 +254,36 @@ fn a_sweep_drops_what_is_outdated_and_nothing_else() {
         store.stats().invalidated.of(InvalidationReason::Forgotten),
         300
     );
+}
+
+#[test]
+fn a_walk_shows_each_entry_once_and_changes_nothing() {
+    let store = Store::new(SMALL);
+    for number in 0..600 {
+        insert(&store, number, &[0; 100]).unwrap();
+    }
+    let before = store.stats();
+    for budget in [1, 10, 100_000] {
+        let mut texts = HashSet::new();
+        let mut next = Some(StoreCursor::default());
+        while let Some(from) = next {
+            let mut shown = 0;
+            next = store.walk_step(from, budget, |entry| {
+                shown += 1;
+                assert!(texts.insert(entry.text().to_vec()));
+                assert!(!entry.was_asked_for());
+            });
+            assert!(shown <= budget);
+        }
+        assert_eq!(texts.len(), 600);
+    }
+    assert_eq!(store.stats(), before);
+    get(&store, 7).unwrap();
+    let mut asked_for = 0;
+    let end = store.walk_step(StoreCursor::default(), usize::MAX, |entry| {
+        asked_for += usize::from(entry.was_asked_for());
+    });
+    assert_eq!((asked_for, end), (1, None));
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::acceptor::Acceptor;
 use crate::admin::{self, AdminError, AdminHandle};
 use crate::clock::Clock;
 use crate::config::{Account, Settings};
+use crate::explain::Explainer;
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
@@ -108,11 +109,17 @@ impl App {
         };
         if let Some(address) = settings.admin_listen {
             let observer = Observer::new(Arc::clone(&shared), loads.clone(), settings);
+            let explainer = Explainer::new(
+                Arc::clone(&shared),
+                observer.configured_off(),
+                Duration::from_millis(settings.admin.request_timeout_ms),
+            );
             app.admin = Some(admin::start(
                 address,
                 &settings.admin,
                 Arc::clone(&metrics),
                 Arc::new(observer),
+                Some(explainer),
             )?);
         }
         app.start_follower(settings)?;

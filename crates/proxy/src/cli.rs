@@ -4,12 +4,14 @@
 //! it becomes an [`Override`], a name and a text.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{ConfigError, Override, Settings, one_line};
+use crate::explain::client::Request;
 
 /// A query cache for MySQL and MariaDB that follows the binary log.
 #[derive(Debug, Parser)]
@@ -27,12 +29,70 @@ pub enum Command {
     Serve(SettingsArgs),
     /// Look at the server, and say what keeps caching from being on and how to mend it
     Check(SettingsArgs),
+    /// Ask a running Remora what becomes of a statement: whether it is cached, what it depends on, what is held
+    Explain(ExplainArgs),
     /// Print a configuration file with every option, its meaning and its default
     Config(PrintArgs),
     /// Print every metric and its meaning
     Metrics(PrintArgs),
     /// Print every reason that statements are counted with, and its meaning
     Reasons(PrintArgs),
+}
+
+/// What is asked of a running Remora.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The statement, as clients send it; `?` stands for bound values
+    #[arg(value_name = "STATEMENT")]
+    pub statement: String,
+    /// The default schema of the session that would send it
+    #[arg(long, value_name = "NAME")]
+    pub schema: Option<String>,
+    /// Where that Remora serves metrics and health: IP address and port [default: as `config` says, else 127.0.0.1:9307]
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
+    /// That Remora's configuration file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON instead of words
+    #[arg(long)]
+    pub json: bool,
+    /// Read it as under `ANSI_QUOTES`
+    #[arg(long)]
+    pub ansi_quotes: bool,
+    /// Read it as under `NO_BACKSLASH_ESCAPES`
+    #[arg(long)]
+    pub no_backslash_escapes: bool,
+}
+
+impl ExplainArgs {
+    /// Where to ask.
+    ///
+    /// # Errors
+    /// What is wrong with the options or the configuration.
+    pub fn address(&self) -> Result<SocketAddr, String> {
+        let args = SettingsArgs {
+            config: self.config.clone().filter(|_| self.admin.is_none()),
+            admin: self.admin.clone(),
+            ..SettingsArgs::default()
+        };
+        let settings = args.load().map_err(|error| error.to_string())?;
+        settings.admin_listen.ok_or_else(|| {
+            "admin.listen: got off, accepts an address: without it a running Remora can't be asked"
+                .to_owned()
+        })
+    }
+
+    /// What to ask.
+    pub fn request(&self) -> Request {
+        Request {
+            statement: self.statement.clone(),
+            schema: self.schema.clone(),
+            json: self.json,
+            ansi_quotes: self.ansi_quotes,
+            no_backslash_escapes: self.no_backslash_escapes,
+        }
+    }
 }
 
 /// How a reference is printed.

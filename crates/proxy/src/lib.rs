@@ -9,6 +9,7 @@ pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod explain;
 pub mod link;
 pub mod logging;
 pub mod metrics;

@@ -3,8 +3,9 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use remora::cli::{self, Command, NoCommand, PrintArgs, SettingsArgs};
+use remora::cli::{self, Command, ExplainArgs, NoCommand, PrintArgs, SettingsArgs};
 use remora::config::{self, Settings};
+use remora::explain::client;
 use remora::{commands, logging, metrics, open_files, reason};
 
 #[global_allocator]
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check(&args),
+        Command::Explain(args) => explain(&args),
         Command::Config(PrintArgs { markdown: false }) => print(&config::example_toml()),
         Command::Config(PrintArgs { markdown: true }) => print(&config::reference_markdown()),
         // Without a choice of format there is only one: Markdown reads well in a terminal.
@@ -57,6 +59,18 @@ fn check(args: &SettingsArgs) -> ExitCode {
     match commands::check_server(&settings, &mut std::io::stdout().lock()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(error) => complain(&error.to_string(), 1),
+    }
+}
+
+fn explain(args: &ExplainArgs) -> ExitCode {
+    let address = match args.address() {
+        Ok(address) => address,
+        Err(why) => return complain(&why, STATUS_USAGE),
+    };
+    match client::ask(address, &args.request()) {
+        Ok(page) => print(&page),
+        Err(error @ client::AskError::Refused(_)) => complain(&error.to_string(), STATUS_USAGE),
         Err(error) => complain(&error.to_string(), 1),
     }
 }

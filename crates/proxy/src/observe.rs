@@ -67,6 +67,11 @@ impl Observer {
         }
     }
 
+    /// Why the configuration keeps everything from being cached, if it does.
+    pub(crate) fn configured_off(&self) -> Option<CachingOff> {
+        self.configured_off
+    }
+
     fn caching(&self) -> Caching {
         let off = self
             .configured_off

@@ -65,12 +65,12 @@ pub struct Store {
     shard_shift: u32,
     result_bytes_max: usize,
     is_outdated: OutdatedJudge,
-    sweep: Mutex<SweepCursor>,
+    sweep: Mutex<StoreCursor>,
 }
 
-/// Where the next sweep step begins.
-#[derive(Default)]
-struct SweepCursor {
+/// Where the next step through the store begins; the default is its beginning.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct StoreCursor {
     shard: usize,
     node: usize,
 }
@@ -234,6 +234,36 @@ impl Store {
             }
         }
         report
+    }
+
+    /// Shows the entries in `budget` places (at most one more) from `from` on, and changes nothing. Gives where the
+    /// next step begins, or `None` at the end. Look-ups aren't held up; what is stored or leaves between two steps
+    /// may be seen or not. `visit` is called under a shard's lock: it must be quick and must not call the store.
+    pub fn walk_step(
+        &self,
+        from: StoreCursor,
+        budget: usize,
+        mut visit: impl FnMut(&Entry),
+    ) -> Option<StoreCursor> {
+        let mut cursor = from;
+        let mut examined = 0;
+        while examined < budget {
+            let shard = self.shards.get(cursor.shard)?;
+            match shard.walk(cursor.node, budget - examined, &mut visit) {
+                SweptShard::UpTo(node) => {
+                    examined += node - cursor.node;
+                    cursor.node = node;
+                }
+                SweptShard::Finished => {
+                    examined += 1;
+                    cursor = StoreCursor {
+                        shard: cursor.shard + 1,
+                        node: 0,
+                    };
+                }
+            }
+        }
+        (cursor.shard < self.shards.len()).then_some(cursor)
     }
 
     /// Drops everything that is stored now.

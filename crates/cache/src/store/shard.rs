@@ -227,6 +227,26 @@ impl Shard {
         swept
     }
 
+    /// Shows up to `budget` nodes from `node` on.
+    pub(super) fn walk(
+        &self,
+        node: usize,
+        budget: usize,
+        visit: &mut impl FnMut(&Entry),
+    ) -> SweptShard {
+        let writers = lock(&self.writers);
+        let nodes = writers.policy.nodes();
+        let end = (node + budget.min(UNDER_ONE_LOCK)).min(nodes);
+        for entry in (node..end).filter_map(|index| writers.policy.entry_at(index)) {
+            visit(entry);
+        }
+        if end >= nodes {
+            SweptShard::Finished
+        } else {
+            SweptShard::UpTo(end)
+        }
+    }
+
     pub(super) fn clear(&self) {
         lock(&self.writers).policy.ghost().clear();
         loop {

@@ -1,10 +1,11 @@
-//! The HTTP listener for metrics and health, on a thread and runtime of its own: it answers while every worker
+//! The HTTP listener for metrics, health and explanations, on a thread and runtime of its own: it answers while every worker
 //! is busy.
 //!
 //! | path | answers |
 //! |---|---|
 //! | `/` | the list of paths |
 //! | `/metrics` | all metrics, for Prometheus |
+//! | `/explain` | what Remora makes of a statement, and what it holds of it |
 //! | `/healthz` | 200 while the process runs: restart it if this fails |
 //! | `/readyz` | 200 while clients can be served, else 503: send clients elsewhere if this fails |
 //!
@@ -12,7 +13,9 @@
 //! body says so in a line of its own, `caching: on` or `caching: off (reason)`, and `remora_caching` is the metric to
 //! alert on.
 
+mod explain;
 mod listener;
+pub(crate) mod query;
 
 use std::fmt::Write as _;
 use std::io;
@@ -31,6 +34,7 @@ use tokio::sync::oneshot;
 
 use self::listener::BoundedListener;
 use crate::config::options::AdminOptions;
+use crate::explain::Explainer;
 use crate::metrics::{self, Caching, Metrics, Observation, Observed, Reachability};
 use crate::reason::CachingOff;
 
@@ -78,6 +82,7 @@ impl Drop for AdminHandle {
 struct Sources {
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observed>,
+    explainer: Option<Explainer>,
     started: Instant,
 }
 
@@ -87,6 +92,7 @@ pub fn start(
     options: &AdminOptions,
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observed>,
+    explainer: Option<Explainer>,
 ) -> Result<AdminHandle, AdminError> {
     let failed = |source| AdminError { address, source };
     let socket = std::net::TcpListener::bind(address).map_err(failed)?;
@@ -99,6 +105,7 @@ pub fn start(
     let sources = Arc::new(Sources {
         metrics,
         observed,
+        explainer,
         started: Instant::now(),
     });
     let options = options.clone();
@@ -132,6 +139,7 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
     let router = Router::new()
         .route("/", get(list_paths))
         .route("/metrics", get(show_metrics))
+        .route("/explain", get(explain::show).post(explain::show))
         .route("/healthz", get(show_health))
         .route("/readyz", get(show_readiness))
         .fallback(refuse_path)
@@ -144,6 +152,7 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
 
 const PATHS: &str = "Remora\n\n\
     /metrics  metrics for Prometheus\n\
+    /explain  what becomes of a statement: ?schema=…&sql=…, or POST it; Accept: text/plain for words\n\
     /healthz  200 while the process runs\n\
     /readyz   200 while clients can be served; says whether caching is on\n";
 

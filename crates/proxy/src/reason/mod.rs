@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 pub use bypass::{About, Bypass};
 pub use page::reference_markdown;
-pub use sets::{CachingOff, Limit};
+pub use sets::{CachingOff, Coarse, Limit};
 
 /// A set of reasons: an enum whose every variant has a label and a sentence.
 pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {
@@ -26,6 +26,25 @@ pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {
     fn describe(self) -> &'static str;
     /// Its place in [`Reason::ALL`].
     fn ordinal(self) -> usize;
+}
+
+/// A reason in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Words {
+    /// The stable label.
+    pub reason: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+impl Words {
+    /// Of a reason.
+    pub fn of(reason: impl Reason) -> Words {
+        Words {
+            reason: reason.as_str(),
+            meaning: reason.describe(),
+        }
+    }
 }
 
 /// What became of a statement.

@@ -6,7 +6,7 @@ use remora_cache::{EvictionReason, InvalidationReason};
 
 use crate::upstream::RestartReason;
 
-use super::{About, Bypass, CachingOff, Limit, Outcome, Reason};
+use super::{About, Bypass, CachingOff, Coarse, Limit, Outcome, Reason};
 
 /// `docs/reasons.md`.
 pub fn reference_markdown() -> String {
@@ -59,6 +59,12 @@ pub fn reference_markdown() -> String {
         &mut page,
         "Invalidations",
         "Counted in `remora_invalidations_total{reason}`.",
+        "reason",
+    );
+    push_table::<Coarse>(
+        &mut page,
+        "Why any change of a table drops a result",
+        "Shown by `remora explain`.",
         "reason",
     );
     push_table::<RestartReason>(

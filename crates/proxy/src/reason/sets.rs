@@ -2,7 +2,9 @@
 
 use std::mem::discriminant;
 
-use remora_cache::{EvictionReason, FillRefused, InvalidationReason, NotStored, Unservable};
+use remora_cache::{
+    EvictionReason, FillRefused, InvalidationReason, NotStored, TooCoarse, Unservable,
+};
 use remora_sql::Refusal;
 
 use super::Reason;
@@ -50,6 +52,31 @@ reasons! {
         FollowerLost: "follower_lost", "The follower has lost its connection to the server and is trying again.";
         Lagging: "lagging", "The follower may be further behind the server than `follow.lag_ms_max`.";
         Stopping: "stopping", "Remora is shutting down.";
+    }
+}
+
+reasons! {
+    /// Why a result depends on a table as a whole. Shown by `remora explain`.
+    Coarse {
+        NothingNarrows: "nothing_narrows", "All of its columns are read, and no condition narrows it with certainty.";
+        View: "view", "It is a view, whose results depend on the tables that it reads, as wholes.";
+        ColumnsUnknown: "columns_unknown", "Its columns can't be told from each other in the log with certainty, since it has hidden ones or their definition isn't known.";
+        PlaceUncertain: "place_uncertain", "It can't be told with certainty where the statement reads it.";
+        ReadAsWhole: "read_as_whole", "Another part of the statement depends on it as a whole.";
+        TooManyShapes: "too_many_shapes", "As many kinds of reads are told apart in it as `cache.table_shapes_max` allows, and this is another.";
+        TooManyTables: "too_many_tables", "As many tables have kinds of reads that are told apart as `cache.shape_tables_max` allows, and this is another.";
+        TooYoung: "too_young", "This kind of read is new, and commits from before it was known are still being applied; that passes.";
+        TooManyTags: "too_many_tags", "The statement depends on too many values.";
+    }
+}
+
+impl From<TooCoarse> for Coarse {
+    fn from(why: TooCoarse) -> Coarse {
+        match why {
+            TooCoarse::TooManyShapes => Coarse::TooManyShapes,
+            TooCoarse::TooManyTables => Coarse::TooManyTables,
+            TooCoarse::TooYoung => Coarse::TooYoung,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use remora_wire::walker::{Ending, Summary};
 use super::Session;
 use super::query::Place;
 use crate::reason::{Bypass, Limit, Outcome};
-use crate::tags::{ReadTables, ReadTags, tags_of_read};
+use crate::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use crate::upstream::catalogue::Lookup;
 
 /// A statement that reads, with what its execution binds.
@@ -96,6 +96,7 @@ impl Session {
             as_of,
             broken: shared.timeline.broken().tags,
             bound: read.bound,
+            purpose: Purpose::Result,
         };
         let catalogue = &shared.upstream.catalogue;
         let mut is_loading = false;

@@ -21,7 +21,7 @@ mod fence;
 mod fill;
 mod login;
 mod prepared;
-mod query;
+pub(crate) mod query;
 mod questions;
 pub mod settings;
 pub mod state;

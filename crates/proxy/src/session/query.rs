@@ -252,7 +252,7 @@ pub(super) fn effects_of(statement: &Statement) -> Effects {
 }
 
 /// Whether text can be a `SELECT` at all, by its first letter: only such text is looked up.
-fn may_be_select(text: &[u8]) -> bool {
+pub(crate) fn may_be_select(text: &[u8]) -> bool {
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     matches!(
         first,

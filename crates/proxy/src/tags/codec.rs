@@ -85,6 +85,11 @@ impl Known {
         }
     }
 
+    /// Stands for what a parameter is bound to.
+    pub fn any(parameter: usize) -> Known {
+        Known::bytes(&parameter.to_le_bytes())
+    }
+
     /// `NULL`.
     pub fn null() -> Known {
         Known {

@@ -12,6 +12,8 @@ pub enum Literal<'a> {
     Decimal(&'a str),
     /// Text.
     Text(&'a [u8]),
+    /// Whatever the parameter with this number is bound to; for explanations only.
+    Any(usize),
     /// NULL, or what can't be told.
     Other,
 }

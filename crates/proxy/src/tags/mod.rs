@@ -6,6 +6,8 @@
 //! | module | says |
 //! |---|---|
 //! | `read` | the tags of a `SELECT`'s result, from its conditions and the catalogue |
+//! | `plan` | how each of its reads of a table is narrowed |
+//! | [`explain`] | the same in words |
 //! | `change` | the tags that a commit touches, from its rows and the registered shapes |
 //! | `write` | the fences of a statement that writes, from its conditions |
 //! | `codec` | when a literal and a row's value are the same |
@@ -17,7 +19,9 @@
 mod change;
 mod codec;
 pub mod collations;
+pub mod explain;
 mod literal;
+mod plan;
 mod read;
 mod resolve;
 mod write;
@@ -26,7 +30,7 @@ use remora_cache::Shapes;
 
 pub use change::{ChangeTags, Telling};
 pub use codec::Codec;
-pub use read::{ReadTables, ReadTags, tags_of_read};
+pub use read::{Purpose, ReadTables, ReadTags, tags_of_read};
 pub use write::{bind, fences_of_write};
 
 /// The registered shapes of all tables.

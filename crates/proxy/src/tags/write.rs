@@ -10,7 +10,7 @@ use remora_wire::execute::BoundValue;
 
 use super::codec::{Codec, Known, range_of};
 use super::literal::Literal;
-use super::read::known;
+use super::plan::known;
 use super::resolve::ordinal_of;
 use crate::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
 

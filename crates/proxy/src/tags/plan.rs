@@ -1,0 +1,375 @@
+//! How one read of one table is narrowed: a plan, from which its tags are made, and the words that explain them.
+
+use std::sync::Arc;
+
+use remora_cache::{
+    BrokenTags, ColumnSet, INTERVAL_LEVELS, Shape, ShapeColumn, TableTags, Tag, Value, ValueHash,
+    interval_of,
+};
+use remora_sql::{Block, Bound, Condition, Select, Source, Test};
+
+use super::codec::{Codec, Known};
+use super::literal::Literal;
+use super::read::{ReadTables, ReadTags, add};
+use super::resolve::restricted;
+use super::{INTERVALS_MAX, VALUES_MAX};
+use crate::reason::Coarse;
+use crate::upstream::catalogue::TableFacts;
+
+/// How one read of one table is narrowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) narrowing: Narrowing,
+    pub(super) reads: ColumnSet,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Narrowing {
+    /// It can't be, for this reason.
+    Impossible(Coarse),
+    /// All rows; or rows with certain values in each of some columns.
+    Equal(Vec<EqualColumn>),
+    /// Rows whose value in the column lies between the two, both included. Reversed: none.
+    Range(ShapeColumn<Codec>, End, End),
+}
+
+/// A column that has certain values in the rows that matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EqualColumn {
+    pub(super) column: ShapeColumn<Codec>,
+    pub(super) values: Vec<ValueHash>,
+    /// The number of the block's condition that says so.
+    pub(super) condition: usize,
+}
+
+/// An end of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) number: i128,
+    /// The number of the block's condition that says so.
+    pub(super) condition: usize,
+}
+
+impl Plan {
+    /// Of a source of a block.
+    pub(super) fn of(
+        select: &Select,
+        block: &Block,
+        source: usize,
+        tables: &[ReadTables],
+        under: &ReadTags<'_>,
+    ) -> Plan {
+        let of_source = &block.sources[source];
+        let facts = |number: usize| {
+            let facts = &tables.get(number)?.facts;
+            (!facts.columns.is_empty()).then_some(&**facts)
+        };
+        let Some(own) = of_source
+            .table
+            .and_then(facts)
+            .filter(|own| own.columns_match_log)
+        else {
+            let table = of_source.table.and_then(|number| tables.get(number));
+            let is_view = table.is_some_and(|table| !table.facts.view_of.is_empty());
+            return Plan {
+                narrowing: Narrowing::Impossible(if is_view {
+                    Coarse::View
+                } else {
+                    Coarse::ColumnsUnknown
+                }),
+                reads: ColumnSet::ALL,
+            };
+        };
+        let mut columns = Columns::default();
+        for (number, condition) in block.conditions.iter().enumerate() {
+            if let Some((restricted, ordinal)) = restricted(block, condition, facts)
+                && restricted == source
+            {
+                columns.take(own, ordinal, (number, condition), under);
+            }
+        }
+        Plan {
+            narrowing: columns.narrowing(own),
+            reads: columns_read(select, of_source, own),
+        }
+    }
+
+    /// Adds the read's tags; the table's coarse one if there is a reason.
+    pub(super) fn put_tags(
+        &self,
+        table: &ReadTables,
+        under: &ReadTags<'_>,
+        tags: &mut Vec<Tag>,
+    ) -> Result<Arc<Shape<Codec>>, Coarse> {
+        let tagged = self.put_fine_tags(table, under, tags);
+        if tagged.is_err() {
+            add(tags, table.tags.any());
+        }
+        tagged
+    }
+
+    /// `Err`: the table's coarse tag must do, and none is added.
+    fn put_fine_tags(
+        &self,
+        table: &ReadTables,
+        under: &ReadTags<'_>,
+        tags: &mut Vec<Tag>,
+    ) -> Result<Arc<Shape<Codec>>, Coarse> {
+        let of = table.tags;
+        let (wanted, values) = self.shape(of, under.broken)?;
+        if tags.contains(&of.any()) {
+            return Err(Coarse::ReadAsWhole);
+        }
+        let shape = under.find(of, &wanted).map_err(Coarse::from)?;
+        add(tags, of.whole());
+        if let Some(first) = shape.columns().first() {
+            add(tags, of.column(first.ordinal));
+        }
+        for values in values {
+            add(tags, shape.tag(of, &values));
+        }
+        Ok(shape)
+    }
+
+    /// The shape, and each combination of values.
+    fn shape(
+        &self,
+        table: TableTags,
+        broken: BrokenTags,
+    ) -> Result<(Shape<Codec>, Vec<Vec<ValueHash>>), Coarse> {
+        match &self.narrowing {
+            Narrowing::Impossible(why) => Err(*why),
+            Narrowing::Equal(columns) if columns.is_empty() && self.reads == ColumnSet::ALL => {
+                Err(Coarse::NothingNarrows)
+            }
+            Narrowing::Equal(columns) => {
+                let shape: Vec<_> = columns.iter().map(|equal| equal.column).collect();
+                Ok((
+                    Shape::equal(table, &shape, self.reads),
+                    combinations(columns),
+                ))
+            }
+            Narrowing::Range(column, from, to) => {
+                let (level, mut intervals) =
+                    cover(from.number, to.number).ok_or(Coarse::NothingNarrows)?;
+                if broken == BrokenTags::IntervalBounds && intervals.len() > 1 {
+                    intervals.pop();
+                }
+                let values = intervals.into_iter();
+                let values = values.map(|interval| vec![Value::Integer(interval).hash()]);
+                Ok((
+                    Shape::interval(table, *column, level, self.reads),
+                    values.collect(),
+                ))
+            }
+        }
+    }
+}
+
+/// What the conditions say of each column.
+#[derive(Default)]
+struct Columns {
+    equal: Vec<EqualColumn>,
+    ranges: Vec<RangeColumn>,
+}
+
+/// A column whose value lies in a range in the rows that matter.
+struct RangeColumn {
+    column: ShapeColumn<Codec>,
+    from: Option<i128>,
+    to: Option<i128>,
+    condition: usize,
+}
+
+impl Columns {
+    fn take(
+        &mut self,
+        facts: &TableFacts,
+        ordinal: usize,
+        (number, condition): (usize, &Condition),
+        under: &ReadTags<'_>,
+    ) -> Option<()> {
+        let column = &facts.columns[ordinal];
+        let codec = Codec::of(&column.kind)?;
+        let column = ShapeColumn {
+            ordinal: u16::try_from(ordinal).ok()?,
+            codec,
+        };
+        match &condition.test {
+            Test::IsNull if facts.columns[ordinal].is_nullable => {
+                self.equal(column, vec![Known::null().hash], number);
+            }
+            Test::IsNull => {}
+            Test::In(constants) => {
+                let literals: Vec<_> = constants
+                    .iter()
+                    .map(|constant| under.literal(constant))
+                    .collect();
+                let values = known(codec, &literals, under.broken)?;
+                let mut values: Vec<_> = values.into_iter().map(|value| value.hash).collect();
+                values.sort_unstable();
+                values.dedup();
+                self.equal(column, values, number);
+            }
+            Test::Range { from, to } => {
+                let ends = [from, to].map(Option::as_ref);
+                let literals: Vec<_> = ends
+                    .iter()
+                    .flatten()
+                    .map(|end| under.literal(&end.value))
+                    .collect();
+                let numbers = known(codec, &literals, under.broken)?;
+                let mut numbers = numbers.into_iter().map(|value| value.number);
+                let is_between = ends.iter().all(Option::is_some);
+                if is_between && !numbers.clone().all(|number| has_one_sign(codec, number)) {
+                    return None;
+                }
+                let mut end = |end: Option<&Bound>| match end {
+                    Some(_) => numbers.next()?.map(Some),
+                    None => Some(None),
+                };
+                let (from, to) = (end(ends[0])?, end(ends[1])?);
+                self.ranges.push(RangeColumn {
+                    column,
+                    from,
+                    to,
+                    condition: number,
+                });
+            }
+        }
+        Some(())
+    }
+
+    fn equal(&mut self, column: ShapeColumn<Codec>, values: Vec<ValueHash>, condition: usize) {
+        let equal = EqualColumn {
+            column,
+            values,
+            condition,
+        };
+        match self.equal.iter_mut().find(|known| known.column == column) {
+            // Both restrict it: the shorter list is as right as the other.
+            Some(known) if known.values.len() <= equal.values.len() => {}
+            Some(known) => *known = equal,
+            None => self.equal.push(equal),
+        }
+    }
+
+    fn narrowing(mut self, facts: &TableFacts) -> Narrowing {
+        // Writers mostly name the primary key; and the order must not depend on how a statement is written.
+        let place_in_key = |ordinal: u16| facts.key_columns.iter().position(|key| *key == ordinal);
+        self.equal.sort_by_key(|EqualColumn { column, .. }| {
+            let place = place_in_key(column.ordinal);
+            (place.is_none(), place, column.ordinal)
+        });
+        self.equal.truncate(remora_cache::EQUALITY_COLUMNS_MAX);
+        while self
+            .equal
+            .iter()
+            .map(|equal| equal.values.len())
+            .product::<usize>()
+            > VALUES_MAX
+        {
+            let longest = (0..self.equal.len()).max_by_key(|at| self.equal[*at].values.len());
+            self.equal.remove(longest.unwrap_or(0));
+        }
+        if !self.equal.is_empty() {
+            return Narrowing::Equal(self.equal);
+        }
+        match self.range(facts) {
+            Some((column, from, to)) => Narrowing::Range(column, from, to),
+            None => Narrowing::Equal(Vec::new()),
+        }
+    }
+
+    /// The narrowest range that has both ends.
+    fn range(&self, facts: &TableFacts) -> Option<(ShapeColumn<Codec>, End, End)> {
+        let closed = self.ranges.iter().filter_map(|RangeColumn { column, .. }| {
+            let own = || self.ranges.iter().filter(|known| known.column == *column);
+            let end = |range: &RangeColumn, number: Option<i128>| {
+                let condition = range.condition;
+                number.map(|number| End { number, condition })
+            };
+            let from = own().filter_map(|range| end(range, range.from));
+            let to = own().filter_map(|range| end(range, range.to));
+            let from = from.max_by_key(|end| end.number)?;
+            let to = to.min_by_key(|end| end.number)?;
+            Some((*column, from, to))
+        });
+        let is_key = |ordinal: u16| facts.key_columns.contains(&ordinal);
+        closed
+            .filter(|(_, from, to)| cover(from.number, to.number).is_some())
+            .min_by_key(|(column, from, to)| {
+                let length = to.number - from.number;
+                (length, !is_key(column.ordinal), column.ordinal)
+            })
+    }
+}
+
+/// The values of constants that stand in one condition; `None` if one of them isn't certain.
+pub(super) fn known(
+    codec: Codec,
+    literals: &[Literal<'_>],
+    broken: BrokenTags,
+) -> Option<Vec<Known>> {
+    /// Where text stands among numbers the server may compare all of them as doubles.
+    const EXACT_MAX: i128 = 1 << 53;
+    let values: Option<Vec<Known>> = literals
+        .iter()
+        .map(|literal| match literal {
+            Literal::Any(at) => Some(Known::any(*at)),
+            _ => codec.constant(literal, broken),
+        })
+        .collect();
+    let values = values?;
+    let is_text = |literal: &Literal<'_>| matches!(literal, Literal::Text(_));
+    let is_mixed = literals.iter().any(is_text) && !literals.iter().all(is_text);
+    let is_small = |value: &Known| value.number.is_some_and(|number| number.abs() < EXACT_MAX);
+    (!is_mixed || values.iter().all(is_small)).then_some(values)
+}
+
+/// Whether a number of an integer column is the same to the server whether or not it takes it for signed.
+///
+/// MySQL 5.6 compares the three numbers of a `BETWEEN` as signed ones, of an unsigned column too: there
+/// 18446744073709551615 is -1.
+fn has_one_sign(codec: Codec, number: Option<i128>) -> bool {
+    let is_integer = matches!(codec, Codec::Integer { .. });
+    !is_integer || number.is_some_and(|number| number <= i128::from(i64::MAX))
+}
+
+/// Each combination of one value of each column.
+fn combinations(columns: &[EqualColumn]) -> Vec<Vec<ValueHash>> {
+    columns.iter().fold(vec![Vec::new()], |all, column| {
+        let longer = |one: &Vec<ValueHash>| -> Vec<Vec<ValueHash>> {
+            let with = |value: &ValueHash| one.iter().copied().chain([*value]).collect();
+            column.values.iter().map(with).collect()
+        };
+        all.iter().flat_map(longer).collect()
+    })
+}
+
+/// The intervals of the lowest level that cover a range with few of them; `None` if it is too long. None are needed
+/// for a reversed range, which holds nothing.
+pub(super) fn cover(from: i128, to: i128) -> Option<(u8, Vec<i128>)> {
+    if from > to {
+        return Some((INTERVAL_LEVELS[0], Vec::new()));
+    }
+    INTERVAL_LEVELS.into_iter().find_map(|level| {
+        let (first, last) = (interval_of(from, level), interval_of(to, level));
+        (last - first < INTERVALS_MAX).then(|| (level, (first..=last).collect()))
+    })
+}
+
+/// The columns of a source that its statement can read.
+fn columns_read(select: &Select, source: &Source, facts: &TableFacts) -> ColumnSet {
+    let is_plain = facts.columns.iter().all(|column| column.name.is_ascii());
+    if source.reads_all || select.reads.all_columns || !is_plain {
+        return ColumnSet::ALL;
+    }
+    let mut reads = ColumnSet::EMPTY;
+    for (ordinal, column) in facts.columns.iter().enumerate() {
+        if select.reads.names.contains(&column.name) {
+            reads.insert(ordinal);
+        }
+    }
+    reads
+}
