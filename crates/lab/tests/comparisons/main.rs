@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use conditions::{Condition, Given, columns, conditions};
 use remora::tags::{
-    ChangeTags, ReadTables, ReadTags, TableShapes, Telling, bind, fences_of_write, tags_of_read,
+    ChangeTags, Purpose, ReadTables, ReadTags, TableShapes, Telling, bind, fences_of_write,
+    tags_of_read,
 };
 use remora::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
 use remora_binlog::{DecoderLimits, Event, EventHeader, Field, Rows, StreamDecoder};
@@ -241,6 +242,7 @@ impl Judge {
             as_of: self.as_of(),
             broken: self.broken,
             bound: &condition.bound(),
+            purpose: Purpose::Result,
         };
         let table = ReadTables {
             tags: self.table,
