@@ -111,12 +111,20 @@ fn a_wrong_command_line_gets_one_line_and_status_2() {
             "remora: --set (cache.shard) does not exist; did you mean cache.shards?",
         ),
         (
+            &["explain", "--admin", "off", "SELECT 1"],
+            "remora: admin.listen: got off, accepts an address: without it a running Remora can't be asked",
+        ),
+        (
+            &["explain", "--admin", "nowhere", "SELECT 1"],
+            "remora: --admin (admin.listen): got \"nowhere\", accepts an IP address and port, or off",
+        ),
+        (
             &["swim"],
-            "remora: command: got \"swim\", accepts one of serve, check, config, metrics, reasons",
+            "remora: command: got \"swim\", accepts one of serve, check, explain, config, metrics, reasons",
         ),
         (
             &[],
-            "remora: command: got nothing, accepts one of serve, check, config, metrics, reasons",
+            "remora: command: got nothing, accepts one of serve, check, explain, config, metrics, reasons",
         ),
     ] {
         assert_eq!(refusal(arguments), expected);
@@ -140,5 +148,19 @@ fn a_wrong_file_gets_one_line_and_status_2() {
         format!(
             "remora: {path}: cache.memory does not exist; did you mean cache.memory_bytes_max?"
         )
+    );
+}
+
+#[test]
+fn explaining_without_a_running_remora_says_what_to_start() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let output = remora(&["explain", "--admin", &address, "SELECT 1"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        line.contains(&address) && line.contains("remora serve"),
+        "{line}"
     );
 }
