@@ -30,6 +30,7 @@ pub mod drivers;
 pub mod interrupt;
 pub mod late_rows;
 pub mod load;
+pub mod log_gate;
 pub mod metrics;
 pub mod mixed;
 pub mod ports;

@@ -5,10 +5,12 @@ mod front;
 
 use std::sync::atomic::Ordering;
 
+use remora::upstream::catalogue::Lookup;
+use remora_lab::log_gate::LogGate;
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 
-use front::{Front, Guest, PATIENCE};
+use front::{Front, Guest, PATIENCE, shared_server};
 
 const T: [&str; 2] = [
     "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
@@ -298,4 +300,62 @@ fn more_tables_than_the_catalogue_holds_are_cached_all_the_same() {
     let catalogue = &front.remora().app().unwrap().shared().upstream.catalogue;
     let [_, evictions] = catalogue.counts();
     assert!(catalogue.len() <= 16 && evictions >= 84, "{evictions}");
+}
+
+/// A write that waits on the server while a definition changes there is not what it was taken for when it was sent: a
+/// result that was read meanwhile can have tags that its fence, of one value, doesn't cover.
+#[test]
+fn a_write_that_waited_for_a_new_definition_fences_everything() {
+    let server = shared_server();
+    let gate = LogGate::start(server.address()).unwrap();
+    let options = RemoraOptions::following().with("upstream.address", &gate.address().to_string());
+    let setup = [
+        T[0],
+        T[1],
+        "CREATE TABLE u (a INT PRIMARY KEY)",
+        "INSERT INTO u VALUES (1)",
+    ];
+    let front = Front::with("late_definition", options, &setup);
+    let mut guest = front.guest();
+    for sql in ["SELECT s FROM t WHERE a = 1", "SELECT a FROM u"] {
+        let expected = direct(&front, sql);
+        guest.becomes_hit(sql, &expected);
+    }
+    let shared = std::sync::Arc::clone(front.remora().app().unwrap().shared());
+    let known = || match shared.upstream.catalogue.lookup("late_definition", "t") {
+        Lookup::Known(facts) => Some(facts),
+        Lookup::Loading | Lookup::Unavailable => None,
+    };
+    let before = known().unwrap();
+
+    let mut locker = front.direct();
+    locker.query("LOCK TABLES t WRITE").unwrap();
+    let address = front.remora().address();
+    let mut writer = front.server().app().at(address).connect().unwrap();
+    let write = std::thread::spawn(move || {
+        writer
+            .query("UPDATE late_definition.t SET s = 'new' WHERE a = 1")
+            .map(drop)
+    });
+    let mut watcher = front.direct();
+    let waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE '%metadata lock%' AND INFO LIKE 'UPDATE late_definition%'";
+    wait_for("the write to wait", PATIENCE, || {
+        let waiting = watcher.query_value(waits)?;
+        Ok((waiting.as_deref() == Some("1")).then_some(()))
+    })
+    .unwrap();
+    locker.query("ALTER TABLE t MODIFY a BIGINT").unwrap();
+    wait_for("Remora to hear of the definition", PATIENCE, || {
+        let is_same = known().is_some_and(|facts| std::sync::Arc::ptr_eq(&facts, &before));
+        Ok((!is_same).then_some(()))
+    })
+    .unwrap();
+    gate.hold(true);
+    locker.query("UNLOCK TABLES").unwrap();
+    write.join().unwrap().unwrap();
+    // Its change is answered and not yet in the log that Remora reads.
+    assert_eq!(guest.run("SELECT a FROM u").outcome, "unservable_fenced");
+    gate.hold(false);
+    let expected = direct(&front, "SELECT s FROM t WHERE a = 1");
+    guest.becomes_hit("SELECT s FROM t WHERE a = 1", &expected);
 }

@@ -7,10 +7,10 @@ use remora::reason::Outcome;
 use remora_cache::BrokenRules;
 
 use super::answer::Reply;
-use super::log_gate::LogGate;
 use super::script::{Question, Statement};
 use crate::client::{Client, ClientError, ConnectOptions, StatementId};
 use crate::interrupt;
+use crate::log_gate::LogGate;
 use crate::proxies::{InProcessRemora, RemoraOptions};
 use crate::servers::{Kind, Server, ServerOptions};
 

@@ -18,7 +18,6 @@ mod dice;
 mod fault;
 pub mod generate;
 mod joins;
-mod log_gate;
 mod questions;
 mod report;
 mod run;

@@ -3,12 +3,13 @@
 //! **The fence and the answer.** A fence raised for a write is handed on when the server has
 //! answered (OK or ERR: a failed statement on a table without transactions changes rows too), or when its
 //! connection is gone. If the client leaves while a write runs, the answer is still awaited: the write goes on.
+//! Before the end of the answer is passed on, what the fence was made from is looked at again.
 
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-use remora_cache::{AsOf, Fence};
+use remora_cache::{AsOf, Fence, FenceScope};
 use remora_sql::{SessionEffect, Transaction};
 use remora_wire::command::Expect;
 use remora_wire::message::MessageWalker;
@@ -101,8 +102,22 @@ pub(super) struct Exchange {
     plan: Plan,
     /// How often privileges had changed before the message was sent.
     privilege_epoch: u64,
-    wrote: Option<WriteScope>,
+    writing: Writing,
+}
+
+/// What a message writes, while it is on its way.
+pub(super) struct Writing {
+    wrote: Option<Wrote>,
     fence: Option<Fence>,
+    /// Raised because what the first was made from has changed.
+    wider: Option<Fence>,
+}
+
+impl Writing {
+    /// Whether its answer must be awaited even if the client leaves.
+    fn must_finish(&self) -> bool {
+        self.fence.is_some()
+    }
 }
 
 impl Exchange {
@@ -115,8 +130,11 @@ impl Exchange {
         Exchange {
             plan,
             privilege_epoch,
-            wrote: wrote.map(|wrote| wrote.scope),
-            fence,
+            writing: Writing {
+                wrote,
+                fence,
+                wider: None,
+            },
         }
     }
 }
@@ -134,11 +152,14 @@ impl Session {
         let Exchange {
             mut plan,
             privilege_epoch,
+            mut writing,
+        } = exchange;
+        let result = self.converse(&mut plan, &mut writing).await;
+        let Writing {
             wrote,
             fence,
-        } = exchange;
-        let must_finish = fence.is_some();
-        let result = self.converse(&mut plan, must_finish).await;
+            wider,
+        } = writing;
         if let Some(fence) = fence {
             if plan.forgets || self.state.writes_are_unlogged() {
                 // The log won't tell of this change. While the fence is up nothing is served, and
@@ -146,6 +167,9 @@ impl Session {
                 self.shared.timeline.forget();
             }
             fence.answered();
+            if let Some(wider) = wider {
+                wider.answered();
+            }
             self.shared.upstream.wake();
         }
         if plan.fill.take().is_some() {
@@ -157,6 +181,7 @@ impl Session {
         if plan.effects.session == SessionEffect::DefaultSchema && summary.succeeded() {
             self.state.chose_schema(privilege_epoch);
         }
+        let wrote = wrote.map(|wrote| wrote.scope);
         self.settle(plan, wrote.as_ref(), &summary);
         Ok(())
     }
@@ -165,7 +190,7 @@ impl Session {
     async fn converse(
         &mut self,
         plan: &mut Plan,
-        must_finish: bool,
+        writing: &mut Writing,
     ) -> Result<Option<Summary>, Ended> {
         if let Err(ended) = self.send_all(plan).await {
             return Err(self.relay_last_words(ended).await);
@@ -174,7 +199,7 @@ impl Session {
             Expect::Nothing => Ok(None),
             Expect::Authentication => self.relay_change_user().await.map(|()| None),
             Expect::Stream => Err(self.tunnel().await),
-            _ => self.relay_answer(plan, must_finish).await.map(Some),
+            _ => self.relay_answer(plan, writing).await.map(Some),
         }
     }
 
@@ -225,12 +250,16 @@ impl Session {
         ended
     }
 
-    async fn relay_answer(&mut self, plan: &mut Plan, must_finish: bool) -> Result<Summary, Ended> {
+    async fn relay_answer(
+        &mut self,
+        plan: &mut Plan,
+        writing: &mut Writing,
+    ) -> Result<Summary, Ended> {
         let mut walker = ResponseWalker::new(plan.expect, self.capabilities());
         let mut client_left = None;
         loop {
             self.server.readable().await?;
-            let Some(piece) = self.read_piece(&mut walker, plan, &mut client_left)? else {
+            let Some(piece) = self.read_piece(&mut walker, plan, writing, &mut client_left)? else {
                 continue;
             };
             if client_left.is_none()
@@ -238,7 +267,7 @@ impl Session {
             {
                 client_left = Some(error);
             }
-            if client_left.is_some() && !must_finish {
+            if client_left.is_some() && !writing.must_finish() {
                 return Err(client_left.map_or_else(Ended::closed, Ended::Closed));
             }
             match piece.progress {
@@ -257,6 +286,7 @@ impl Session {
         &mut self,
         walker: &mut ResponseWalker,
         plan: &mut Plan,
+        writing: &mut Writing,
         client_left: &mut Option<io::Error>,
     ) -> Result<Option<Piece>, Ended> {
         let worker = Rc::clone(&self.worker);
@@ -269,6 +299,9 @@ impl Session {
         };
         let chunk = &scratch[..count];
         let (used, progress) = walker.feed(chunk)?;
+        if matches!(progress, Progress::Done(_)) {
+            self.look_again_at(writing);
+        }
         let mut unsent = Vec::new();
         if client_left.is_none() {
             match self.client.write_now(chunk) {
@@ -284,6 +317,20 @@ impl Session {
             return Err(Ended::closed());
         }
         Ok(Some(Piece { progress, unsent }))
+    }
+
+    /// The server has executed what writes; its answer hasn't been passed on yet.
+    fn look_again_at(&self, writing: &mut Writing) {
+        let Some(wrote) = &mut writing.wrote else {
+            return;
+        };
+        if self.is_as_resolved(wrote) {
+            return;
+        }
+        wrote.scope = WriteScope::Everything;
+        if writing.fence.is_some() {
+            writing.wider = Some(self.shared.timeline.raise(FenceScope::Everything));
+        }
     }
 
     fn keep_piece(&mut self, plan: &mut Plan, piece: &[u8], progress: Progress) {

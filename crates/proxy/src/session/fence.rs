@@ -9,6 +9,8 @@
 //! **Rule.** What can't be resolved to known tables fences everything. A fence too wide costs a few
 //! hits; one too narrow serves an old row.
 
+use std::sync::Arc;
+
 use remora_cache::{Fence, FenceScope, TableTags};
 use remora_sql::{NarrowedWrite, Statement, TableName, Writes};
 use remora_wire::execute::BoundValue;
@@ -55,6 +57,16 @@ pub(super) struct Wrote {
     pub scope: WriteScope,
     /// Whether the change stays invisible until the commit.
     pub is_transactional: bool,
+    /// What was known of the tables when this was resolved.
+    basis: Vec<Basis>,
+}
+
+/// A table that a statement names, as it was known when the statement was sent.
+#[derive(Debug, Clone)]
+struct Basis {
+    schema: String,
+    table: String,
+    facts: Arc<TableFacts>,
 }
 
 impl Wrote {
@@ -62,6 +74,7 @@ impl Wrote {
         Wrote {
             scope: WriteScope::Everything,
             is_transactional: false,
+            basis: Vec::new(),
         }
     }
 }
@@ -109,6 +122,7 @@ impl Session {
         };
         let (mut fine, mut whole) = (Vec::new(), Vec::new());
         let mut is_transactional = true;
+        let mut basis = Vec::with_capacity(names.len());
         for (schema, table) in names {
             let facts = match self.shared.upstream.catalogue.lookup(schema, table) {
                 Lookup::Known(facts) if facts.writes_are_foreseeable => facts,
@@ -126,11 +140,34 @@ impl Session {
                 whole.extend(fences);
             }
             is_transactional &= facts.is_transactional;
+            basis.push(Basis {
+                schema: schema.clone(),
+                table: table.clone(),
+                facts,
+            });
         }
         Some(Wrote {
             scope: WriteScope::Tables { fine, whole },
             is_transactional,
+            basis,
         })
+    }
+
+    /// The server has answered a statement, and the answer hasn't been passed on: whether what was known of its tables
+    /// held all the while.
+    ///
+    /// The statement may have waited on the server while a definition was changed there: a column of another type or
+    /// in another place, a new trigger, a new foreign key. Then it did not write what was resolved; and a result that
+    /// was read meanwhile, with what was known by then, has tags that its fence doesn't cover. For such a result to be
+    /// there the change must have been known before this answer, so it shows here.
+    pub(super) fn is_as_resolved(&self, wrote: &Wrote) -> bool {
+        let catalogue = &self.shared.upstream.catalogue;
+        wrote.basis.iter().all(
+            |basis| match catalogue.lookup(&basis.schema, &basis.table) {
+                Lookup::Known(facts) => Arc::ptr_eq(&facts, &basis.facts),
+                Lookup::Loading | Lookup::Unavailable => false,
+            },
+        )
     }
 
     /// Raises the fence that a statement needs before it is sent, if it needs one.

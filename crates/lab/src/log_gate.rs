@@ -39,14 +39,17 @@ impl Gate {
 
 /// A running relay. It takes no more connections once dropped; those that it has end with their ends.
 #[derive(Debug)]
-pub(super) struct LogGate {
+pub struct LogGate {
     address: SocketAddr,
     gate: Arc<Gate>,
 }
 
 impl LogGate {
     /// Starts one in front of a server.
-    pub(super) fn start(server: SocketAddr) -> anyhow::Result<LogGate> {
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn start(server: SocketAddr) -> anyhow::Result<LogGate> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port for a relay")?;
         let address = listener.local_addr()?;
         let gate = Arc::new(Gate::default());
@@ -64,12 +67,12 @@ impl LogGate {
     }
 
     /// Where Remora connects to.
-    pub(super) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Holds the log back, or lets it go.
-    pub(super) fn hold(&self, is_held: bool) {
+    pub fn hold(&self, is_held: bool) {
         self.gate.set(is_held);
     }
 }
