@@ -14,7 +14,7 @@ use remora_lab::servers::Kind;
 const PAIRS: u64 = 3_500;
 const SEEDS: u64 = 3;
 /// By when a broken rule must have been noticed.
-const PAIRS_UNTIL_FOUND: u64 = 10_000;
+const PAIRS_UNTIL_FOUND: u64 = 100_000;
 const SIZE: Size = Size {
     questions: 60,
     changes: 15,
@@ -81,6 +81,14 @@ fn no_held_result_differs_from_the_servers() {
 
 #[test]
 fn a_rule_broken_on_purpose_is_noticed() {
+    let kind = Kind::from_environment().unwrap();
+    let is_one_of_two = matches!(kind, Kind::MariaDb1011 | Kind::MySql80);
+    if kind.skips(
+        !is_one_of_two,
+        "the rules are Remora's own, and two servers are enough to notice them",
+    ) {
+        return;
+    }
     // The last is a race too short for a real server: the model in crates/cache/tests finds it.
     let faults = SeededFault::ALL.into_iter();
     for fault in faults.filter(|fault| *fault != SeededFault::ShapeRegisteredTooLate) {

@@ -134,7 +134,9 @@ fn last_commit(server: &Server) -> (String, String) {
         Touched::Everything => "*".to_owned(),
         Touched::Tables(tables) => names(tables),
     };
-    (touched, names(&commit.unlogged))
+    // Cascades and triggers are told by name only.
+    let untold = commit.unlogged.union(&commit.only_named);
+    (touched, names(&untold.cloned().collect()))
 }
 
 #[test]
