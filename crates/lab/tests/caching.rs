@@ -450,7 +450,7 @@ fn results_of_before_a_ddl_are_not_served_after_it() {
         .unwrap()
         .to_vec();
     reader.becomes_hit("SELECT * FROM t", &view);
-    writer.becomes("write", "DELETE FROM base LIMIT 1", None);
+    writer.becomes("write", "INSERT INTO base VALUES (77)", None);
     let after = front
         .direct()
         .query_bytes("SELECT * FROM t")

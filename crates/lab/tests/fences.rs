@@ -1,0 +1,109 @@
+//! A client that has the answer to its write never reads what was before, while the log that tells Remora of the write is
+//! held back: only the fence protects.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod front;
+
+use remora_lab::client::Value;
+use remora_lab::log_gate::LogGate;
+use remora_lab::proxies::RemoraOptions;
+
+use front::{Front, Guest, assert_same, shared_server};
+
+/// Reads of rows 1 and 2, as text.
+const READS: [&str; 10] = [
+    "SELECT v FROM t WHERE id = 1",
+    "SELECT v FROM t WHERE id = 2",
+    "SELECT * FROM t WHERE id IN (1, 2, 40)",
+    "SELECT v FROM t WHERE id BETWEEN 1 AND 30",
+    "SELECT SUM(v) FROM t",
+    "SELECT COUNT(*) FROM t",
+    "SELECT id FROM t WHERE k = 1 ORDER BY id",
+    "SELECT id FROM t WHERE name = 'one' ORDER BY id",
+    "SELECT t.v FROM t JOIN u ON u.id = t.id WHERE t.id = 1",
+    "SELECT v FROM t WHERE v > 0 ORDER BY id",
+];
+
+/// Writes to them, with the values that are bound to each.
+fn writes() -> Vec<(&'static str, Vec<Value>)> {
+    let text = |text: &str| Value::Text(text.as_bytes().to_vec());
+    vec![
+        ("UPDATE t SET v = v + 1 WHERE id = 1", vec![]),
+        (
+            "UPDATE t SET v = v + 1, name = 'two' WHERE id IN (1, 2)",
+            vec![],
+        ),
+        ("UPDATE t SET k = k + 1, name = 'one' WHERE id = 2", vec![]),
+        (
+            "UPDATE t SET v = ? WHERE id = ?",
+            vec![Value::Int(77), Value::Int(1)],
+        ),
+        (
+            "UPDATE t SET v = ? WHERE id = ?",
+            vec![text("78"), text("2")],
+        ),
+        ("UPDATE t SET v = v + 1 WHERE name = 'ONE'", vec![]),
+        ("DELETE FROM t WHERE id = 2", vec![]),
+        ("INSERT INTO t VALUES (2, 1, 1, 'one')", vec![]),
+        (
+            "INSERT INTO t (v, id, k, name) VALUES (?, ?, 1, 'x')",
+            vec![Value::Int(5), Value::Int(3)],
+        ),
+        ("UPDATE t SET id = 90 WHERE id = 2", vec![]),
+        ("REPLACE INTO t VALUES (1, 9, 1, 'one')", vec![]),
+        ("UPDATE t SET v = v + 1", vec![]),
+    ]
+}
+
+fn run(guest: &mut Guest<'_>, sql: &str, values: &[Value]) {
+    if values.is_empty() {
+        return guest.setup(&[sql]);
+    }
+    let client = guest.client();
+    let statement = client.prepare(sql.as_bytes()).unwrap();
+    // The second time the types are remembered.
+    let times = if sql.starts_with("INSERT") { 1 } else { 2 };
+    for _ in 0..times {
+        let answer = client.execute(statement, values).unwrap();
+        assert_ne!(answer.bytes().get(4), Some(&0xff), "{sql} fails");
+    }
+}
+
+#[test]
+fn no_kind_of_read_is_older_than_any_kind_of_write() {
+    let server = shared_server();
+    let gate = LogGate::start(server.address()).unwrap();
+    // The age of the last proof shall not be what stops hits.
+    let options = RemoraOptions::following()
+        .with("upstream.address", &gate.address().to_string())
+        .with("follow.lag_ms_max", "60000");
+    let front = Front::with(
+        "fences",
+        options,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT, k INT, name VARCHAR(20), KEY (k))",
+            "INSERT INTO t VALUES (1, 1, 1, 'one'), (2, 2, 1, 'two'), (40, 4, 4, 'four')",
+            "CREATE TABLE u (id INT PRIMARY KEY)",
+            "INSERT INTO u VALUES (1), (2)",
+        ],
+    );
+    let (mut reader, mut writer) = (front.guest(), front.guest());
+    for (sql, values) in writes() {
+        for read in READS {
+            let before = front.direct().query_bytes(read).unwrap().to_vec();
+            reader.becomes_hit(read, &before);
+        }
+        gate.hold(true);
+        run(&mut writer, sql, &values);
+        for read in READS {
+            let after = front.direct().query_bytes(read).unwrap().to_vec();
+            let seen = reader.run(read);
+            assert_same(
+                &format!("{read} after {sql}: {}", seen.outcome),
+                &seen.bytes,
+                &after,
+            );
+        }
+        gate.hold(false);
+    }
+}
