@@ -98,7 +98,7 @@ fn each_fault_is_found() {
 }
 
 /// It takes a definition that comes, and is read by, between a write's fence and its execution. The simulated writer
-/// looks again before it passes the answer on; the proxy doesn't do so yet.
+/// looks again before it passes the answer on, as the proxy does (`look_again_at` in its `session/exchange.rs`).
 #[test]
 #[ignore = "takes half a minute"]
 fn a_fence_of_an_old_definition_is_found_to_let_old_rows_through() {

@@ -160,14 +160,7 @@ impl Client {
         rows_max: usize,
         limit: Duration,
     ) -> Result<Vec<Row>, ClientError> {
-        if limit.is_zero() {
-            // A timer would let an answer pass that is there at once.
-            return Err(ClientError::Timeout(limit));
-        }
-        match timeout(limit, self.ask(sql, rows_max, 0)).await {
-            Ok(result) => result,
-            Err(_) => Err(ClientError::Timeout(limit)),
-        }
+        self.ask_within(limit, sql, rows_max, 0).await
     }
 
     /// The same for an answer whose rows can lack so many of their last columns. `SHOW SLAVE HOSTS` of MySQL
@@ -178,7 +171,21 @@ impl Client {
         rows_max: usize,
         columns_lacking_max: usize,
     ) -> Result<Vec<Row>, ClientError> {
-        let limit = self.query_timeout;
+        self.ask_within(self.query_timeout, sql, rows_max, columns_lacking_max)
+            .await
+    }
+
+    async fn ask_within(
+        &mut self,
+        limit: Duration,
+        sql: &str,
+        rows_max: usize,
+        columns_lacking_max: usize,
+    ) -> Result<Vec<Row>, ClientError> {
+        if limit.is_zero() {
+            // A timer would let an answer pass that is there at once.
+            return Err(ClientError::Timeout(limit));
+        }
         match timeout(limit, self.ask(sql, rows_max, columns_lacking_max)).await {
             Ok(result) => result,
             Err(_) => Err(ClientError::Timeout(limit)),
