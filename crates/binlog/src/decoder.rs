@@ -190,7 +190,10 @@ impl StreamDecoder {
     }
 
     fn end_offset(&self, header: &EventHeader) -> Result<Option<u64>, DecodeError> {
-        if header.artificial() {
+        // A heartbeat has the place up to which the server has sent the log. Between two files that is the end of the
+        // old one, while the stream already is in the next.
+        let is_heartbeat = matches!(header.event_type, ty::HEARTBEAT | ty::HEARTBEAT_V2);
+        if header.artificial() || is_heartbeat {
             return Ok(None);
         }
         if header.end_offset_low == 0 {
@@ -199,8 +202,6 @@ impl StreamDecoder {
                 | ty::FORMAT_DESCRIPTION
                 | ty::GTID_LIST
                 | ty::START_ENCRYPTION
-                | ty::HEARTBEAT
-                | ty::HEARTBEAT_V2
                 | ty::PREVIOUS_GTIDS => Ok(None),
                 other if self.inside_group && !ends_group(other) => {
                     Ok(Some(self.offset.saturating_add(header.event_bytes.into())))

@@ -156,17 +156,29 @@ fn a_flipped_bit_is_an_error() {
 }
 
 #[test]
-fn heartbeats_of_version_2_name_their_file() {
-    let mut heartbeat = vec![0; HEADER_BYTES];
-    heartbeat[4] = event_type::HEARTBEAT_V2;
-    heartbeat.extend_from_slice(b"\x02\x03\xfc\x2c\x01\x01\x0dbinlog.000007\x00");
-    mend_length(&mut heartbeat);
-    let mut reader = decoder();
-    reader.decode(&unprotected(LOGS[2])[0]).unwrap();
-    let decoded = reader.decode(&heartbeat).unwrap();
-    let file = "binlog.000007".to_owned();
-    assert_eq!(decoded.event, Event::Heartbeat { file });
-    assert_eq!(decoded.end_offset, None);
+fn heartbeats_name_their_file_and_are_nowhere_in_it() {
+    let bodies: [(u8, &[u8]); 2] = [
+        (event_type::HEARTBEAT, b"binlog.000007"),
+        (
+            event_type::HEARTBEAT_V2,
+            b"\x02\x03\xfc\x2c\x01\x01\x0dbinlog.000007\x00",
+        ),
+    ];
+    for (kind, body) in bodies {
+        let mut heartbeat = vec![0; HEADER_BYTES];
+        heartbeat[4] = kind;
+        // Version 1 has the place up to which the log was sent: maybe of the file before.
+        heartbeat[13..17].copy_from_slice(&1_090_882_323_u32.to_le_bytes());
+        heartbeat.extend_from_slice(body);
+        mend_length(&mut heartbeat);
+        let mut reader = decoder();
+        reader.decode(&unprotected(LOGS[2])[0]).unwrap();
+        let before = reader.offset();
+        let decoded = reader.decode(&heartbeat).unwrap();
+        let file = "binlog.000007".to_owned();
+        assert_eq!(decoded.event, Event::Heartbeat { file });
+        assert_eq!((decoded.end_offset, reader.offset()), (None, before));
+    }
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 
 mod front;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use remora::upstream::catalogue::Lookup;
@@ -10,7 +11,7 @@ use remora_lab::log_gate::LogGate;
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 
-use front::{Front, Guest, PATIENCE, shared_server};
+use front::{Front, Guest, PATIENCE, own_server};
 
 const T: [&str; 2] = [
     "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
@@ -306,7 +307,8 @@ fn more_tables_than_the_catalogue_holds_are_cached_all_the_same() {
 /// result that was read meanwhile can have tags that its fence, of one value, doesn't cover.
 #[test]
 fn a_write_that_waited_for_a_new_definition_fences_everything() {
-    let server = shared_server();
+    // Nobody else changes definitions there.
+    let server = Arc::new(own_server());
     let gate = LogGate::start(server.address()).unwrap();
     let options = RemoraOptions::following().with("upstream.address", &gate.address().to_string());
     let setup = [
@@ -315,13 +317,13 @@ fn a_write_that_waited_for_a_new_definition_fences_everything() {
         "CREATE TABLE u (a INT PRIMARY KEY)",
         "INSERT INTO u VALUES (1)",
     ];
-    let front = Front::with("late_definition", options, &setup);
+    let front = Front::on(server, "late_definition", options, &setup);
     let mut guest = front.guest();
     for sql in ["SELECT s FROM t WHERE a = 1", "SELECT a FROM u"] {
         let expected = direct(&front, sql);
         guest.becomes_hit(sql, &expected);
     }
-    let shared = std::sync::Arc::clone(front.remora().app().unwrap().shared());
+    let shared = Arc::clone(front.remora().app().unwrap().shared());
     let known = || match shared.upstream.catalogue.lookup("late_definition", "t") {
         Lookup::Known(facts) => Some(facts),
         Lookup::Loading | Lookup::Unavailable => None,
@@ -346,7 +348,7 @@ fn a_write_that_waited_for_a_new_definition_fences_everything() {
     .unwrap();
     locker.query("ALTER TABLE t MODIFY a BIGINT").unwrap();
     wait_for("Remora to hear of the definition", PATIENCE, || {
-        let is_same = known().is_some_and(|facts| std::sync::Arc::ptr_eq(&facts, &before));
+        let is_same = known().is_some_and(|facts| Arc::ptr_eq(&facts, &before));
         Ok((!is_same).then_some(()))
     })
     .unwrap();

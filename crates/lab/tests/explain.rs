@@ -3,6 +3,8 @@
 
 mod front;
 
+use std::sync::Arc;
+
 use remora::explain::client::{AskError, Request, ask};
 use remora_lab::client::ConnectOptions;
 use remora_lab::metrics::get;
@@ -10,7 +12,7 @@ use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 use serde_json::Value;
 
-use front::{Front, PATIENCE};
+use front::{Front, PATIENCE, own_server};
 
 const TABLES: [&str; 7] = [
     "CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(40) CHARACTER SET utf8 COLLATE utf8_general_ci)",
@@ -285,7 +287,8 @@ fn an_execution_is_found_by_its_statements_text() {
 #[test]
 fn kinds_of_reads_beyond_the_limit_are_told() {
     let options = RemoraOptions::following().with("cache.table_shapes_max", "2");
-    let front = Front::with("explain_shapes", options, &TABLES);
+    // Definitions that others change on a shared server would free the room again.
+    let front = Front::on(Arc::new(own_server()), "explain_shapes", options, &TABLES);
     let mut guest = front.guest();
     for statement in [
         "SELECT total FROM orders WHERE id = 5",

@@ -4,11 +4,14 @@
 
 mod front;
 
+use std::sync::Arc;
+
 use remora_lab::client::Value;
 use remora_lab::log_gate::LogGate;
+use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 
-use front::{Front, Guest, assert_same, shared_server};
+use front::{Front, Guest, PATIENCE, assert_same, own_server, shared_server};
 
 /// Reads of rows 1 and 2, as text.
 const READS: [&str; 10] = [
@@ -103,6 +106,51 @@ fn no_kind_of_read_is_older_than_any_kind_of_write() {
                 &seen.bytes,
                 &after,
             );
+        }
+        gate.hold(false);
+    }
+}
+
+/// A server sends heartbeats while it begins the next file of its log. One of them once moved the follower past
+/// everything in that file, so that fences were lowered before their writes had been seen.
+#[test]
+fn no_read_is_older_than_a_write_in_a_file_that_was_begun_slowly() {
+    let server = Arc::new(own_server());
+    let gate = LogGate::start(server.address()).unwrap();
+    let options = RemoraOptions::following()
+        .with("upstream.address", &gate.address().to_string())
+        .with("follow.heartbeat_ms", "5")
+        .with("follow.lag_ms_max", "60000");
+    let setup = [
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO t VALUES (1, 0)",
+        "CREATE TABLE long_rows (v LONGBLOB)",
+    ];
+    let front = Front::on(server, "slow_file", options, &setup);
+    let (mut reader, mut writer, mut direct) = (front.guest(), front.guest(), front.direct());
+    let timeline = &front.remora().app().unwrap().shared().timeline;
+    let read = "SELECT v FROM t WHERE id = 1";
+    for _ in 0..3 {
+        for _ in 0..5 {
+            direct
+                .query("INSERT INTO long_rows VALUES (REPEAT('x', 6000000))")
+                .unwrap();
+        }
+        let before = direct.query_bytes(read).unwrap().to_vec();
+        reader.becomes_hit(read, &before);
+        let file = timeline.applied().file_number();
+        direct.query("FLUSH BINARY LOGS").unwrap();
+        wait_for("the next file", PATIENCE, || {
+            Ok((timeline.applied().file_number() > file).then_some(()))
+        })
+        .unwrap();
+        gate.hold(true);
+        writer.setup(&["UPDATE t SET v = v + 1 WHERE id = 1"]);
+        let after = direct.query_bytes(read).unwrap().to_vec();
+        // Until the fence is taken, its position asked for, and the fence lowered, if it is.
+        for _ in 0..20 {
+            let seen = reader.run(read);
+            assert_same(seen.outcome, &seen.bytes, &after);
         }
         gate.hold(false);
     }

@@ -39,8 +39,8 @@ pub fn shared_server() -> Arc<Server> {
     server
 }
 
-/// A server like the shared one.
-fn own_server() -> Server {
+/// A server like the shared one, of a test's own.
+pub fn own_server() -> Server {
     let mut options = ServerOptions::default();
     options.further.push("--max-allowed-packet=64M".to_owned());
     if Kind::from_environment().unwrap() == Kind::MySql56 {
@@ -81,11 +81,21 @@ impl Front {
 
     /// In front of a server of the test's own, on which nobody else changes definitions or accounts.
     pub fn alone(schema: &str, statements: &[&str]) -> Front {
-        let server = Arc::new(own_server());
-        Front::on(server, schema, RemoraOptions::following(), statements)
+        Front::on(
+            Arc::new(own_server()),
+            schema,
+            RemoraOptions::following(),
+            statements,
+        )
     }
 
-    fn on(server: Arc<Server>, schema: &str, options: RemoraOptions, statements: &[&str]) -> Front {
+    /// In front of this server, with options of the test's own.
+    pub fn on(
+        server: Arc<Server>,
+        schema: &str,
+        options: RemoraOptions,
+        statements: &[&str],
+    ) -> Front {
         let prepare = [format!("CREATE DATABASE {schema}"), format!("USE {schema}")];
         let given = statements.iter().map(|text| (*text).to_owned());
         server.execute(prepare.into_iter().chain(given)).unwrap();

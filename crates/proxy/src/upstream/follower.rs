@@ -189,8 +189,7 @@ impl<'a> Follower<'a> {
         if !is_heartbeat {
             self.progress.saw_event();
         }
-        if let (Some(expected), Some(_), false) = (&self.expected, decoded.end_offset, is_heartbeat)
-        {
+        if let (Some(expected), Some(_)) = (&self.expected, decoded.end_offset) {
             if !expected.is(&decoded, bytes) {
                 let what = "another event lies where the last one was";
                 return Err(Lost::restart(RestartReason::LogChanged, what));
@@ -232,6 +231,14 @@ impl<'a> Follower<'a> {
     fn check_stream(&mut self, decoded: &Decoded) -> Result<(), Lost> {
         match &decoded.event {
             Event::FormatDescription(description) => self.check_file(description),
+            // Each file begins with its description. What comes before would be of another file.
+            _ if self.identity.is_none() && decoded.end_offset.is_some() => {
+                let what = format!(
+                    "an event has a place in {} before it began",
+                    self.name.file()
+                );
+                Err(Lost::restart(RestartReason::LogUnreadable, what))
+            }
             Event::Stop => Err(Lost::restart(
                 RestartReason::ServerRestarted,
                 "the server was shut down",
@@ -427,7 +434,7 @@ impl<'a> Follower<'a> {
             && !self.transactions.is_open()
             && !matches!(
                 header.event_type,
-                event_type::HEARTBEAT | event_type::FORMAT_DESCRIPTION | event_type::ROTATE
+                event_type::FORMAT_DESCRIPTION | event_type::ROTATE
             );
         let Some(identity) = self.identity.as_ref().filter(|_| is_landmark) else {
             return;

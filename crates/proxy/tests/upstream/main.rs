@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use remora::upstream::catalogue::TableRefusal;
 use remora::upstream::check::{self, Subject};
 use remora::upstream::client::ClientError;
-use remora::upstream::{RestartReason, UpstreamState};
-use remora_cache::{FenceScope, Tag, Unservable};
+use remora::upstream::{RestartReason, UpstreamConfig, UpstreamState};
+use remora_cache::{FenceScope, Position, Tag, Unservable};
 
 use follower::{Follower, config, table};
 use server::{Kind, Server, log_in, wait_until};
@@ -476,6 +476,34 @@ fn a_quiet_log_is_told_from_a_dead_connection() {
     // A connection counts as dead after a second; this many heartbeats take longer.
     wait_until("heartbeats", || read(&counters.events) > before + 15);
     assert_eq!(read(&counters.connections), 1);
+}
+
+/// Behind the last event of a file the server may send heartbeats until it has begun the next, which takes
+/// seconds for a file of a gigabyte: they say where the old file ended. Taken for a place in the next file, that was
+/// beyond everything, and fences were lowered before their writes had been seen.
+#[test]
+fn heartbeats_between_two_files_move_nothing_on() {
+    let server = app_server(&["--max-allowed-packet=128M"]);
+    server.sql("CREATE TABLE app.long_rows (v LONGBLOB)");
+    let follower = Follower::start(UpstreamConfig {
+        heartbeat_ms: 1,
+        ..config(&server)
+    });
+    follower.wait_live();
+    for round in 0..20 {
+        server.sql(
+            "INSERT INTO app.long_rows VALUES (REPEAT('x', 4000000));; DELETE FROM app.long_rows;; \
+             FLUSH BINARY LOGS",
+        );
+        server.sql(&format!("INSERT INTO app.b VALUES ({round})"));
+        follower.catch_up();
+        let end = server.sql("SHOW MASTER STATUS").remove(0);
+        let text = |at: usize| String::from_utf8(end[at].clone().unwrap()).unwrap();
+        let number = text(0).rsplit('.').next().unwrap().parse().unwrap();
+        let end = Position::new(number, text(1).parse().unwrap()).unwrap();
+        let applied = follower.timeline.applied();
+        assert!(applied <= end, "{applied} of {end} in round {round}");
+    }
 }
 
 #[test]
