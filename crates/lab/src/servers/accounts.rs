@@ -33,10 +33,14 @@ fn account(kind: Kind, user: &str, password: &str) -> String {
     format!("CREATE USER IF NOT EXISTS {user}@'%' {identified}")
 }
 
-/// What Remora's own account needs, and what shows it the texts of views.
+/// What Remora's own account needs, and what shows it the texts of views. On one MariaDB also what
+/// shows it InnoDB's list of foreign keys; the other is asked for them in the way that opens every table.
 const fn follow_privileges(kind: Kind) -> &'static str {
     match kind {
-        Kind::MariaDb1011 | Kind::MariaDb114 => {
+        Kind::MariaDb1011 => {
+            "REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES, PROCESS, SHOW VIEW, SELECT"
+        }
+        Kind::MariaDb114 => {
             "REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES, SHOW VIEW, SELECT"
         }
         Kind::MySql80 => {

@@ -75,6 +75,8 @@ fn make(kind: Kind, root: &Path, template: &Path) -> anyhow::Result<()> {
     };
     let mut program = program
         .arg(format!("--datadir={}", data.display()))
+        // Else it removes the temporary tables of servers that are running.
+        .arg(format!("--tmpdir={}", scratch.path().display()))
         .arg(kind.redo_log_argument())
         .args(kind.base_arguments());
     if is_root() {

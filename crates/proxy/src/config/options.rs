@@ -184,7 +184,7 @@ pub struct FollowOptions {
     /// Tables whose definitions are asked for in one round of questions, if so many wait.
     #[schemars(range(min = 1, max = 1_024))]
     pub catalogue_batch_max: usize,
-    /// Time for the server to list its foreign keys. MariaDB, and MySQL before 8.0, open every table for it, at up to a millisecond each; until then nothing is cached.
+    /// Time for the server to list its foreign keys. To an account without `PROCESS`, MariaDB, and MySQL before 8.0, open every table for it, at up to a millisecond each; until then nothing is cached.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub catalogue_scan_timeout_ms: u64,
 }

@@ -27,6 +27,8 @@ pub type Release = (u32, u32, u32);
 const XA_COMMITTED_IN_ORDER_SINCE: Release = (8, 0, 30);
 /// MySQL 5.7 shows a transaction's GTID after its commit in the engines; 5.6 before.
 const GTIDS_AFTER_COMMIT_SINCE: Release = (5, 7, 0);
+/// MySQL 8.0 has its definitions in tables of its own.
+const DEFINITIONS_IN_TABLES_SINCE: Release = (8, 0, 0);
 /// MySQL 8.2 has `SHOW BINARY LOG STATUS`; 8.4 has it only.
 const LOG_STATUS_SINCE: Release = (8, 2, 0);
 /// MySQL 8.0.22 has `SHOW REPLICA STATUS` and `SHOW REPLICAS`; 8.4 has them only.
@@ -157,6 +159,11 @@ impl ServerFacts {
     /// Whether accounts can have roles.
     pub fn has_roles(&self) -> bool {
         self.family == Family::MariaDb || self.release() >= (8, 0, 0)
+    }
+
+    /// Whether it opens every table to list all foreign keys in `information_schema`.
+    pub fn lists_foreign_keys_slowly(&self) -> bool {
+        self.family == Family::MariaDb || self.release() < DEFINITIONS_IN_TABLES_SINCE
     }
 
     /// When the server says that a commit is visible.

@@ -112,6 +112,45 @@ fn columns_that_the_server_hides_are_noticed() {
 #[test]
 fn parents_by_foreign_keys_are_known_with_their_columns() {
     let server = app_server(&[]);
+    finds_parents(&server);
+}
+
+/// Without `PROCESS`, some servers can only be asked in a way for which they open every table.
+#[test]
+fn parents_are_known_by_innodbs_own_list_too() {
+    let server = app_server(&[]);
+    server.sql("GRANT PROCESS ON *.* TO remora@'127.0.0.1'");
+    finds_parents(&server);
+    let (follower, parents) = finds_parent_of_strange_names(&server, "odd child-1");
+    assert_eq!(parents, [("a$ b".to_owned(), "odd column".to_owned())]);
+    drop(follower);
+    // A name that isn't read makes it ask the other way.
+    let (_follower, parents) = finds_parent_of_strange_names(&server, "chäld");
+    assert_eq!(parents, [("a$ b".to_owned(), "odd column".to_owned())]);
+}
+
+fn parents_of(follower: &Follower, table: &str) -> Vec<(String, String)> {
+    let facts = follower.facts(table);
+    let parents = facts.cascade_parents.iter();
+    parents
+        .map(|parent| (parent.table.clone(), parent.columns.join(" ")))
+        .collect()
+}
+
+fn finds_parent_of_strange_names(
+    server: &Server,
+    child: &str,
+) -> (Follower, Vec<(String, String)>) {
+    server.sql(&format!(
+        "CREATE TABLE IF NOT EXISTS app.`a$ b` (`odd column` INT PRIMARY KEY);; \
+         CREATE TABLE app.`{child}` (i INT, FOREIGN KEY (i) REFERENCES app.`a$ b` (`odd column`) ON DELETE CASCADE)"
+    ));
+    let follower = Follower::start_live(server);
+    let parents = parents_of(&follower, child);
+    (follower, parents)
+}
+
+fn finds_parents(server: &Server) {
     server.sql(
         "CREATE TABLE app.b2 (i INT PRIMARY KEY, p INT, q INT, UNIQUE (p, q), \
            FOREIGN KEY (i) REFERENCES app.a (i) ON DELETE CASCADE);; \
@@ -120,14 +159,8 @@ fn parents_by_foreign_keys_are_known_with_their_columns() {
          CREATE TABLE app.tree (i INT PRIMARY KEY, parent INT, \
            FOREIGN KEY (parent) REFERENCES app.tree (i) ON DELETE SET NULL)",
     );
-    let follower = Follower::start_live(&server);
-    let parents = |table: &str| -> Vec<_> {
-        let facts = follower.facts(table);
-        let parents = facts.cascade_parents.iter();
-        parents
-            .map(|parent| (parent.table.clone(), parent.columns.join(" ")))
-            .collect()
-    };
+    let follower = Follower::start_live(server);
+    let parents = |table: &str| parents_of(&follower, table);
     let pair = |table: &str, columns: &str| (table.to_owned(), columns.to_owned());
     assert_eq!(parents("c"), [pair("a", "i"), pair("b2", "p q")]);
     assert_eq!(parents("tree"), [pair("tree", "i")]);

@@ -224,6 +224,7 @@ fn template() -> &'static Path {
         let data = dir.path().join("data");
         let status = Kind::chosen()
             .installer(&data)
+            .env("TMPDIR", dir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -293,6 +294,8 @@ impl Server {
                 format!("--datadir={dir}/data"),
                 format!("--socket={dir}/socket"),
                 format!("--pid-file={dir}/pid"),
+                // A starting server removes what others have in a directory that they share; they crash.
+                format!("--tmpdir={dir}"),
                 format!("--port={}", self.port),
             ])
             .args(self.kind.arguments())

@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 use super::columns::{Column, Interner, in_order};
 use super::facts::{TableFacts, TableRefusal};
+use super::foreign_keys;
 use super::questions::{self, Keys, Kind};
 use super::relations::Relations;
 use super::views;
@@ -62,11 +63,11 @@ pub(in crate::upstream) async fn run(
             .is_some_and(|known| is_fresh(shared, known))
         {
             let batch_max = catalogue.batch_max();
-            let loaded = Relations::load(loader.client, as_of, batch_max, scan_limit).await;
-            if matches!(loaded, Err(ClientError::Timeout(limit)) if limit == scan_limit) {
+            let keys = foreign_keys::list(loader.client, facts, batch_max, scan_limit).await;
+            if matches!(keys, Err(ClientError::Timeout(limit)) if limit == scan_limit) {
                 count(&shared.counters.catalogue_scan_timeouts, 1);
             }
-            relations = Some(loaded?);
+            relations = Some(Relations::of(as_of, keys?));
         }
         let Some(relations) = &relations else {
             continue;

@@ -5,7 +5,7 @@
 //! | `facts` | what is known of a table |
 //! | `store` | where facts are kept, and what makes room |
 //! | `loader`, `questions`, `columns` | asking the server |
-//! | `relations` | foreign keys |
+//! | `foreign_keys`, `relations` | listing foreign keys; what they connect |
 //! | `views` | what views read |
 //!
 //! Sessions ask without waiting. What isn't known is asked of the server by the loader on a connection of its own;
@@ -29,6 +29,7 @@
 
 mod columns;
 mod facts;
+mod foreign_keys;
 pub(super) mod loader;
 mod questions;
 mod relations;

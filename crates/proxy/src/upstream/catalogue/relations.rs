@@ -1,20 +1,13 @@
-//! Foreign keys that change other tables' rows: the graph of the whole server, and what of it concerns a table.
+//! The graph of the foreign keys that change other tables' rows, of the whole server, and what of it concerns a table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::time::Duration;
 
 use remora_cache::{AsOf, Tag};
 
 use super::TableKey;
 use super::facts::CascadeParent;
-use super::questions::of_each;
-use crate::upstream::client::{Client, ClientError, text};
+use super::foreign_keys::ForeignKey;
 
-/// Foreign keys that change their children, on the whole server. More: nothing is cached, as every
-/// table stays unknown.
-const FOREIGN_KEYS_MAX: usize = 1_000_000;
-/// Columns of one foreign key, as many as servers allow, and all keys of one table.
-const KEY_COLUMNS_MAX: usize = 16 * 64;
 /// Tables that may change with one through foreign keys, or with which it may. More: its facts stay unknown.
 const CASCADES_MAX: usize = 1_000;
 
@@ -48,57 +41,15 @@ pub(super) struct Cascading {
 }
 
 impl Relations {
-    /// Asks the server. At most `batch_max` tables are named in one question.
-    ///
-    /// The first question has a time limit of its own: MariaDB, and MySQL before 8.0, open every table for it (measured on
-    /// MariaDB 10.11 with 10,000 tables: 3 to 6 s).
-    pub(super) async fn load(
-        client: &mut Client,
-        as_of: AsOf,
-        batch_max: usize,
-        scan_limit: Duration,
-    ) -> Result<Relations, ClientError> {
-        const SQL: &str = "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, \
-             TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS \
-             WHERE DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') \
-             OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')";
-        let mut keys = Vec::new();
-        for row in client
-            .query_within(SQL, FOREIGN_KEYS_MAX, scan_limit)
-            .await?
-        {
-            let name = |at| text(&row, at).map(str::to_owned);
-            let key = |at| {
-                Some(TableKey {
-                    schema: name(at)?,
-                    table: name(at + 1)?,
-                })
-            };
-            // `Missing` parents can't be told from NULL names here; such a key changes nobody.
-            if let (Some(parent), Some(child), Some(constraint)) = (key(0), key(2), name(4)) {
-                keys.push((parent, child, constraint));
-            }
-        }
-        let children: BTreeSet<_> = keys.iter().map(|(_, child, _)| child).collect();
-        let children: Vec<_> = children.into_iter().cloned().collect();
-        let mut columns = HashMap::new();
-        for batch in children.chunks(batch_max.max(1)) {
-            load_columns(client, batch, &mut columns).await?;
-        }
-        let keys = keys.into_iter().map(|(parent, child, constraint)| {
-            let columns = columns.remove(&(child.clone(), constraint));
-            (parent, child, columns.unwrap_or_default())
-        });
-        Ok(Relations::of(as_of, keys))
-    }
-
-    /// From (parent, child, referenced columns).
-    fn of(
-        as_of: AsOf,
-        keys: impl IntoIterator<Item = (TableKey, TableKey, Vec<String>)>,
-    ) -> Relations {
+    /// The graph of these keys, which were asked for after `as_of`.
+    pub(super) fn of(as_of: AsOf, keys: impl IntoIterator<Item = ForeignKey>) -> Relations {
         let (mut children, mut parents) = (Edges::new(), Edges::new());
-        for (parent, child, columns) in keys {
+        for key in keys {
+            let ForeignKey {
+                parent,
+                child,
+                columns,
+            } = key;
             children.entry(parent.clone()).or_default().push(End {
                 table: child.clone(),
                 columns: columns.clone(),
@@ -153,31 +104,6 @@ impl Relations {
     }
 }
 
-/// The referenced columns of the foreign keys of some tables, by table and constraint.
-async fn load_columns(
-    client: &mut Client,
-    batch: &[TableKey],
-    columns: &mut HashMap<(TableKey, String), Vec<String>>,
-) -> Result<(), ClientError> {
-    let sql = of_each(
-        batch,
-        "TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, REFERENCED_COLUMN_NAME",
-        "information_schema.KEY_COLUMN_USAGE",
-        ["TABLE_SCHEMA", "TABLE_NAME"],
-        "AND REFERENCED_COLUMN_NAME IS NOT NULL",
-    );
-    for row in client.query(&sql, batch.len() * KEY_COLUMNS_MAX).await? {
-        let name = |at| text(&row, at).map(str::to_owned);
-        if let (Some(schema), Some(table), Some(constraint), Some(column)) =
-            (name(1), name(2), name(3), name(4))
-        {
-            let child = TableKey { schema, table };
-            columns.entry((child, constraint)).or_default().push(column);
-        }
-    }
-    Ok(())
-}
-
 /// The tables that the edges reach from `key`, itself left out, sorted; `None` if they are too many.
 fn closure<'a>(key: &'a TableKey, edges: &'a Edges) -> Option<BTreeSet<&'a TableKey>> {
     let mut seen = BTreeSet::new();
@@ -218,9 +144,10 @@ mod tests {
         let timeline = Timeline::new(limits, BrokenRules::default());
         timeline.restart(Position::new(1, 100).unwrap());
         timeline.prove(timeline.epoch(), 1);
-        let keys = keys.iter().map(|(parent, child, columns)| {
-            let columns = columns.iter().map(|&column| column.to_owned()).collect();
-            (key(parent), key(child), columns)
+        let keys = keys.iter().map(|(parent, child, columns)| ForeignKey {
+            parent: key(parent),
+            child: key(child),
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
         });
         Relations::of(timeline.as_of().unwrap(), keys)
     }

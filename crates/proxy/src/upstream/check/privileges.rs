@@ -102,7 +102,8 @@ pub(super) fn privileges(facts: &ServerFacts) -> Finding {
 }
 
 /// What to say of an account that has what it needs. Views are read through their texts, and servers show those
-/// only to who may also read the views.
+/// only to who may also read the views. Who may not see InnoDB's list of foreign keys gets them by having every table
+/// opened.
 fn all_given(facts: &ServerFacts) -> String {
     let mut meaning = "the follower's account has what it needs.".to_owned();
     let sees_views = VIEWS
@@ -115,6 +116,14 @@ fn all_given(facts: &ServerFacts) -> String {
             " Results from views are not cached, except where it may see a view's text. \
              To have them cached too, give it (on *.*, or on the views): GRANT {} ON *.* TO {account};",
             VIEWS.join(", ")
+        );
+    }
+    if facts.lists_foreign_keys_slowly() && !has_global(&facts.grants, "PROCESS") {
+        let account = quoted_account(&facts.account);
+        let _ = write!(
+            meaning,
+            " With tens of thousands of tables, this server takes its time to list foreign keys. \
+             To have them listed at once, give it: GRANT PROCESS ON *.* TO {account};"
         );
     }
     meaning
