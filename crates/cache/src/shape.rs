@@ -233,6 +233,13 @@ impl TableTags {
         }
     }
 
+    /// Of the table with this tag, which [`Tag::table`] has made.
+    pub const fn of(table: Tag) -> TableTags {
+        TableTags {
+            base: table.to_bits(),
+        }
+    }
+
     /// What its shapes are kept by.
     pub(crate) fn base(self) -> u64 {
         self.base

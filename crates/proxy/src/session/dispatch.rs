@@ -19,10 +19,6 @@ use super::{Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome};
 
 /// What is to be done next in a session.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "one exists at a time, and boxing costs each miss"
-)]
 pub(super) enum Step {
     /// Nothing: the message is answered, or needs no answer.
     Answered,
@@ -42,7 +38,7 @@ pub(super) enum Step {
     /// the message is looked at again.
     DeliverTypes(StatementId),
     /// A message was sent to the server: its answer must be relayed.
-    Exchange(Exchange),
+    Exchange(Box<Exchange>),
     /// The client leaves.
     Quit,
 }
@@ -179,7 +175,8 @@ impl Session {
         }
         let epoch = self.shared.privilege_epoch();
         self.send(message)?;
-        Ok(Step::Exchange(Exchange::new(plan, wrote, fence, epoch)))
+        let exchange = Exchange::new(plan, wrote, fence, epoch);
+        Ok(Step::Exchange(Box::new(exchange)))
     }
 
     /// Sends to the server what its socket takes, and keeps the rest for the exchange.

@@ -148,26 +148,21 @@ struct Piece {
 
 impl Session {
     /// Sees a message through: sends what remains of it, relays the answer, settles its effects.
-    pub(super) async fn exchange(&mut self, exchange: Exchange) -> Result<(), Ended> {
+    pub(super) async fn exchange(&mut self, mut exchange: Box<Exchange>) -> Result<(), Ended> {
         let Exchange {
-            mut plan,
+            plan,
             privilege_epoch,
-            mut writing,
-        } = exchange;
-        let result = self.converse(&mut plan, &mut writing).await;
-        let Writing {
-            wrote,
-            fence,
-            wider,
-        } = writing;
-        if let Some(fence) = fence {
+            writing,
+        } = &mut *exchange;
+        let result = self.converse(plan, writing).await;
+        if let Some(fence) = writing.fence.take() {
             if plan.forgets || self.state.writes_are_unlogged() {
                 // The log won't tell of this change. While the fence is up nothing is served, and
                 // when it is down nothing from before this moment is.
                 self.shared.timeline.forget();
             }
             fence.answered();
-            if let Some(wider) = wider {
+            if let Some(wider) = writing.wider.take() {
                 wider.answered();
             }
             self.shared.upstream.wake();
@@ -179,10 +174,10 @@ impl Session {
             return Ok(());
         };
         if plan.effects.session == SessionEffect::DefaultSchema && summary.succeeded() {
-            self.state.chose_schema(privilege_epoch);
+            self.state.chose_schema(*privilege_epoch);
         }
-        let wrote = wrote.map(|wrote| wrote.scope);
-        self.settle(plan, wrote.as_ref(), &summary);
+        let wrote = writing.wrote.as_ref().map(|wrote| &wrote.scope);
+        self.settle(plan, wrote, &summary);
         Ok(())
     }
 
@@ -380,12 +375,12 @@ impl Session {
         }
     }
 
-    fn settle(&mut self, plan: Plan, wrote: Option<&WriteScope>, summary: &Summary) {
+    fn settle(&mut self, plan: &mut Plan, wrote: Option<&WriteScope>, summary: &Summary) {
         if let Some(began) = plan.looked_up {
             self.worker.metrics.miss_seconds.observe(began.elapsed());
         }
         self.state.after(&plan.effects, wrote, summary);
-        match plan.settling {
+        match std::mem::replace(&mut plan.settling, Settling::Plain) {
             Settling::Prepared(statement) => {
                 let id = match summary.ending {
                     Ending::Prepared {

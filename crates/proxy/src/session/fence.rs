@@ -86,7 +86,8 @@ impl Session {
             Writes::Nothing => PlannedWrites::Nothing,
             Writes::Everything(_) => PlannedWrites::Everything,
             Writes::Tables(names) => {
-                let qualified = names.iter().map(|name| self.qualify(name));
+                let owned = |(schema, table): (&str, &str)| (schema.to_owned(), table.to_owned());
+                let qualified = names.iter().map(|name| self.qualify(name).map(owned));
                 let Some(qualified) = qualified.collect::<Option<Vec<_>>>() else {
                     return PlannedWrites::Everything;
                 };
@@ -102,7 +103,7 @@ impl Session {
     }
 
     /// Schema and name of a table as the session means it; `None` if that isn't certain.
-    pub(super) fn qualify(&self, name: &TableName) -> Option<(String, String)> {
+    pub(super) fn qualify<'a>(&'a self, name: &'a TableName) -> Option<(&'a str, &'a str)> {
         let fingerprint = self.state.fingerprint()?;
         let schema = name.schema.as_ref().or(fingerprint.schema.as_ref())?;
         let is_readable = match fingerprint.charset {
@@ -110,7 +111,7 @@ impl Session {
             TextCharset::AsciiSafe => schema.is_ascii() && name.table.is_ascii(),
             TextCharset::Unsafe => false,
         };
-        is_readable.then(|| (schema.clone(), name.table.clone()))
+        is_readable.then_some((schema, &name.table))
     }
 
     /// Asks the catalogue what else changes with the tables that a statement names.
@@ -130,7 +131,7 @@ impl Session {
                     return Some(Wrote::everything());
                 }
             };
-            let tags = TableTags::new(schema, table);
+            let tags = TableTags::of(facts.tag);
             let narrowed = narrowed.filter(|_| !carries_changes_on(&facts));
             fine.extend(fences_of_write(tags, &facts, narrowed));
             whole.extend(tags.fences());

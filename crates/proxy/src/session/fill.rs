@@ -118,10 +118,10 @@ impl Session {
     /// A table that a statement reads, if results from it can be kept.
     fn read_table(&self, name: &TableName) -> Result<ReadTables, Bypass> {
         let (schema, table) = self.qualify(name).ok_or(Bypass::TableUnknown)?;
-        match self.shared.upstream.catalogue.lookup(&schema, &table) {
+        match self.shared.upstream.catalogue.lookup(schema, table) {
             Lookup::Known(facts) => {
                 facts.cacheable.map_err(Bypass::Table)?;
-                let tags = TableTags::new(&schema, &table);
+                let tags = TableTags::of(facts.tag);
                 Ok(ReadTables { tags, facts })
             }
             Lookup::Loading => Err(Bypass::TableLoading),
