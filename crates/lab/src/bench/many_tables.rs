@@ -18,7 +18,7 @@ use crate::proxies::{Remora, RemoraOptions};
 use crate::servers::{Kind, SCHEMA, Server, ServerOptions};
 use crate::stats::median;
 use crate::table::{Table, grouped};
-use crate::usage::resident_bytes;
+use crate::usage::{cpu_time, resident_bytes};
 
 /// The catalogue's capacities.
 const CAPACITIES: [u32; 4] = [64, 1_024, 16_384, 131_072];
@@ -26,6 +26,8 @@ const CAPACITIES: [u32; 4] = [64, 1_024, 16_384, 131_072];
 const CLIENTS: usize = 4;
 /// The rate of a larger catalogue, of the smallest one's.
 const RATE_MIN: f64 = 0.9;
+/// Remora's processor time per table in the first pass, of that with the smallest catalogue.
+const CPU_MAX: f64 = 1.1;
 /// Memory for results, MiB: more than is needed.
 const MEMORY_MIB: u32 = 1_024;
 /// Rounds: each takes long.
@@ -38,6 +40,9 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 struct Sample {
     /// Tables a second in each pass.
     rates: [f64; PASSES.len()],
+    /// Remora's processor time per table in each pass, microseconds: what the server does, and what others take of
+    /// the processors, isn't in it.
+    cpu_us: [f64; PASSES.len()],
     /// Share of the third pass that was answered from memory.
     hits: f64,
     /// Definitions loaded for each table, in all passes.
@@ -75,6 +80,9 @@ fn report(tables: u32, samples: &[Vec<Sample>]) -> PartReport {
         "first pass, tables/s",
         "second",
         "third",
+        "CPU µs/table: first",
+        "second",
+        "third",
         "hits of the third",
         "loads per table",
         "bytes per table",
@@ -84,20 +92,29 @@ fn report(tables: u32, samples: &[Vec<Sample>]) -> PartReport {
         let of =
             |of: &dyn Fn(&Sample) -> f64| median(&samples.iter().map(of).collect::<Vec<f64>>());
         let rates: [f64; PASSES.len()] = std::array::from_fn(|pass| of(&|s| s.rates[pass]));
+        let cpu_us: [f64; PASSES.len()] = std::array::from_fn(|pass| of(&|s| s.cpu_us[pass]));
         let (loads, bytes) = (of(&|s| s.loads_per_table), of(&|s| s.table_bytes));
         let hits = of(&|s| s.hits);
         let capacity_text = grouped((*capacity).into());
         let mut row = vec![capacity_text.clone()];
         row.extend(rates.map(grouped));
+        row.extend(cpu_us.map(|us| format!("{us:.0}")));
         row.push(format!("{:.0} %", hits * 100.0));
         row.extend([format!("{loads:.2}"), grouped(bytes)]);
         table.row(row);
         figures.push(
-            json!({"capacity": capacity, "tables_per_s": rates, "hits": hits,
+            json!({"capacity": capacity, "tables_per_s": rates, "cpu_us": cpu_us, "hits": hits,
                             "loads_per_table": loads, "table_bytes": bytes}),
         );
-        let smallest = smallest.get_or_insert(rates);
+        let (smallest, least_cpu_us) = smallest.get_or_insert((rates, cpu_us));
         if *capacity != CAPACITIES[0] {
+            let what = format!("Remora's CPU, capacity {capacity_text} / 64, first pass");
+            marks.push(Mark::at_most(
+                what,
+                CPU_MAX,
+                cpu_us[0] / least_cpu_us[0],
+                "",
+            ));
             for (name, (rate, least)) in PASSES.iter().zip(rates.iter().zip(&*smallest)) {
                 let what = format!("capacity {capacity_text} / 64, {name} pass");
                 marks.push(Mark::at_least(what, RATE_MIN, rate / least, ""));
@@ -156,20 +173,28 @@ fn measure(server: &Server, tables: u32, capacity: u32) -> anyhow::Result<Sample
     let resident = resident_bytes(remora.id())?;
     let loads =
         || -> anyhow::Result<f64> { Ok(remora.metrics()?.sum("remora_catalogue_loads_total")) };
+    let mut cpu = vec![cpu_time(remora.id())?];
     let began = Instant::now();
     pass(&app, tables)?;
     crate::process::wait_for("the definitions", TIMEOUT, || {
         Ok((loads()? >= f64::from(tables)).then_some(()))
     })?;
     let first = f64::from(tables) / began.elapsed().as_secs_f64();
+    cpu.push(cpu_time(remora.id())?);
     let second = pass(&app, tables)?;
+    cpu.push(cpu_time(remora.id())?);
     let hits_before = remora.metrics()?.sum("remora_hits_total");
     let third = pass(&app, tables)?;
+    cpu.push(cpu_time(remora.id())?);
+    let per_table = |pass: usize| {
+        cpu[pass + 1].saturating_sub(cpu[pass]).as_secs_f64() * 1e6 / f64::from(tables)
+    };
     let hits = remora.metrics()?.sum("remora_hits_total") - hits_before;
     let grown = resident_bytes(remora.id())?.saturating_sub(resident);
     #[allow(clippy::cast_precision_loss)]
     Ok(Sample {
         rates: [first, second, third],
+        cpu_us: std::array::from_fn(per_table),
         hits: hits / f64::from(tables),
         loads_per_table: loads()? / f64::from(tables),
         table_bytes: grown as f64 / f64::from(tables),
