@@ -19,6 +19,7 @@
 //! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
+//! | [`experiments`] | `remora-lab run`: the published experiments |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
 
 pub mod bench;
@@ -27,6 +28,7 @@ pub mod client;
 pub mod demo;
 pub mod differential;
 pub mod drivers;
+pub mod experiments;
 pub mod interrupt;
 pub mod late_rows;
 pub mod load;

@@ -1,0 +1,146 @@
+//! What an experiment is: data, loads, arms, and how often.
+
+use std::time::Duration;
+
+use super::results::{Coordinate, Published, Scale};
+
+/// An experiment.
+pub trait Experiment: Sync {
+    /// What it is called and what it asks.
+    fn about(&self) -> About;
+    /// What is measured at a scale.
+    fn plan(&self, scale: Scale) -> Plan;
+}
+
+/// What an experiment is called and what it asks.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// As on the command line: `e1`.
+    pub id: &'static str,
+    /// A line, for `remora-lab list`.
+    pub title: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// The figure that it answers to, in a line.
+    pub source_figure: &'static str,
+    /// What was published.
+    pub published: Vec<Published>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What the servers hold. Filled once, and reused by later runs with the same data.
+    pub data: Data,
+    /// Further options of the server: `--innodb-buffer-pool-size=512M`.
+    pub server_options: Vec<String>,
+    /// The loads.
+    pub points: Vec<Point>,
+    /// The ways to the server.
+    pub arms: Vec<Arm>,
+    /// How often each point is measured through each arm.
+    pub repetitions: u32,
+    /// How long a measurement counts.
+    pub length: Duration,
+    /// The longest time until the throughput is taken for steady.
+    pub warm_up_max: Duration,
+}
+
+/// What the servers hold.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Data {
+    /// sysbench's tables in the schema `sbtest`.
+    Sysbench {
+        /// How many.
+        tables: u32,
+        /// Rows of each.
+        rows: u32,
+    },
+    /// What these statements make, in the schema `lab`.
+    Statements(Vec<String>),
+}
+
+/// A load.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// What is asked. Points of one workload share a chart.
+    pub workload: String,
+    /// Where on the chart's x axis.
+    pub x: Option<Coordinate>,
+    /// What sends it.
+    pub load: SysbenchLoad,
+    /// Beside it, one statement after another with pauses.
+    pub trickle: Option<Trickle>,
+    /// Latency is also measured at this share of the closed loop's throughput, in an open loop.
+    pub open_loop_share: Option<f64>,
+}
+
+/// A load that sysbench sends.
+#[derive(Debug, Clone)]
+pub struct SysbenchLoad {
+    /// What sysbench runs.
+    pub script: Script,
+    /// Client threads.
+    pub threads: u32,
+    /// With prepared statements (`--db-ps-mode=auto`) or as text (`disable`).
+    pub prepared: bool,
+    /// Further options: `--rand-type=uniform`.
+    pub options: Vec<String>,
+}
+
+/// What sysbench runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Script {
+    /// One of those that it brings.
+    Its(&'static str),
+    /// One of the lab's own: the file's name in `crates/lab/sysbench`, without its ending.
+    Ours(&'static str),
+}
+
+/// Statements beside a load, one after another, on a connection of their own through the same arm.
+#[derive(Debug, Clone)]
+pub struct Trickle {
+    /// Sent in turn. `{n}` stands for a random number below `below`.
+    pub statements: Vec<String>,
+    /// See `statements`.
+    pub below: u64,
+    /// Between two of them.
+    pub pause: Duration,
+}
+
+/// A way to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arm {
+    /// None but the network.
+    Direct,
+    /// The server's own query cache.
+    Builtin {
+        /// `query_cache_size`, MiB.
+        mib: u32,
+    },
+    /// HAProxy in TCP mode.
+    Hop,
+    /// ProxySQL whose rules keep every `SELECT` for so long. Left out where it isn't installed.
+    ProxySql {
+        /// Milliseconds.
+        time_to_live_ms: u32,
+    },
+    /// Remora with so much memory for results.
+    Remora {
+        /// MiB.
+        memory_mib: u32,
+    },
+}
+
+impl Arm {
+    /// As in [`super::results::Cell::arm`].
+    pub fn label(self) -> String {
+        match self {
+            Arm::Direct => "direct".to_owned(),
+            Arm::Builtin { mib } => format!("builtin_{mib}mib"),
+            Arm::Hop => "hop".to_owned(),
+            Arm::ProxySql { .. } => "proxysql".to_owned(),
+            Arm::Remora { .. } => "remora".to_owned(),
+        }
+    }
+}
