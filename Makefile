@@ -5,7 +5,7 @@ ARGS ?=
 SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench drivers fuzz lint fmt doc build
+.PHONY: help demo test bench lab drivers fuzz lint fmt doc build
 
 help: ## show this list
 	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
@@ -26,6 +26,11 @@ bench: ## measure against a direct connection, HAProxy and a bare responder (ARG
 	@scripts/setup bench
 	$(CARGO) build --release --locked -p remora -p remora-lab
 	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- bench $(ARGS)
+
+lab: ## the published experiments side by side, with a report (ARGS='e1' for one at full length; default: all --quick)
+	@scripts/setup bench
+	$(CARGO) build --release --locked -p remora -p remora-lab
+	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- run $(if $(ARGS),$(ARGS),all --quick)
 
 drivers: ## real drivers of many languages, each directly and through Remora (ARGS='--only pymysql,mysql2')
 	@scripts/setup drivers

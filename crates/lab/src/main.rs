@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use remora_lab::{bench, demo, drivers, interrupt, responder, search};
+use remora_lab::{bench, demo, drivers, experiments, interrupt, responder, search};
 
 #[derive(Debug, Parser)]
 #[command(name = "remora-lab", about = "Experiments with Remora", version)]
@@ -26,6 +26,10 @@ enum Command {
     Drivers(drivers::DriversOptions),
     /// Looks for results that differ from the server's: random schemas, queries and changes.
     Search(search::SearchOptions),
+    /// Runs published experiments side by side, on servers of its own, and writes a report.
+    Run(experiments::RunOptions),
+    /// Says what the experiments are and what was published.
+    List,
     /// Answers each query with the same bytes, until it is killed. The benchmark runs it.
     #[command(hide = true)]
     Responder {
@@ -75,6 +79,14 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Search(options) => {
             interrupt::install()?;
             search::run(&options)
+        }
+        Command::Run(options) => {
+            interrupt::install()?;
+            experiments::run(&options)
+        }
+        Command::List => {
+            experiments::list();
+            Ok(())
         }
         Command::Responder {
             listen,

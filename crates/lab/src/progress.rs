@@ -23,6 +23,11 @@ impl Progress {
         }
     }
 
+    /// From now on it is expected to take so long.
+    pub fn expect_left(&mut self, left: Duration) {
+        self.expected = self.started.elapsed() + left;
+    }
+
     /// A new step begins.
     pub fn step(&mut self, what: &str) {
         let line = self.line(what);

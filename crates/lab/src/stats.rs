@@ -50,6 +50,11 @@ impl Latencies {
         self.histogram.len()
     }
 
+    /// The mean, milliseconds; 0 for none.
+    pub fn mean_ms(&self) -> f64 {
+        self.histogram.mean() / 1_000.0
+    }
+
     /// The latency that `percent` of all don't exceed, milliseconds.
     #[allow(clippy::cast_precision_loss)]
     pub fn percentile_ms(&self, percent: f64) -> f64 {

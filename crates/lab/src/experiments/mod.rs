@@ -4,6 +4,51 @@
 //! |---|---|
 //! | `plan` | what an experiment is: data, loads, arms |
 //! | `results` | what a run leaves |
+//! | `command` | `remora-lab run` and `remora-lab list` |
+//! | `run` | from a plan to a directory of results, and on after an interruption |
+//! | `directory` | that directory |
+//! | `schedule` | in which order is measured |
+//! | `data` | contents of servers, filled once |
+//! | `stage` | the servers of a run |
+//! | `arms` | the ways to a server and what they count |
+//! | `measure` | one measurement |
+//! | `checker`, `trickle`, `open_loop` | what goes on beside and after the load |
+//! | `machine` | where it runs |
+//! | `scripts` | the lab's own scripts for sysbench |
+//! | `e1` … | the experiments |
 
+mod arms;
+mod checker;
+mod command;
+mod data;
+mod directory;
+mod e1;
+mod e4;
+mod e5;
+mod machine;
+mod measure;
+mod open_loop;
 pub mod plan;
 pub mod results;
+mod run;
+mod schedule;
+mod scripts;
+mod stage;
+mod trickle;
+
+pub use command::{RunOptions, list, run};
+pub use run::{Request, measure_into};
+
+use plan::Experiment;
+
+/// All experiments, in the order in which `all` runs them.
+pub fn all() -> [&'static dyn Experiment; 3] {
+    [&e1::E1, &e4::E4, &e5::E5]
+}
+
+/// The experiment with this name.
+pub fn find(id: &str) -> Option<&'static dyn Experiment> {
+    all()
+        .into_iter()
+        .find(|experiment| experiment.about().id == id)
+}

@@ -71,12 +71,61 @@ pub struct Point {
     pub load: SysbenchLoad,
     /// Beside it, one statement after another with pauses.
     pub trickle: Option<Trickle>,
-    /// Latency is also measured at this share of the closed loop's throughput, in an open loop.
-    pub open_loop_share: Option<f64>,
+    /// After it, statements at a set rate.
+    pub open_loop: Option<OpenLoopLoad>,
+    /// Run as root on the server before each measurement: `SET GLOBAL table_open_cache=64`.
+    pub before: Vec<String>,
+    /// Further options of Remora by their full names, with their values.
+    pub remora_options: Vec<(String, String)>,
+}
+
+impl Point {
+    /// A load and nothing beside it.
+    pub fn new(workload: &str, load: SysbenchLoad) -> Point {
+        Point {
+            workload: workload.to_owned(),
+            x: None,
+            load,
+            trickle: None,
+            open_loop: None,
+            before: Vec::new(),
+            remora_options: Vec::new(),
+        }
+    }
+
+    /// The same at a place on the axis `threads`, with so many.
+    #[must_use]
+    pub fn threads(mut self, threads: u32) -> Point {
+        self.load.threads = threads;
+        self.at("threads", "", threads.into())
+    }
+
+    /// The same at a place on an axis.
+    #[must_use]
+    pub fn at(mut self, axis: &str, unit: &str, value: f64) -> Point {
+        self.x = Some(Coordinate {
+            axis: axis.to_owned(),
+            unit: unit.to_owned(),
+            value,
+        });
+        self
+    }
+}
+
+/// Statements that are sent when they are due, whether or not those before have been answered. Latency counts from
+/// when one was due.
+#[derive(Debug, Clone)]
+pub struct OpenLoopLoad {
+    /// The rate: this share of the queries a second that the load reached in the same measurement, above 0 and up to 1.
+    pub share: f64,
+    /// One of them at random. `{n}` stands for a random number below `below`.
+    pub statements: Vec<String>,
+    /// See `statements`.
+    pub below: u64,
 }
 
 /// A load that sysbench sends.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SysbenchLoad {
     /// What sysbench runs.
     pub script: Script,

@@ -148,6 +148,9 @@ pub struct Repetition {
     pub stale_reads: u64,
     /// Deadlocks and the like.
     pub errors: u64,
+    /// What else the arm counted meanwhile, by name: `Qcache_inserts`. Also states at the end: `Qcache_free_blocks`.
+    #[serde(default)]
+    pub counters: BTreeMap<String, f64>,
     /// The file of its series, relative to the directory: columns `second,queries_per_s,transactions_per_s,p95_ms,errors`.
     pub series: String,
 }

@@ -17,8 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct HaProxy {
     process: Process,
     address: SocketAddr,
+    configuration: String,
     _scratch: Scratch,
 }
+
+/// As many as the lab's own tests and benchmarks open at once.
+const CONNECTIONS_MAX: u32 = 2_000;
 
 impl HaProxy {
     /// Starts one that relays to `server` with so many threads. With a certificate it speaks TLS with its clients, from
@@ -26,6 +30,16 @@ impl HaProxy {
     pub fn start(
         server: SocketAddr,
         threads: usize,
+        tls: Option<&CertificateFiles>,
+    ) -> anyhow::Result<HaProxy> {
+        HaProxy::start_for(server, threads, CONNECTIONS_MAX, tls)
+    }
+
+    /// The same for at most so many connections of clients.
+    pub fn start_for(
+        server: SocketAddr,
+        threads: usize,
+        connections_max: u32,
         tls: Option<&CertificateFiles>,
     ) -> anyhow::Result<HaProxy> {
         let scratch = Scratch::new()?;
@@ -42,8 +56,8 @@ impl HaProxy {
                 format!(" ssl crt {}", both.display())
             }
         };
-        std::fs::write(&file, configuration(address, &ssl, server, threads))
-            .context("can't write HAProxy's configuration")?;
+        let configuration = configuration(address, &ssl, server, threads, connections_max);
+        std::fs::write(&file, &configuration).context("can't write HAProxy's configuration")?;
         let path = programs::find("haproxy")?;
         let program = Program::new("haproxy", path, scratch.join("log"));
         let mut process = program.arg("-db").arg("-f").arg(file).spawn()?;
@@ -55,6 +69,7 @@ impl HaProxy {
         Ok(HaProxy {
             process,
             address,
+            configuration,
             _scratch: scratch,
         })
     }
@@ -64,16 +79,27 @@ impl HaProxy {
         self.address
     }
 
+    /// The file that it was started with.
+    pub fn configuration(&self) -> &str {
+        &self.configuration
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 }
 
-fn configuration(listen: SocketAddr, ssl: &str, server: SocketAddr, threads: usize) -> String {
+fn configuration(
+    listen: SocketAddr,
+    ssl: &str,
+    server: SocketAddr,
+    threads: usize,
+    connections_max: u32,
+) -> String {
     format!(
         "global\n\
-        \x20   maxconn 2000\n\
+        \x20   maxconn {connections_max}\n\
         \x20   nbthread {threads}\n\
         defaults\n\
         \x20   mode tcp\n\

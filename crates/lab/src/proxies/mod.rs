@@ -5,8 +5,10 @@
 
 pub mod haproxy;
 pub mod in_process;
+pub mod proxysql;
 pub mod remora;
 
 pub use haproxy::HaProxy;
 pub use in_process::InProcessRemora;
+pub use proxysql::ProxySql;
 pub use remora::{Remora, RemoraOptions};

@@ -119,6 +119,18 @@ impl Kind {
         }
     }
 
+    /// The kind with this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> anyhow::Result<Kind> {
+        let known = Kind::ALL.into_iter().find(|kind| name == kind.as_str());
+        known.with_context(|| {
+            let names = Kind::ALL.map(Kind::as_str).join(", ");
+            format!("no server is called {name}; there are {names}")
+        })
+    }
+
     /// Its program.
     ///
     /// # Errors
@@ -210,7 +222,10 @@ impl Kind {
     }
 
     /// A name that changes when another version of it is there.
-    pub(super) fn version(self) -> anyhow::Result<String> {
+    ///
+    /// # Errors
+    /// It isn't there; the message says how to get it.
+    pub fn version(self) -> anyhow::Result<String> {
         let text = match self.base() {
             None => self.told_version()?,
             // What was fetched.

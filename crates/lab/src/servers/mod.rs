@@ -17,6 +17,7 @@ use crate::process::{Process, Program, Signal, wait_for};
 use crate::scratch::Scratch;
 pub use kind::{KIND_VARIABLE, Kind};
 pub use sequence::numbers;
+pub(crate) use template::copy as copy_data_directory;
 
 /// The account that applications use: all rights, with a password.
 pub const APP_USER: &str = "app";
@@ -79,12 +80,25 @@ pub struct Server {
 impl Server {
     /// Starts one and waits until it answers.
     pub fn start(options: ServerOptions) -> anyhow::Result<Server> {
+        Server::start_on(options, template::copy_to)
+    }
+
+    /// Starts one on a copy of a data directory that a server of the same kind left when it was shut down.
+    pub fn start_with_data(options: ServerOptions, data: &Path) -> anyhow::Result<Server> {
+        Server::start_on(options, |_, to| template::copy(data, to))
+    }
+
+    /// Starts one on a data directory that `make_data` makes at the path that it is given.
+    fn start_on(
+        options: ServerOptions,
+        make_data: impl FnOnce(Kind, &Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Server> {
         let kind = match options.kind {
             Some(kind) => kind,
             None => Kind::from_environment()?,
         };
         let scratch = Scratch::new()?;
-        template::copy_to(kind, &scratch.join("data"))?;
+        make_data(kind, &scratch.join("data"))?;
         let mut server = Server {
             process: None,
             kind,
@@ -240,6 +254,37 @@ impl Server {
             process.stop(PATIENCE)?;
         }
         Ok(())
+    }
+
+    /// Shuts it down in order, for as long as that takes up to `limit`, and gives its data directory, which is
+    /// removed with the server.
+    ///
+    /// # Errors
+    /// It was not running, or did not end by itself and with success.
+    pub fn stop_for_data(&mut self, limit: Duration) -> anyhow::Result<PathBuf> {
+        let mut process = self.process.take().context("the server isn't running")?;
+        let status = process.stop(limit)?;
+        if !status.success() {
+            bail!(
+                "the server did not shut down in order ({status}); {}",
+                process.log_tail()
+            );
+        }
+        Ok(self.scratch.join("data"))
+    }
+
+    /// If it has ended without being asked to: how, with the end of its log.
+    pub fn ended_by_itself(&mut self) -> anyhow::Result<Option<String>> {
+        let Some(process) = &mut self.process else {
+            return Ok(None);
+        };
+        let ended = process.ended()?;
+        Ok(ended.map(|status| {
+            format!(
+                "the server ended by itself ({status}); {}",
+                process.log_tail()
+            )
+        }))
     }
 
     /// Kills it, as a crash would.

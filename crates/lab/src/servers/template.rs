@@ -17,6 +17,8 @@ use crate::scratch::Scratch;
 const REVISION: u32 = 1;
 
 const PATIENCE: Duration = Duration::from_mins(2);
+/// Data directories of experiments have gigabytes.
+const COPY_PATIENCE: Duration = Duration::from_mins(30);
 
 /// Makes `directory` a fresh data directory, in which root may connect by TCP without a password.
 pub(super) fn copy_to(kind: Kind, directory: &Path) -> anyhow::Result<()> {
@@ -24,13 +26,14 @@ pub(super) fn copy_to(kind: Kind, directory: &Path) -> anyhow::Result<()> {
     copy(&template, directory)
 }
 
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+/// Copies a data directory; at once where the file system lets copies share their blocks.
+pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Program::new("cp", programs::find("cp")?, to.with_extension("copy.log"))
         .args(["-r", "--reflink=auto", "--"])
         .arg(from)
         .arg(to)
-        .run(PATIENCE)
-        .context("can't copy a fresh data directory")?;
+        .run(COPY_PATIENCE)
+        .with_context(|| format!("can't copy the data directory {}", from.display()))?;
     Ok(())
 }
 

@@ -1,6 +1,17 @@
 //! Runs sysbench, unmodified, and reads its report.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `running` | a sysbench that is read while it runs, second by second |
+//! | `second` | what it says each second |
+//! | `distribution` | how its latencies are distributed |
+
+mod distribution;
+mod running;
+mod second;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -9,6 +20,9 @@ use crate::process::Program;
 use crate::programs;
 use crate::scratch::Scratch;
 use crate::servers::{APP_PASSWORD, APP_USER};
+pub use distribution::Distribution;
+pub use running::Running;
+pub use second::Second;
 
 /// The scripts that Debian's sysbench 1.0 brings for databases.
 pub const SCRIPTS: [&str; 11] = [
@@ -26,20 +40,22 @@ pub const SCRIPTS: [&str; 11] = [
 ];
 
 /// How long preparing tables may take.
-const PREPARE_PATIENCE: Duration = Duration::from_mins(10);
+const PREPARE_PATIENCE: Duration = Duration::from_hours(3);
 /// How much longer than it was told a run may take.
 const RUN_PATIENCE: Duration = Duration::from_mins(2);
 
 /// A sysbench to be run.
 #[derive(Debug, Clone)]
 pub struct Sysbench {
-    /// One of [`SCRIPTS`].
-    pub script: &'static str,
+    /// One of [`SCRIPTS`], or one in `directory`, without its ending.
+    pub script: String,
+    /// Where further scripts lie.
+    pub directory: Option<PathBuf>,
     /// Where it connects to, as [`APP_USER`].
     pub address: SocketAddr,
     /// The schema of its tables.
     pub schema: String,
-    /// How many tables.
+    /// How many tables. 0: the script has no options for the number of tables and rows.
     pub tables: u32,
     /// Rows of each table.
     pub rows: u32,
@@ -79,9 +95,10 @@ pub struct Report {
 
 impl Sysbench {
     /// A script on one table of 1,000 rows with one thread and text statements.
-    pub fn new(script: &'static str, address: SocketAddr, schema: &str) -> Sysbench {
+    pub fn new(script: &str, address: SocketAddr, schema: &str) -> Sysbench {
         Sysbench {
-            script,
+            script: script.to_owned(),
+            directory: None,
             address,
             schema: schema.to_owned(),
             tables: 1,
@@ -130,26 +147,44 @@ impl Sysbench {
 
     fn execute(&self, what: &str, limits: &[String], patience: Duration) -> anyhow::Result<String> {
         let scratch = Scratch::new()?;
-        let ps_mode = if self.prepared { "auto" } else { "disable" };
+        let script = match &self.directory {
+            None => self.script.clone(),
+            Some(directory) => {
+                let path = directory.join(&self.script).with_extension("lua");
+                path.display().to_string()
+            }
+        };
         Program::new("sysbench", programs::find("sysbench")?, scratch.join("log"))
-            .arg(self.script)
-            .args([
-                "--db-driver=mysql".to_owned(),
-                format!("--mysql-host={}", self.address.ip()),
-                format!("--mysql-port={}", self.address.port()),
-                format!("--mysql-user={APP_USER}"),
-                format!("--mysql-password={APP_PASSWORD}"),
-                format!("--mysql-db={}", self.schema),
-                format!("--tables={}", self.tables),
-                format!("--table-size={}", self.rows),
-                format!("--threads={}", self.threads),
-                format!("--db-ps-mode={ps_mode}"),
-            ])
+            .arg(script)
+            .args(self.options(&self.address.port().to_string()))
             .args(limits)
-            .args(&self.further)
             .arg(what)
             .run(patience)
             .with_context(|| format!("sysbench {} {what} on {}", self.script, self.address))
+    }
+
+    /// All options but those that say how long it runs.
+    fn options(&self, port: &str) -> Vec<String> {
+        let ps_mode = if self.prepared { "auto" } else { "disable" };
+        let mut options = vec![
+            "--db-driver=mysql".to_owned(),
+            format!("--mysql-host={}", self.address.ip()),
+            format!("--mysql-port={port}"),
+            format!("--mysql-user={APP_USER}"),
+            format!("--mysql-password={APP_PASSWORD}"),
+            format!("--mysql-db={}", self.schema),
+        ];
+        // Scripts that aren't of its own may not know these.
+        if self.tables > 0 {
+            options.push(format!("--tables={}", self.tables));
+            options.push(format!("--table-size={}", self.rows));
+        }
+        options.extend([
+            format!("--threads={}", self.threads),
+            format!("--db-ps-mode={ps_mode}"),
+        ]);
+        options.extend(self.further.iter().cloned());
+        options
     }
 }
 

@@ -1,0 +1,182 @@
+//! `remora-lab run` and `remora-lab list`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use super::plan::Experiment;
+use super::results::{Results, Scale};
+use super::run::{Request, measure_into};
+use super::{all, find, machine};
+use crate::interrupt;
+use crate::servers::Kind;
+use crate::table::Table;
+
+/// Options of `remora-lab run`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunOptions {
+    /// The experiments, as `remora-lab list` names them, or `all`.
+    #[arg(required = true)]
+    pub experiments: Vec<String>,
+    /// A few minutes for all experiments together.
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// As published, as far as the machine has room. Takes hours.
+    #[arg(long)]
+    pub full: bool,
+    /// Seconds: to see that everything works.
+    #[arg(long, hide = true, conflicts_with_all = ["quick", "full"])]
+    pub tiny: bool,
+    /// Where the report and the results go. A run that was interrupted goes on in its directory. Several experiments have
+    /// a directory each in it [default: results/EXPERIMENT-DATE].
+    #[arg(long)]
+    pub directory: Option<PathBuf>,
+    /// The kind of server [default: mariadb-10.11].
+    #[arg(long, value_parser = Kind::named)]
+    pub server: Option<Kind>,
+    /// Only these arms, by their names or the beginnings of them: direct,builtin,hop,proxysql,remora.
+    #[arg(long, value_delimiter = ',')]
+    pub arms: Vec<String>,
+    /// Chooses the order of the measurements [default: another one each time].
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+impl RunOptions {
+    fn scale(&self) -> Scale {
+        match (self.tiny, self.quick, self.full) {
+            (true, _, _) => Scale::Tiny,
+            (_, true, _) => Scale::Quick,
+            (_, _, true) => Scale::Full,
+            _ => Scale::Normal,
+        }
+    }
+
+    fn chosen(&self) -> anyhow::Result<Vec<&'static dyn Experiment>> {
+        if self.experiments.iter().any(|name| name == "all") {
+            return Ok(all().to_vec());
+        }
+        let known = || {
+            let names: Vec<&str> = all()
+                .iter()
+                .map(|experiment| experiment.about().id)
+                .collect();
+            names.join(", ")
+        };
+        let found = |name: &String| {
+            find(name).with_context(|| {
+                format!(
+                    "no experiment is called {name}; there are {} and all",
+                    known()
+                )
+            })
+        };
+        self.experiments.iter().map(found).collect()
+    }
+
+    /// The directory of each experiment.
+    fn directories(&self, ids: &[&str]) -> Vec<PathBuf> {
+        let date = machine::now().replace([':', 'T'], "-").replace('Z', "");
+        let several = ids.len() > 1;
+        let name = if several {
+            "several"
+        } else {
+            ids.first().copied().unwrap_or_default()
+        };
+        let default = || Path::new("results").join(format!("{name}-{date}"));
+        let root = self.directory.clone().unwrap_or_else(default);
+        let one = |id: &&str| if several { root.join(id) } else { root.clone() };
+        ids.iter().map(one).collect()
+    }
+}
+
+/// Runs experiments, one after the other. That one fails does not keep the next from its turn.
+///
+/// # Errors
+/// An experiment could not be run to its end, or the user asked to stop.
+pub fn run(options: &RunOptions) -> anyhow::Result<()> {
+    let experiments = options.chosen()?;
+    let ids: Vec<&str> = experiments
+        .iter()
+        .map(|experiment| experiment.about().id)
+        .collect();
+    let mut failed = Vec::new();
+    for (&experiment, directory) in experiments.iter().zip(options.directories(&ids)) {
+        let request = Request {
+            experiment,
+            scale: options.scale(),
+            kind: options.server.unwrap_or(Kind::ALL[0]),
+            arms: options.arms.clone(),
+            seed: options.seed,
+            directory,
+        };
+        let outcome = measure_into(&request);
+        if let Ok(results) = &outcome {
+            show(results, &request.directory);
+        }
+        if let Err(error) = outcome {
+            if interrupt::is_set() {
+                // Interruptions are not failures, so nobody else shows it.
+                eprintln!("{error:#}");
+                return Err(error);
+            }
+            if experiments.len() == 1 {
+                return Err(error);
+            }
+            eprintln!("\nremora-lab: {error:#}");
+            failed.push(experiment.about().id);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("not everything was measured: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// The medians, and where the rest is.
+fn show(results: &Results, directory: &Path) {
+    let mut table = Table::new(&[
+        "load",
+        "arm",
+        "queries/s",
+        "p95 ms",
+        "server µs",
+        "proxy µs",
+        "hits",
+        "stale",
+    ]);
+    for cell in &results.cells {
+        let median = |of: &dyn Fn(&super::results::Repetition) -> Option<f64>| {
+            let values: Vec<f64> = cell.repetitions.iter().filter_map(of).collect();
+            (!values.is_empty()).then(|| crate::stats::median(&values))
+        };
+        let shown = |value: Option<f64>, digits: usize| {
+            value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+        };
+        let place = cell.x.as_ref().map_or_else(String::new, |x| {
+            format!(", {} {}{}", x.axis, x.value, x.unit)
+        });
+        let stale: u64 = cell.repetitions.iter().map(|r| r.stale_reads).sum();
+        table.row([
+            format!("{}{place}", cell.workload),
+            cell.arm.clone(),
+            shown(median(&|r| Some(r.queries_per_s)), 0),
+            shown(median(&|r| Some(r.latency_ms.p95)), 2),
+            shown(median(&|r| Some(r.server_cpu_us)), 1),
+            shown(median(&|r| r.proxy_cpu_us), 1),
+            shown(median(&|r| r.hit_ratio), 3),
+            stale.to_string(),
+        ]);
+    }
+    println!("\n{}: {}\n\n{table}", results.experiment, results.title);
+    println!("Kept in {}.", directory.display());
+}
+
+/// Prints what each experiment is.
+pub fn list() {
+    for experiment in all() {
+        let about = experiment.about();
+        println!("{:<11} {}", about.id, about.title);
+        println!("{:<11} source: {}", "", about.source_figure);
+    }
+}

@@ -1,0 +1,159 @@
+//! E1: what a query cache costs that doesn't hit.
+
+use std::time::Duration;
+
+use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::results::{Published, Scale};
+
+/// See the module.
+pub(super) struct E1;
+
+/// What was published, transactions a second.
+const PUBLISHED_TPS: [(&str, f64); 5] = [
+    ("query cache off", 4_801.84),
+    ("query cache of 64 MB", 580.84),
+    ("query cache of 128 MB", 216.45),
+    ("query cache of 256 MB", 444.47),
+    (
+        "query cache of 256 MB with query_cache_min_res_unit=512",
+        2_000.0,
+    ),
+];
+
+/// What was published, 95th percentile of a transaction's latency, ms.
+const PUBLISHED_P95_MS: [(&str, f64); 4] = [
+    ("query cache off", 71.97),
+    ("query cache of 64 MB", 214.74),
+    ("query cache of 128 MB", 666.36),
+    ("query cache of 256 MB", 320.52),
+];
+
+/// The counters of one published run.
+const PUBLISHED_COUNTERS: [(&str, f64); 6] = [
+    ("Com_select", 4_746_219.0),
+    ("Qcache_hits", 407_451.0),
+    ("Qcache_inserts", 4_745_672.0),
+    ("Qcache_lowmem_prunes", 4_691_295.0),
+    ("Qcache_queries_in_cache", 54_377.0),
+    ("Qcache_total_blocks", 130_059.0),
+];
+
+impl Experiment for E1 {
+    fn about(&self) -> About {
+        let unit = |rows: &[(&str, f64)], unit: &str| -> Vec<Published> {
+            let published = |&(what, value): &(&str, f64)| Published {
+                what: what.to_owned(),
+                value,
+                unit: unit.to_owned(),
+            };
+            rows.iter().map(published).collect()
+        };
+        About {
+            id: "e1",
+            title: "The cost of a query cache that doesn't hit",
+            question: "What does a cache of results cost where hardly anything is asked twice, and does it cost more when it \
+                       is larger?",
+            source_figure: "complex read-only OLTP, 100 connections, 10 M rows, 16 cores: 4,802 transactions/s without a \
+                            query cache, 581, 216 and 444 with one of 64, 128 and 256 MB",
+            published: [
+                unit(&PUBLISHED_TPS, "transactions/s"),
+                unit(&PUBLISHED_P95_MS, "ms"),
+                unit(&PUBLISHED_COUNTERS, ""),
+            ]
+            .concat(),
+        }
+    }
+
+    fn plan(&self, scale: Scale) -> Plan {
+        let size = Size::of(scale);
+        let load = SysbenchLoad {
+            script: Script::Its("oltp_read_only"),
+            threads: size.threads,
+            prepared: false,
+            options: vec!["--rand-type=uniform".to_owned()],
+        };
+        let mut arms = vec![Arm::Direct];
+        arms.extend(size.builtin_mib.iter().map(|&mib| Arm::Builtin { mib }));
+        arms.extend([
+            Arm::Hop,
+            Arm::ProxySql {
+                time_to_live_ms: 1_000,
+            },
+            // As much as the largest of the others.
+            Arm::Remora { memory_mib: 256 },
+        ]);
+        Plan {
+            data: Data::Sysbench {
+                tables: size.tables,
+                rows: size.rows,
+            },
+            server_options: vec![format!(
+                "--innodb-buffer-pool-size={}M",
+                size.buffer_pool_mib
+            )],
+            points: vec![Point::new("complex read-only OLTP", load)],
+            arms,
+            repetitions: size.repetitions,
+            length: Duration::from_secs(size.seconds),
+            warm_up_max: Duration::from_secs(size.warm_up_s_max),
+        }
+    }
+}
+
+struct Size {
+    tables: u32,
+    rows: u32,
+    buffer_pool_mib: u32,
+    threads: u32,
+    builtin_mib: &'static [u32],
+    repetitions: u32,
+    seconds: u64,
+    warm_up_s_max: u64,
+}
+
+impl Size {
+    fn of(scale: Scale) -> Size {
+        match scale {
+            Scale::Tiny => Size {
+                tables: 1,
+                rows: 1_000,
+                buffer_pool_mib: 64,
+                threads: 2,
+                builtin_mib: &[64],
+                repetitions: 1,
+                seconds: 1,
+                warm_up_s_max: 1,
+            },
+            Scale::Quick => Size {
+                tables: 4,
+                rows: 50_000,
+                buffer_pool_mib: 256,
+                threads: 100,
+                builtin_mib: &[64, 256],
+                repetitions: 2,
+                seconds: 3,
+                warm_up_s_max: 6,
+            },
+            Scale::Normal => Size {
+                tables: 4,
+                rows: 250_000,
+                buffer_pool_mib: 1_024,
+                threads: 100,
+                builtin_mib: &[64, 128, 256],
+                repetitions: 5,
+                seconds: 20,
+                warm_up_s_max: 30,
+            },
+            Scale::Full => Size {
+                tables: 4,
+                rows: 2_500_000,
+                buffer_pool_mib: 4_096,
+                threads: 100,
+                builtin_mib: &[64, 128, 256],
+                repetitions: 5,
+                seconds: 900,
+                warm_up_s_max: 300,
+            },
+        }
+    }
+}
