@@ -15,16 +15,22 @@
 //! | `checker`, `trickle`, `open_loop` | what goes on beside and after the load |
 //! | `machine` | where it runs |
 //! | `scripts` | the lab's own scripts for sysbench |
-//! | `e1` … | the experiments |
+//! | `filling` | statements that fill the tables of the lab's own workloads |
+//! | `e1` …, `break_even`, `social` | the experiments |
 
 mod arms;
+pub mod break_even;
 mod checker;
 mod command;
 mod data;
 mod directory;
 mod e1;
+pub mod e2;
 mod e4;
 mod e5;
+pub mod e8;
+pub mod e9;
+mod filling;
 mod machine;
 mod measure;
 mod open_loop;
@@ -33,6 +39,7 @@ pub mod results;
 mod run;
 mod schedule;
 mod scripts;
+pub mod social;
 mod stage;
 mod trickle;
 
@@ -42,8 +49,17 @@ pub use run::{Request, measure_into};
 use plan::Experiment;
 
 /// All experiments, in the order in which `all` runs them.
-pub fn all() -> [&'static dyn Experiment; 3] {
-    [&e1::E1, &e4::E4, &e5::E5]
+pub fn all() -> [&'static dyn Experiment; 8] {
+    [
+        &e1::E1,
+        &e2::E2,
+        &e4::E4,
+        &e5::E5,
+        &e8::E8,
+        &e9::E9,
+        &break_even::BreakEven,
+        &social::Social,
+    ]
 }
 
 /// The experiment with this name.

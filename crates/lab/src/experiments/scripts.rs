@@ -5,7 +5,14 @@ use std::path::Path;
 use anyhow::Context as _;
 
 /// Names, as in [`super::plan::Script::Ours`], and contents.
-const SCRIPTS: &[(&str, &str)] = &[];
+const SCRIPTS: &[(&str, &str)] = &[
+    ("big_result", include_str!("../../sysbench/big_result.lua")),
+    ("heavy", include_str!("../../sysbench/heavy.lua")),
+    ("hit_ratio", include_str!("../../sysbench/hit_ratio.lua")),
+    ("light", include_str!("../../sysbench/light.lua")),
+    ("social", include_str!("../../sysbench/social.lua")),
+    ("tables", include_str!("../../sysbench/tables.lua")),
+];
 
 /// Writes them all into a directory.
 pub(super) fn write_to(directory: &Path) -> anyhow::Result<()> {

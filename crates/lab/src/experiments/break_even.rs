@@ -1,0 +1,161 @@
+//! From which hit ratio on does a cache pay? Throughput against the hit ratio, a line for each arm.
+//!
+//! The article behind E1 shows what a query cache costs that hits 8 % of the time, and asks which ratio it needs.
+//!
+//! **The hit ratio here** is a property of the load, the same for each arm: the share of queries whose very text was
+//! asked before, so that a cache with room and without invalidations answers them from memory. With a probability of *h*
+//! a query is one of a hundred hot ones, which are all asked before anything counts and which fit into any cache.
+//! Otherwise it holds a text that no query ever held before (when the client began, its process, its thread, a counter):
+//! nothing can have its answer. Nothing is written, so nothing is dropped because of a write. What Remora counts is *h*
+//! within a few tenths of a percent; the server's own cache and `ProxySQL` can be below it, where results leave before they
+//! are asked for again (ProxySQL's after their time to live).
+//!
+//! Hot and new queries do the same work on the server: they differ in a text that a row is compared with, and which no
+//! row has. So *direct* should be a level line, and its slope is what the smaller set of rows that hot queries read
+//! saves the processor's own caches.
+//!
+//! Each arm's break-even is where its line crosses that of *direct*.
+
+use std::time::Duration;
+
+use super::filling;
+use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::results::{Published, Scale};
+
+/// Clients.
+const CLIENTS: u32 = 8;
+/// Sizes of the server's own cache, MiB: those of E1 between which it didn't get better.
+const BUILTIN_MIB: [u32; 2] = [64, 256];
+/// What Remora has for results, MiB: as much as the smaller of them.
+const REMORA_MIB: u32 = 64;
+/// How long `ProxySQL` keeps a result.
+const TIME_TO_LIVE_MS: u32 = 10_000;
+
+/// The experiment.
+#[derive(Debug)]
+pub struct BreakEven;
+
+/// How large the table is.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// Rows in all.
+    pub rows: u32,
+    /// Groups that heavy queries count.
+    pub groups: u32,
+}
+
+impl Table {
+    /// At a scale.
+    pub fn at(scale: Scale) -> Table {
+        let (rows, groups) = match scale {
+            Scale::Tiny => (2_000, 10),
+            Scale::Quick => (100_000, 50),
+            Scale::Normal => (400_000, 200),
+            Scale::Full => (1_000_000, 500),
+        };
+        Table { rows, groups }
+    }
+
+    /// What makes and fills it.
+    pub fn statements(self) -> Vec<String> {
+        let create = "CREATE TABLE hit_ratio (id INT NOT NULL PRIMARY KEY, part INT NOT NULL, c CHAR(120) NOT NULL, \
+                      KEY (part)) ENGINE=InnoDB CHARSET=latin1";
+        let values = format!("n, 1 + n MOD {}, {}", self.groups, filling::text(120));
+        let mut statements = vec![create.to_owned()];
+        statements.extend(filling::fill("hit_ratio", &values, self.rows));
+        statements
+    }
+
+    /// Queries of which so many percent can be answered from memory.
+    pub fn load(self, is_heavy: bool, hits_percent: f64) -> SysbenchLoad {
+        let is_heavy = if is_heavy { "on" } else { "off" };
+        SysbenchLoad {
+            script: Script::Ours("hit_ratio"),
+            threads: CLIENTS,
+            prepared: false,
+            options: vec![
+                format!("--rows={}", self.rows),
+                format!("--groups={}", self.groups),
+                format!("--is-heavy={is_heavy}"),
+                format!("--hits-percent={hits_percent}"),
+            ],
+        }
+    }
+
+    fn point(self, is_heavy: bool, hits_percent: f64) -> Point {
+        let workload = if is_heavy { "heavy" } else { "light" };
+        Point::new(workload, self.load(is_heavy, hits_percent)).at("hit ratio", "%", hits_percent)
+    }
+}
+
+impl Experiment for BreakEven {
+    fn about(&self) -> About {
+        let published = |what: &str, value, unit: &str| Published {
+            what: what.to_owned(),
+            value,
+            unit: unit.to_owned(),
+        };
+        About {
+            id: "break-even",
+            title: "Throughput against the hit ratio",
+            question: "From which hit ratio on is each cache faster than none, for light and for heavy queries?",
+            source_figure: "left open by E1's article: 4,802 transactions a second without the query cache, 581 with 64 MB of it \
+                            that answer about 8 %",
+            published: vec![
+                published("no query cache", 4_801.84, "transactions/s"),
+                published(
+                    "query cache of 64 MB, hit ratio about 8 %",
+                    580.84,
+                    "transactions/s",
+                ),
+                published("hit ratio of those runs (about)", 8.0, "%"),
+            ],
+        }
+    }
+
+    fn plan(&self, scale: Scale) -> Plan {
+        let table = Table::at(scale);
+        let ratios: &[f64] = match scale {
+            Scale::Tiny => &[0.0, 100.0],
+            Scale::Quick => &[0.0, 50.0, 100.0],
+            Scale::Normal | Scale::Full => &[
+                0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0,
+            ],
+        };
+        let mut points = Vec::new();
+        for is_heavy in [false, true] {
+            points.extend(ratios.iter().map(|ratio| table.point(is_heavy, *ratio)));
+        }
+        let mut arms = vec![Arm::Direct];
+        let builtins = if scale == Scale::Tiny { 1 } else { 2 };
+        arms.extend(
+            BUILTIN_MIB
+                .map(|mib| Arm::Builtin { mib })
+                .iter()
+                .take(builtins),
+        );
+        if scale != Scale::Tiny {
+            arms.push(Arm::Hop);
+            arms.push(Arm::ProxySql {
+                time_to_live_ms: TIME_TO_LIVE_MS,
+            });
+        }
+        arms.push(Arm::Remora {
+            memory_mib: REMORA_MIB,
+        });
+        let (repetitions, length_s, warm_up_s) = match scale {
+            Scale::Tiny | Scale::Quick => (1, 1, 1),
+            Scale::Normal => (2, 4, 10),
+            Scale::Full => (5, 30, 60),
+        };
+        Plan {
+            data: Data::Statements(table.statements()),
+            server_options: vec!["--innodb-buffer-pool-size=512M".to_owned()],
+            points,
+            arms,
+            repetitions,
+            length: Duration::from_secs(length_s),
+            warm_up_max: Duration::from_secs(warm_up_s),
+        }
+    }
+}
