@@ -61,7 +61,14 @@ pub fn measure_into(request: &Request) -> anyhow::Result<Results> {
     if run.turns.is_empty() {
         return Ok(run.results);
     }
-    let outcome = run.measure_all(request.kind);
+    let outcome = run.measure_all(request.kind).map_err(|error| {
+        // A signal also breaks off what waits for the network, which then tells of a failure of its own.
+        if interrupt::is_set() {
+            interrupt::Interrupted.into()
+        } else {
+            error
+        }
+    });
     run.progress.done();
     run.results.state = match &outcome {
         Ok(()) => State::Complete,
