@@ -20,6 +20,7 @@
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
 //! | [`experiments`] | `remora-lab run`: the published experiments |
+//! | [`report`], [`statistics`] | what a run found, for people, and what may be concluded from it |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
 
 pub mod bench;
@@ -40,11 +41,13 @@ pub mod process;
 pub mod programs;
 pub mod progress;
 pub mod proxies;
+pub mod report;
 pub mod responder;
 pub mod scratch;
 pub mod search;
 pub mod semisync;
 pub mod servers;
+pub mod statistics;
 pub mod stats;
 pub mod sysbench;
 pub mod table;

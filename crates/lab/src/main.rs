@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use remora_lab::{bench, demo, drivers, experiments, interrupt, responder, search};
+use remora_lab::{bench, demo, drivers, experiments, interrupt, report, responder, search};
 
 #[derive(Debug, Parser)]
 #[command(name = "remora-lab", about = "Experiments with Remora", version)]
@@ -30,6 +30,13 @@ enum Command {
     Run(experiments::RunOptions),
     /// Says what the experiments are and what was published.
     List,
+    /// Sets two results of the same experiment side by side and says what got better or worse.
+    Compare(report::CompareOptions),
+    /// Writes the report of a run's directory anew.
+    Report {
+        /// A directory that a run wrote.
+        directory: PathBuf,
+    },
     /// Answers each query with the same bytes, until it is killed. The benchmark runs it.
     #[command(hide = true)]
     Responder {
@@ -86,6 +93,12 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::List => {
             experiments::list();
+            Ok(())
+        }
+        Command::Compare(options) => report::run_compare(&options),
+        Command::Report { directory } => {
+            let path = report::rewrite(&directory)?;
+            println!("written: {}", path.display());
             Ok(())
         }
         Command::Responder {

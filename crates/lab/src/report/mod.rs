@@ -1,0 +1,128 @@
+//! What a run leaves, for people: `report.html`, an index of several, and the comparison of two.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `source` | reading a run's directory |
+//! | `figures` | what was measured, by workload, arm and place on the x axis |
+//! | `number` | figures as people write them |
+//! | `style` | colours, dashes and markers of the arms, and the page's style sheet |
+//! | `axis`, `chart`, `bars` | charts |
+//! | `sentences` | what may be said about the figures |
+//! | `html` | tables, figures and the page around them |
+//! | `page`, `sections`, `over_time`, `about_run` | a report and its parts |
+//! | `compare`, `compare_view` | two runs, cell by cell |
+
+mod about_run;
+mod axis;
+mod bars;
+mod chart;
+pub mod compare;
+mod compare_view;
+mod figures;
+mod html;
+mod number;
+mod over_time;
+mod page;
+mod sections;
+mod sentences;
+mod source;
+mod style;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+pub use compare::compare;
+
+/// The report's name in a run's directory.
+pub const REPORT: &str = "report.html";
+
+/// The index's name in a directory with several runs.
+pub const INDEX: &str = "index.html";
+
+/// Writes `report.html` into the directory of one experiment's run, from the `results.json` and the series there.
+///
+/// # Errors
+///
+/// The results can't be read, are of another version of the schema, or the report can't be written. Series that are
+/// missing or damaged are no error: the report says so.
+pub fn write(directory: &Path) -> anyhow::Result<()> {
+    let run = source::read(directory)?;
+    save(&directory.join(REPORT), &page::report(&run)?)
+}
+
+/// Writes `index.html` into a directory whose subdirectories hold one experiment's run each: what each of them found,
+/// with links to their reports.
+///
+/// # Errors
+///
+/// No subdirectory holds a run, one can't be read, or the index can't be written.
+pub fn write_index(directory: &Path) -> anyhow::Result<()> {
+    let runs: Vec<(String, source::Run)> = source::subdirectories(directory)?
+        .into_iter()
+        .map(|path| Ok((source::name(&path), source::read(&path)?)))
+        .collect::<anyhow::Result<_>>()?;
+    save(&directory.join(INDEX), &page::index(&runs))
+}
+
+/// Writes the report of a run anew, or, of a directory with several runs, all of theirs and the index. Returns the file
+/// to look at.
+///
+/// # Errors
+///
+/// As for [`write`] and [`write_index`].
+pub fn rewrite(directory: &Path) -> anyhow::Result<PathBuf> {
+    if directory.join(source::RESULTS).exists() {
+        write(directory)?;
+        return Ok(directory.join(REPORT));
+    }
+    for run in source::subdirectories(directory)? {
+        write(&run)?;
+    }
+    write_index(directory)?;
+    Ok(directory.join(INDEX))
+}
+
+/// What `remora-lab compare` is asked.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompareOptions {
+    /// The directory of the earlier run, or of several experiments' runs.
+    pub a: PathBuf,
+    /// That of the later one.
+    pub b: PathBuf,
+    /// Write the comparison as a page to this file too.
+    #[arg(long)]
+    pub html: Option<PathBuf>,
+}
+
+/// Compares two runs, shows it on the terminal and, if asked, writes a page.
+///
+/// # Errors
+///
+/// As for [`compare()`]; or the page can't be written.
+pub fn run_compare(options: &CompareOptions) -> anyhow::Result<()> {
+    let comparison = compare(&options.a, &options.b)?;
+    print!("{comparison}");
+    if let Some(path) = &options.html {
+        save(path, &comparison.html())?;
+        println!("\nwritten: {}", path.display());
+    }
+    Ok(())
+}
+
+fn save(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path.is_dir() {
+        bail!(
+            "can't write {}: it is a directory; name a file",
+            path.display()
+        );
+    }
+    std::fs::write(path, text).with_context(|| {
+        let path = path.display();
+        format!("can't write {path}: see that its directory exists and the disk has room")
+    })
+}

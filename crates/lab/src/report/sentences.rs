@@ -1,0 +1,369 @@
+//! What may be said about the figures: computed from them, and nothing that their intervals don't show.
+
+use std::collections::BTreeMap;
+
+use crate::statistics::bootstrap::{
+    self, Estimate, Interval, REPETITIONS_MIN, Verdict, ratio_of_medians,
+};
+use crate::statistics::break_even::{Place, break_even};
+use crate::statistics::scalability::{Scalability, fit};
+
+use super::figures::{BASELINE, Measure, OURS, Workload};
+use super::number::{self, counted, estimate, listed, plain, ratio, with_unit};
+use super::style::arm_name;
+
+/// How an arm did against the baseline, place by place.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) better: usize,
+    pub(super) worse: usize,
+    pub(super) open: usize,
+    /// Of the places where a difference was shown.
+    ratios: Vec<f64>,
+}
+
+impl Tally {
+    /// Adds an arm's places of a workload.
+    pub(super) fn add(&mut self, workload: &Workload<'_>, arm: &str) {
+        for &x in &workload.places {
+            let old = workload.values(BASELINE, x, Measure::Queries);
+            let new = workload.values(arm, x, Measure::Queries);
+            let Some(ratio) = ratio_of_medians(&new, &old) else {
+                continue;
+            };
+            match bootstrap::compare(&old, &new, Measure::Queries.good()) {
+                Verdict::Better => self.better += 1,
+                Verdict::Worse => self.worse += 1,
+                Verdict::NoDifferenceShown => {
+                    self.open += 1;
+                    continue;
+                }
+            }
+            self.ratios.push(ratio.value);
+        }
+    }
+
+    fn places(&self) -> usize {
+        self.better + self.worse + self.open
+    }
+
+    /// `Remora answers more queries than direct at 2 of 3 points, …`
+    pub(super) fn sentence(&self, arm: &str) -> Option<String> {
+        let all = self.places();
+        if all == 0 {
+            return None;
+        }
+        let name = arm_name(arm);
+        let mut parts = Vec::new();
+        if self.better > 0 {
+            parts.push(format!("higher at {} of {all}", self.better));
+        }
+        if self.worse > 0 {
+            parts.push(format!("lower at {} of {all}", self.worse));
+        }
+        if self.open > 0 {
+            parts.push(format!("not shown to differ at {} of {all}", self.open));
+        }
+        let lowest = self.ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = self.ratios.iter().copied().fold(0.0, f64::max);
+        let range = match self.ratios.len() {
+            0 => String::new(),
+            1 => format!(" ({} of direct)", ratio(lowest)),
+            _ => format!(" ({} to {} of direct)", ratio(lowest), ratio(highest)),
+        };
+        let points = if all == 1 { "point" } else { "points" };
+        Some(format!(
+            "{name}: throughput is {} {points}{range}.",
+            listed(&parts)
+        ))
+    }
+}
+
+/// The one sentence of a report: on Remora, or on whatever else was compared with `direct`.
+pub(super) fn lead(workloads: &[Workload<'_>]) -> String {
+    let arms = |workload: &Workload<'_>| -> Vec<String> {
+        workload.arms.iter().map(|&arm| arm.to_owned()).collect()
+    };
+    let mut candidates: Vec<String> = workloads.iter().flat_map(arms).collect();
+    candidates.sort_by_key(|arm| arm != OURS);
+    let sentence = candidates
+        .iter()
+        .filter(|arm| *arm != BASELINE)
+        .find_map(|arm| {
+            let mut tally = Tally::default();
+            for workload in workloads {
+                tally.add(workload, arm);
+            }
+            tally.sentence(arm)
+        });
+    sentence.unwrap_or_else(|| {
+        "No arm was measured at the same point as direct, so none is compared.".to_owned()
+    })
+}
+
+/// What each workload shows, in sentences.
+pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for arm in workload.arms.iter().filter(|&&arm| arm != BASELINE) {
+        let mut tally = Tally::default();
+        tally.add(workload, arm);
+        sentences.extend(tally.sentence(arm));
+    }
+    for arm in &workload.arms {
+        if workload.is_over("threads") {
+            sentences.extend(
+                fits.get(arm)
+                    .and_then(|fit| scaling_sentence(workload, arm, fit)),
+            );
+            sentences.extend(flatness_sentence(workload, arm));
+        } else if workload.is_over("hit ratio") {
+            sentences.extend(break_even_of(workload, arm).map(|found| pays(workload, arm, found)));
+        } else if workload.axis.is_some() {
+            sentences.extend(growth_sentence(workload, arm));
+        } else {
+            sentences.extend(tail_sentence(workload, arm));
+        }
+    }
+    sentences
+}
+
+/// The law of scalability, fitted to each arm that it can be fitted to. None where the x axis isn't threads.
+pub(super) type Fits<'a> = BTreeMap<&'a str, Scalability>;
+
+/// See [`Fits`].
+pub(super) fn fits<'a>(workload: &Workload<'a>) -> Fits<'a> {
+    if !workload.is_over("threads") {
+        return Fits::new();
+    }
+    let fitted = workload.arms.iter().filter_map(|&arm| {
+        let at = |&x: &f64| {
+            let values = workload.values(arm, x, Measure::Queries);
+            values.into_iter().map(move |y| (x, y))
+        };
+        let measured: Vec<(f64, f64)> = workload.places.iter().flat_map(at).collect();
+        Some((arm, fit(&measured)?))
+    });
+    fitted.collect()
+}
+
+fn scaling_sentence(workload: &Workload<'_>, arm: &str, found: &Scalability) -> Option<String> {
+    let name = arm_name(arm);
+    let intervals = found.intervals?;
+    let most = *workload.places.last()?;
+    let peak = intervals.peak_threads;
+    let law = "by the Universal Scalability Law";
+    Some(if peak.high <= most {
+        let lost = found.best.throughput(most) / found.best.throughput(found.best.peak_threads());
+        format!(
+            "{name}: scalability is negative: {law} throughput peaks at {} threads ({}), and at {} threads {} of the peak is left.",
+            plain(found.best.peak_threads().round()),
+            number::interval(peak, |value| plain(value.round())),
+            number::place(most),
+            ratio(lost)
+        )
+    } else if peak.low > most {
+        format!(
+            "{name}: {law} throughput doesn't fall up to {} threads.",
+            number::place(most)
+        )
+    } else {
+        format!(
+            "{name}: whether throughput has a peak below {} threads isn't shown.",
+            number::place(most)
+        )
+    })
+}
+
+/// At the most threads against the best number of threads.
+fn flatness_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
+    let medians = |&x: &f64| {
+        let median = workload.median(arm, x, Measure::Queries)?;
+        Some((x, median.value))
+    };
+    let measured: Vec<(f64, f64)> = workload.places.iter().filter_map(medians).collect();
+    let &(most, _) = measured.last()?;
+    let &(best, _) = measured.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if measured.len() < 2 {
+        return None;
+    }
+    let name = arm_name(arm);
+    if best.total_cmp(&most).is_eq() {
+        return Some(format!(
+            "{name}: the highest throughput is that at the most threads, {}.",
+            number::place(most)
+        ));
+    }
+    Some(format!(
+        "{name}: {}",
+        change(
+            workload,
+            arm,
+            (best, &format!("{} threads, the best,", number::place(best))),
+            (most, &format!("{} threads", number::place(most))),
+        )?
+    ))
+}
+
+/// At the last place of an axis against the first one.
+fn growth_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
+    let (axis, unit) = workload.axis?;
+    let (first, last) = (*workload.places.first()?, *workload.places.last()?);
+    if workload.places.len() < 2 {
+        return None;
+    }
+    let from = format!("{axis} {}", with_unit(first, unit));
+    let to = with_unit(last, unit);
+    let found = change(workload, arm, (first, &from), (last, &to))?;
+    Some(format!("{}: {found}", arm_name(arm)))
+}
+
+/// `from 64 threads to 1,024 threads throughput falls: 0.80 × (0.78 to 0.82).`
+fn change(
+    workload: &Workload<'_>,
+    arm: &str,
+    (from, from_text): (f64, &str),
+    (to, to_text): (f64, &str),
+) -> Option<String> {
+    let old = workload.values(arm, from, Measure::Queries);
+    let new = workload.values(arm, to, Measure::Queries);
+    let factor = ratio_of_medians(&new, &old)?;
+    let verdict = match bootstrap::compare(&old, &new, Measure::Queries.good()) {
+        Verdict::Better => "rises",
+        Verdict::Worse => "falls",
+        Verdict::NoDifferenceShown => "isn't shown to change",
+    };
+    Some(format!(
+        "from {from_text} to {to_text} throughput {verdict}: {}.",
+        estimate(factor, ratio)
+    ))
+}
+
+/// From which hit ratio on an arm pays.
+pub(super) fn break_even_of(workload: &Workload<'_>, arm: &str) -> Option<Estimate> {
+    if arm == BASELINE {
+        return None;
+    }
+    let places: Vec<Place> = workload
+        .places
+        .iter()
+        .map(|&x| Place {
+            x,
+            arm: workload.values(arm, x, Measure::Queries),
+            baseline: workload.values(BASELINE, x, Measure::Queries),
+        })
+        .collect();
+    break_even(&places)
+}
+
+fn pays(workload: &Workload<'_>, arm: &str, found: Estimate) -> String {
+    let name = arm_name(arm);
+    let unit = workload.axis.map_or("", |(_, unit)| unit);
+    let (first, last) = (workload.places.first(), workload.places.last());
+    let end = |place: Option<&f64>| with_unit(place.copied().unwrap_or_default(), unit);
+    let what = match found.value {
+        value if value == f64::INFINITY => {
+            format!(
+                "it isn't as fast as direct at the highest hit ratio measured, {}",
+                end(last)
+            )
+        }
+        value if value == f64::NEG_INFINITY => {
+            format!(
+                "its medians aren't below direct's at any hit ratio measured, from {} on",
+                end(first)
+            )
+        }
+        value => format!("it pays from a hit ratio of {} on", with_unit(value, unit)),
+    };
+    let Some(Interval { low, high }) = found.interval else {
+        return format!(
+            "Break-even of {name}: {what}; from fewer than {REPETITIONS_MIN} repetitions there is no interval."
+        );
+    };
+    let low = match low {
+        value if value == f64::INFINITY => format!("above {}", end(last)),
+        value if value == f64::NEG_INFINITY => format!("below {}", end(first)),
+        value => with_unit(value, unit),
+    };
+    let high = match high {
+        value if value == f64::INFINITY => format!("above {}", end(last)),
+        value if value == f64::NEG_INFINITY => format!("below {}", end(first)),
+        value => with_unit(value, unit),
+    };
+    let within = if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    };
+    format!("Break-even of {name}: {what} (95 % interval: {within}).")
+}
+
+/// How unstable responses are: the tail over the median.
+fn tail_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
+    let x = *workload.places.first()?;
+    let of = |measure| workload.median(arm, x, measure).map(|found| found.value);
+    let (open, closed) = (of(Measure::OpenP50), of(Measure::P50));
+    let (middle, tail, longest, loop_name) = match (open, closed) {
+        (Some(middle), _) => (
+            middle,
+            of(Measure::OpenP99)?,
+            of(Measure::OpenLongest)?,
+            "at a set rate",
+        ),
+        (None, Some(middle)) => (
+            middle,
+            of(Measure::P99)?,
+            of(Measure::Longest)?,
+            "in a closed loop",
+        ),
+        (None, None) => return None,
+    };
+    (middle > 0.0).then(|| {
+        format!(
+            "{}: {loop_name} the 99th percentile is {} times the median of {} ms, the longest response {} times.",
+            arm_name(arm),
+            plain(tail / middle),
+            plain(middle),
+            plain(longest / middle)
+        )
+    })
+}
+
+/// How many repetitions there are, and what may be concluded from them.
+pub(super) fn confidence(workloads: &[Workload<'_>]) -> String {
+    let counts: Vec<usize> = workloads
+        .iter()
+        .flat_map(|workload| {
+            workload.arms.iter().flat_map(|arm| {
+                workload
+                    .places
+                    .iter()
+                    .map(|&x| workload.repetitions(arm, x).len())
+            })
+        })
+        .filter(|&count| count > 0)
+        .collect();
+    let Some(fewest) = counts.iter().copied().min() else {
+        return "Nothing was measured.".to_owned();
+    };
+    if fewest < REPETITIONS_MIN {
+        return format!(
+            "Some points have only {}: of fewer than {REPETITIONS_MIN} there is no interval, and nothing is concluded.",
+            counted(fewest, "repetition", "repetitions")
+        );
+    }
+    // That all n values of one sample are above all n of another has a probability of n! n! / (2n)!.
+    let by_chance = match fewest {
+        3 => " Of points that don't differ about one in 10 is called different by chance.",
+        4 => " Of points that don't differ about one in 35 is called different by chance.",
+        _ => " Of points that don't differ about one in 100 is called different by chance.",
+    };
+    let covers = 1.0 - 0.5_f64.powi(i32::try_from(fewest).unwrap_or(i32::MAX) - 1);
+    let covers = covers.min(bootstrap::CONFIDENCE) * 100.0;
+    format!(
+        "Each point has at least {fewest} repetitions. Intervals are percentile bootstrap intervals of the median; with \
+         so many repetitions they cover the true median with a probability of about {} %. Where two intervals overlap, no \
+         difference is claimed.{by_chance}",
+        plain(covers)
+    )
+}
