@@ -30,7 +30,7 @@ pub struct E2;
 pub fn tables(scale: Scale) -> u32 {
     match scale {
         Scale::Tiny => 100,
-        Scale::Quick => 2_000,
+        Scale::Quick => 1_000,
         Scale::Normal => 20_000,
         Scale::Full => 100_000,
     }
@@ -118,7 +118,7 @@ impl Experiment for E2 {
         // The first pass over all tables loads their definitions, at up to a millisecond each.
         let (repetitions, length_s, warm_up_s) = match scale {
             Scale::Tiny => (1, 1, 2),
-            Scale::Quick => (1, 2, 8),
+            Scale::Quick => (1, 2, 4),
             Scale::Normal => (2, 15, 60),
             Scale::Full => (5, 60, 600),
         };

@@ -155,7 +155,7 @@ fn workloads(scale: Scale) -> &'static [(bool, Updates)] {
 fn clients(scale: Scale) -> &'static [u32] {
     match scale {
         Scale::Tiny => &[4],
-        Scale::Quick => &[8, 32],
+        Scale::Quick => &[16],
         Scale::Normal => &[4, 16, 64],
         Scale::Full => &[4, 8, 16, 32, 64],
     }
@@ -217,7 +217,7 @@ impl Experiment for E8 {
             }
         }
         let (repetitions, length_s, warm_up_s) = match scale {
-            Scale::Tiny | Scale::Quick => (1, 1, 2),
+            Scale::Tiny | Scale::Quick => (1, 1, 1),
             Scale::Normal => (2, 5, 15),
             Scale::Full => (5, 30, 60),
         };

@@ -147,8 +147,8 @@ impl Experiment for E9 {
         };
         let time_to_live_ms = 1_000;
         let arms = match scale {
-            Scale::Tiny => vec![Arm::Direct, builtin, remora],
-            _ => vec![
+            Scale::Tiny | Scale::Quick => vec![Arm::Direct, builtin, remora],
+            Scale::Normal | Scale::Full => vec![
                 Arm::Direct,
                 builtin,
                 Arm::Hop,
@@ -158,7 +158,7 @@ impl Experiment for E9 {
         };
         let (repetitions, length_s, warm_up_s) = match scale {
             Scale::Tiny => (1, 1, 2),
-            Scale::Quick => (1, 2, 2),
+            Scale::Quick => (1, 2, 1),
             Scale::Normal => (3, 10, 15),
             Scale::Full => (5, 60, 60),
         };
