@@ -19,6 +19,7 @@
 //! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
+//! | [`replay`] | `remora-lab replay`: a user's own captured statements, side by side |
 //! | [`experiments`] | `remora-lab run`: the published experiments |
 //! | [`report`], [`statistics`] | what a run found, for people, and what may be concluded from it |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
@@ -41,6 +42,7 @@ pub mod process;
 pub mod programs;
 pub mod progress;
 pub mod proxies;
+pub mod replay;
 pub mod report;
 pub mod responder;
 pub mod scratch;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use remora_lab::{bench, demo, drivers, experiments, interrupt, report, responder, search};
+use remora_lab::{bench, demo, drivers, experiments, interrupt, replay, report, responder, search};
 
 #[derive(Debug, Parser)]
 #[command(name = "remora-lab", about = "Experiments with Remora", version)]
@@ -37,6 +37,8 @@ enum Command {
         /// A directory that a run wrote.
         directory: PathBuf,
     },
+    /// Sends captured statements (a slow or general query log, a packet capture) to servers and proxies, side by side.
+    Replay(Box<replay::ReplayOptions>),
     /// Answers each query with the same bytes, until it is killed. The benchmark runs it.
     #[command(hide = true)]
     Responder {
@@ -100,6 +102,10 @@ fn run(command: Command) -> anyhow::Result<()> {
             let path = report::rewrite(&directory)?;
             println!("written: {}", path.display());
             Ok(())
+        }
+        Command::Replay(options) => {
+            interrupt::install()?;
+            replay::run(&options)
         }
         Command::Responder {
             listen,

@@ -79,6 +79,11 @@ impl<'a> Answer<'a> {
             .collect()
     }
 
+    /// The rows as they came, each without its header; none if it is no result set. Of several result sets, the first.
+    pub fn row_payloads(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.result_set().1
+    }
+
     /// The payloads of the definitions and of the rows.
     fn result_set(&self) -> (Vec<&'a [u8]>, impl Iterator<Item = &'a [u8]> + use<'a>) {
         let mut packets = self.payloads();

@@ -1,6 +1,9 @@
 //! The connection phase.
 
-use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password};
+use remora_wire::auth::{
+    AuthPacket, CACHING_SHA2_PASSWORD, CachingSha2, NATIVE_PASSWORD, caching_sha2_password,
+    clear_password, native_password, salt_of,
+};
 use remora_wire::compress::Algorithm;
 use remora_wire::handshake::{Greeting, Login};
 use remora_wire::packet::{Extent, HEADER_BYTES, extent, join_payload, put_message};
@@ -66,8 +69,26 @@ impl Client {
                 AuthPacket::Ok => return Ok(()),
                 AuthPacket::Err => return Err(ClientError::Server(ServerError::parse(&payload)?)),
                 AuthPacket::Switch { plugin, data } if plugin == NATIVE_PASSWORD.as_bytes() => {
-                    let salt = data.strip_suffix(&[0]).unwrap_or(data);
-                    let answer = native_password(options.password.as_bytes(), salt);
+                    let answer = native_password(options.password.as_bytes(), salt_of(data));
+                    self.send_message(sequence.wrapping_add(1), &answer)?;
+                    sequence = sequence.wrapping_add(2);
+                }
+                AuthPacket::Switch { plugin, data }
+                    if plugin == CACHING_SHA2_PASSWORD.as_bytes() =>
+                {
+                    let answer = caching_sha2_password(options.password.as_bytes(), salt_of(data));
+                    self.send_message(sequence.wrapping_add(1), &answer)?;
+                    sequence = sequence.wrapping_add(2);
+                }
+                AuthPacket::More(data) if CachingSha2::parse(data) == CachingSha2::FastOk => {
+                    sequence = sequence.wrapping_add(1);
+                }
+                // The server doesn't remember the account, and takes the password itself where nobody else sees it.
+                AuthPacket::More(data)
+                    if CachingSha2::parse(data) == CachingSha2::FullAuthentication
+                        && self.capabilities.has(Capabilities::SSL) =>
+                {
+                    let answer = clear_password(options.password.as_bytes());
                     self.send_message(sequence.wrapping_add(1), &answer)?;
                     sequence = sequence.wrapping_add(2);
                 }

@@ -16,7 +16,7 @@ use crate::programs;
 const FREE_BYTES_MIN: u64 = 256 << 20;
 
 /// This machine. What the system doesn't tell is empty or 0.
-pub(super) fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let processor = cpu_info
         .lines()

@@ -31,7 +31,7 @@ mod e5;
 pub mod e8;
 pub mod e9;
 mod filling;
-mod machine;
+pub(crate) mod machine;
 mod measure;
 mod open_loop;
 pub mod plan;

@@ -1,0 +1,172 @@
+//! The logs of real servers.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use remora_lab::client::{Client, Value};
+use remora_lab::process::wait_for;
+use remora_lab::replay::Captured;
+use remora_lab::scratch::Scratch;
+use remora_lab::servers::{Server, ServerOptions};
+use remora_wire::command::Expect;
+
+use crate::{read, said};
+
+const MARKER: &[u8] = b"the beginning of it";
+const END: &str = "SELECT 'the end of it'";
+
+/// Statements of all kinds with odd characters. Servers take white space and `;` off both ends.
+const STATEMENTS: &[&[u8]] = &[
+    b"SELECT 'the beginning of it'",
+    b"SELECT 1 -- ;\n, 1",
+    b"SELECT ';\n# Time: 230101 12:00:00\n', 2",
+    b"SELECT ';\n# User@Host: a[a] @ b [c]\nnot a head', 3",
+    b"# a comment\nSELECT\n\n\t4",
+    b"SELECT '# administrator command: Quit;'",
+    b"-- another\nSELECT 5 /* and\n; one more */",
+    b"SELECT 'a\\'b', \"c;\"\"d\", `a` FROM (SELECT 1 AS a) AS b",
+    "SELECT 'grün 🐟', '\u{2028}'".as_bytes(),
+    b"SELECT _binary'\xff\xfe\x00\x1a', 6",
+    b"SELECT '\r\n', '\t\t     5 not an entry\tx'",
+    b"SET @a = 1, @b = 'timestamp=7;'",
+    b"CREATE TABLE notes (id INT PRIMARY KEY, text VARCHAR(100))",
+    b"INSERT INTO notes VALUES\n(1, 'one;\n'),\n(2, '')",
+    b"SELECT nothing FROM nowhere",
+    b"SELECT * FROM notes WHERE",
+    b"UPDATE notes SET text = 'use other;' WHERE id = 1",
+    b"BEGIN",
+    b"COMMIT",
+    b"USE `a b`",
+    b"SELECT 7",
+    b"DELETE FROM lab.notes",
+];
+
+fn without_ends(text: &[u8]) -> Vec<u8> {
+    let text = text.trim_ascii_start();
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+    let end = text
+        .iter()
+        .rposition(|byte| !is_end(byte))
+        .map_or(0, |last| last + 1);
+    text[..end].to_vec()
+}
+
+struct Logs {
+    server: Server,
+    _scratch: Scratch,
+    slow: PathBuf,
+    general: PathBuf,
+}
+
+/// A server that logs everything, and the session that it has logged.
+fn logs() -> Logs {
+    let scratch = Scratch::new().unwrap();
+    let (slow, general) = (scratch.join("slow.log"), scratch.join("general.log"));
+    let mut options = ServerOptions::default();
+    options.further.extend([
+        "--log-output=FILE".to_owned(),
+        "--slow-query-log=1".to_owned(),
+        "--long-query-time=0".to_owned(),
+        format!("--slow-query-log-file={}", slow.display()),
+        "--general-log=1".to_owned(),
+        format!("--general-log-file={}", general.display()),
+        "--log-slow-admin-statements=1".to_owned(),
+    ]);
+    let server = Server::start(options).unwrap();
+    server.execute(["CREATE DATABASE `a b`"]).unwrap();
+    let mut client = server.app().connect().unwrap();
+    let mut other = server.app().connect().unwrap();
+    session(&mut client, &mut other);
+    client.query(END).unwrap();
+    // Nothing answers that.
+    client.command(0x01, &[], Expect::Nothing).unwrap();
+    for (log, last) in [(&slow, END), (&general, "Quit")] {
+        wait_for("the log", Duration::from_secs(10), || {
+            let text = std::fs::read(log).unwrap_or_default();
+            let at = text
+                .windows(END.len())
+                .position(|part| part == END.as_bytes());
+            let is_there = at.is_some_and(|at| {
+                let rest = String::from_utf8_lossy(&text[at..]).into_owned();
+                rest.contains(last) && rest.ends_with('\n')
+            });
+            Ok(is_there.then_some(()))
+        })
+        .unwrap();
+    }
+    Logs {
+        server,
+        _scratch: scratch,
+        slow,
+        general,
+    }
+}
+
+fn session(client: &mut Client, other: &mut Client) {
+    for statement in STATEMENTS {
+        // Some of them are wrong.
+        let _ = client.query_raw(statement);
+        other.query("SELECT 'in between'").unwrap();
+    }
+    client.command(0x02, b"lab", Expect::Single).unwrap();
+    let statement = client.prepare(b"SELECT ?, ?").unwrap();
+    client
+        .execute(statement, &[Value::Int(8), Value::Text(b"x;\ny'".to_vec())])
+        .unwrap();
+}
+
+/// What is read must be what was sent, up to how a log shows bound values.
+fn check(captured: &Captured, name: &str) {
+    let all = said(captured, MARKER);
+    let texts = all.iter().map(|(_, text)| text.as_slice());
+    // Some servers have it in their slow log.
+    let texts: Vec<&[u8]> = texts.filter(|text| *text != b"(quit)").collect();
+    let expected: Vec<Vec<u8>> = STATEMENTS.iter().map(|text| without_ends(text)).collect();
+    for (got, expected) in texts.iter().zip(&expected) {
+        assert_eq!(
+            String::from_utf8_lossy(got),
+            String::from_utf8_lossy(expected),
+            "{name}"
+        );
+        assert_eq!(got, expected, "{name}");
+    }
+    let rest: Vec<String> = texts[expected.len().min(texts.len())..]
+        .iter()
+        .map(|text| String::from_utf8_lossy(text).into_owned())
+        .collect();
+    assert_eq!(rest.len(), 2, "{name}: {rest:?}");
+    assert!(
+        rest[0].starts_with("SELECT 8") && rest[0].contains("x;\\ny"),
+        "{name}: {rest:?}"
+    );
+    assert_eq!(rest[1], END, "{name}");
+    let schema_of = |wanted: &[u8]| {
+        let found = all.iter().find(|(_, text)| text == wanted).unwrap();
+        found.0.clone()
+    };
+    assert_eq!(schema_of(b"SELECT 7").as_deref(), Some("a b"), "{name}");
+    assert_eq!(schema_of(END.as_bytes()).as_deref(), Some("lab"), "{name}");
+    let other = said(captured, b"in between");
+    let between = other
+        .iter()
+        .filter(|(_, text)| text == b"SELECT 'in between'")
+        .count();
+    assert_eq!(between, STATEMENTS.len(), "{name}");
+    assert_eq!(captured.malformed, 0, "{name}");
+}
+
+#[test]
+fn the_logs_of_a_server_hold_what_was_sent_to_it() {
+    let logs = logs();
+    if let Some(keep) = std::env::var_os("KEEP_LOGS") {
+        let kind = logs.server.kind().as_str();
+        std::fs::copy(&logs.slow, Path::new(&keep).join(format!("{kind}.slow"))).unwrap();
+        std::fs::copy(
+            &logs.general,
+            Path::new(&keep).join(format!("{kind}.general")),
+        )
+        .unwrap();
+    }
+    check(&read(&logs.slow, 0), "slow log");
+    check(&read(&logs.general, 0), "general log");
+}
