@@ -208,6 +208,16 @@ fn an_interrupted_run_ends_its_processes_and_goes_on_in_its_directory() {
     let turns: HashSet<u32> = all.iter().map(|repetition| repetition.turn).collect();
     assert_eq!(turns.len(), all.len());
     assert_eq!(whole.cells.len(), 4);
+    let open_loops: Vec<_> = all.iter().filter_map(|r| r.open_loop).collect();
+    assert_eq!(open_loops.len(), 2);
+    for open_loop in open_loops {
+        assert!(open_loop.reached_per_s > 0.0, "{open_loop:?}");
+        let latency = open_loop.latency_ms;
+        assert!(
+            0.0 < latency.mean && latency.mean <= latency.max,
+            "{latency:?}"
+        );
+    }
 }
 
 #[test]

@@ -8,9 +8,9 @@ use super::plan::Experiment;
 use super::results::{Results, Scale};
 use super::run::{Request, measure_into};
 use super::{all, find, machine};
-use crate::interrupt;
 use crate::servers::Kind;
 use crate::table::Table;
+use crate::{interrupt, report};
 
 /// Options of `remora-lab run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -79,7 +79,7 @@ impl RunOptions {
         let date = machine::now().replace([':', 'T'], "-").replace('Z', "");
         let several = ids.len() > 1;
         let name = if several {
-            "several"
+            "all"
         } else {
             ids.first().copied().unwrap_or_default()
         };
@@ -100,19 +100,20 @@ pub fn run(options: &RunOptions) -> anyhow::Result<()> {
         .iter()
         .map(|experiment| experiment.about().id)
         .collect();
+    let directories = options.directories(&ids);
     let mut failed = Vec::new();
-    for (&experiment, directory) in experiments.iter().zip(options.directories(&ids)) {
+    for (&experiment, directory) in experiments.iter().zip(&directories) {
         let request = Request {
             experiment,
             scale: options.scale(),
             kind: options.server.unwrap_or(Kind::ALL[0]),
             arms: options.arms.clone(),
             seed: options.seed,
-            directory,
+            directory: directory.clone(),
         };
         let outcome = measure_into(&request);
         if let Ok(results) = &outcome {
-            show(results, &request.directory);
+            show(results, directory)?;
         }
         if let Err(error) = outcome {
             if interrupt::is_set() {
@@ -127,14 +128,20 @@ pub fn run(options: &RunOptions) -> anyhow::Result<()> {
             failed.push(experiment.about().id);
         }
     }
+    if experiments.len() > 1
+        && let Some(root) = directories.first().and_then(|path| path.parent())
+    {
+        report::write_index(root)?;
+        println!("All of them: {}", root.join(report::INDEX).display());
+    }
     if !failed.is_empty() {
         bail!("not everything was measured: {}", failed.join(", "));
     }
     Ok(())
 }
 
-/// The medians, and where the rest is.
-fn show(results: &Results, directory: &Path) {
+/// Shows the medians and what they say, and where the report is.
+fn show(results: &Results, directory: &Path) -> anyhow::Result<()> {
     let mut table = Table::new(&[
         "load",
         "arm",
@@ -169,7 +176,11 @@ fn show(results: &Results, directory: &Path) {
         ]);
     }
     println!("\n{}: {}\n\n{table}", results.experiment, results.title);
-    println!("Kept in {}.", directory.display());
+    for sentence in report::found(directory)? {
+        println!("{sentence}");
+    }
+    println!("Report: {}", directory.join(report::REPORT).display());
+    Ok(())
 }
 
 /// Prints what each experiment is.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use super::results::{Results, Scale};
+use super::results::{Results, SCHEMA_VERSION, Scale};
 use crate::sysbench::Second;
 
 const RUN: &str = "run.json";
@@ -87,22 +87,7 @@ impl RunDirectory {
 
     /// What has been measured, if something has.
     pub(super) fn results(&self) -> anyhow::Result<Option<Results>> {
-        let file = self.path.join(RESULTS);
-        if !file.exists() {
-            return Ok(None);
-        }
-        let text = std::fs::read_to_string(&file)
-            .with_context(|| format!("can't read {}", file.display()))?;
-        let results: Results = serde_json::from_str(&text)
-            .with_context(|| format!("{} is no file of results", file.display()))?;
-        let (found, known) = (results.schema_version, super::results::SCHEMA_VERSION);
-        if found != known {
-            bail!(
-                "{} has version {found} of the format, this program knows {known}; choose another --directory",
-                file.display()
-            );
-        }
-        Ok(Some(results))
+        measured_in(&self.path)
     }
 
     /// Keeps what has been measured. At every moment the file is whole.
@@ -139,6 +124,29 @@ impl std::fmt::Display for Identity {
             self.seed
         )
     }
+}
+
+/// What has been measured in a directory, if something has.
+///
+/// # Errors
+/// Its results can't be read, or are of another version of the format.
+pub(super) fn measured_in(directory: &Path) -> anyhow::Result<Option<Results>> {
+    let file = directory.join(RESULTS);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text =
+        std::fs::read_to_string(&file).with_context(|| format!("can't read {}", file.display()))?;
+    let results: Results = serde_json::from_str(&text)
+        .with_context(|| format!("{} is no file of results", file.display()))?;
+    let (found, known) = (results.schema_version, SCHEMA_VERSION);
+    if found != known {
+        bail!(
+            "{} has version {found} of the format, this program knows {known}; choose another --directory",
+            file.display()
+        );
+    }
+    Ok(Some(results))
 }
 
 fn read_identity(file: &Path) -> anyhow::Result<Identity> {

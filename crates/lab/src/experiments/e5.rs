@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Data, Experiment, OpenLoopLoad, Plan, Point, Script, SysbenchLoad};
 use super::results::{Published, Scale};
 
 /// See the module.
@@ -41,7 +41,11 @@ impl Experiment for E5 {
                 prepared: false,
                 options: vec!["--rand-type=uniform".to_owned()],
             };
-            Point::new("point selects", load).threads(threads)
+            let mut point = Point::new("point selects", load).threads(threads);
+            if size.open_loop_threads.contains(&threads) {
+                point.open_loop = Some(size.open_loop());
+            }
+            point
         };
         Plan {
             data: Data::Sysbench {
@@ -77,6 +81,8 @@ struct Size {
     rows: u32,
     buffer_pool_mib: u32,
     threads: &'static [u32],
+    /// Where latency is measured at a set rate too.
+    open_loop_threads: &'static [u32],
     arms: &'static [Arm],
     repetitions: u32,
     seconds: u64,
@@ -84,6 +90,16 @@ struct Size {
 }
 
 impl Size {
+    /// The same queries, at half of what the closed loop reached.
+    fn open_loop(&self) -> OpenLoopLoad {
+        let statement = |table| format!("SELECT c FROM sbtest{table} WHERE id={{n}}");
+        OpenLoopLoad {
+            share: 0.5,
+            statements: (1..=self.tables).map(statement).collect(),
+            below: self.rows.into(),
+        }
+    }
+
     fn of(scale: Scale) -> Size {
         match scale {
             Scale::Tiny => Size {
@@ -91,6 +107,7 @@ impl Size {
                 rows: 1_000,
                 buffer_pool_mib: 64,
                 threads: &[1, 4],
+                open_loop_threads: &[4],
                 arms: &[Arm::Direct, REMORA],
                 repetitions: 1,
                 seconds: 1,
@@ -101,6 +118,7 @@ impl Size {
                 rows: 50_000,
                 buffer_pool_mib: 256,
                 threads: &[2, 8, 32, 256],
+                open_loop_threads: &[32],
                 arms: &[Arm::Direct, Arm::Hop, REMORA],
                 repetitions: 2,
                 seconds: 2,
@@ -111,6 +129,7 @@ impl Size {
                 rows: 250_000,
                 buffer_pool_mib: 1_024,
                 threads: &[1, 2, 4, 8, 16, 64, 256, 1_024],
+                open_loop_threads: &[16, 256],
                 arms: ALL_ARMS,
                 repetitions: 3,
                 seconds: 8,
@@ -121,6 +140,7 @@ impl Size {
                 rows: 3_000_000,
                 buffer_pool_mib: 8_192,
                 threads: &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096],
+                open_loop_threads: &[16, 256, 4_096],
                 arms: ALL_ARMS,
                 repetitions: 5,
                 seconds: 60,

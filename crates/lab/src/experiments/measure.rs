@@ -13,6 +13,7 @@ use super::results::{Latency, OpenLoop, Repetition};
 use super::stage::schema;
 use super::{open_loop, trickle};
 use crate::client::ConnectOptions;
+use crate::statistics::steady;
 use crate::sysbench::{Running, Second, Sysbench};
 use crate::usage::{cpu_time, microseconds_per_query};
 
@@ -173,7 +174,7 @@ fn drive(
     while !is_steady {
         let second = next(say, "until it is steady")?;
         rates.push(second.queries_per_s());
-        is_steady = steady(&rates);
+        is_steady = steady::is_steady(&rates);
         let is_long = second.at_s >= job.plan.warm_up_max.as_secs_f64();
         warm_up.push(second);
         if is_long {
@@ -197,10 +198,6 @@ fn drive(
         before,
         after,
     })
-}
-
-fn steady(_queries_per_s: &[f64]) -> bool {
-    false
 }
 
 fn after_the_load(
@@ -265,7 +262,12 @@ fn repetition(
         open_loop,
         server_cpu_us: used(ran.after.server, ran.before.server),
         proxy_cpu_us: proxy.map(|(after, before)| used(after, before)),
-        hit_ratio: hit_ratio(job.arm, way.server().kind(), &counters),
+        // Else it would be that of the checker.
+        hit_ratio: if ran.seconds.iter().any(|second| second.reads > 0) {
+            hit_ratio(job.arm, way.server().kind(), &counters)
+        } else {
+            None
+        },
         checked_reads: checked.reads,
         stale_reads: checked.stale,
         errors: ran.seconds.iter().map(|s| s.errors + s.reconnects).sum(),

@@ -18,7 +18,7 @@ use crate::load::Random;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
 use crate::servers::Kind;
-use crate::{interrupt, usage};
+use crate::{interrupt, report, usage};
 
 /// Of a measurement, what is neither warm-up nor counts: starting a proxy, waiting for quiet.
 const OVERHEAD: Duration = Duration::from_secs(2);
@@ -58,9 +58,6 @@ pub fn measure_into(request: &Request) -> anyhow::Result<Results> {
     let mut plan = request.experiment.plan(request.scale);
     let left_out = choose_arms(&mut plan, request)?;
     let mut run = Run::open(request, plan, &left_out)?;
-    if run.turns.is_empty() {
-        return Ok(run.results);
-    }
     let outcome = run.measure_all(request.kind).map_err(|error| {
         // A signal also breaks off what waits for the network, which then tells of a failure of its own.
         if interrupt::is_set() {
@@ -76,7 +73,12 @@ pub fn measure_into(request: &Request) -> anyhow::Result<Results> {
             why: format!("{error:#}"),
         },
     };
-    let kept = run.directory.keep(&run.results);
+    let kept = run.directory.keep(&run.results).and_then(|()| {
+        if run.results.cells.is_empty() {
+            return Ok(());
+        }
+        report::write(&request.directory)
+    });
     outcome.with_context(|| {
         format!(
             "{} is incomplete; the same command with --directory {} measures the rest",
@@ -166,6 +168,9 @@ impl Run {
     }
 
     fn measure_all(&mut self, kind: Kind) -> anyhow::Result<()> {
+        if self.turns.is_empty() {
+            return Ok(());
+        }
         let directory = self.results.experiment.clone();
         self.expect(None);
         let progress = &mut self.progress;

@@ -55,6 +55,24 @@ pub fn write(directory: &Path) -> anyhow::Result<()> {
     save(&directory.join(REPORT), &page::report(&run)?)
 }
 
+/// What a run found, in a few sentences: as the report begins.
+///
+/// # Errors
+///
+/// As for [`write`], but that nothing is written.
+pub fn found(directory: &Path) -> anyhow::Result<Vec<String>> {
+    let run = source::read(directory)?;
+    let workloads = figures::workloads(&run.results);
+    Ok(vec![
+        sentences::lead(&workloads),
+        sentences::confidence(&workloads),
+        format!(
+            "Stale reads: {}.",
+            about_run::stale_reads_in_a_line(&run.results)
+        ),
+    ])
+}
+
 /// Writes `index.html` into a directory whose subdirectories hold one experiment's run each: what each of them found,
 /// with links to their reports.
 ///
