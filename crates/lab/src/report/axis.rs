@@ -22,7 +22,7 @@ impl Axis {
             .filter(|value| value.is_finite())
             .fold(0.0, f64::max);
         let highest = if highest > 0.0 { highest } else { 1.0 };
-        let step = round_step(highest / 4.0);
+        let step = round_step(highest / 5.0);
         let steps = (highest * 1.02 / step).ceil();
         let mut ticks = Vec::new();
         let mut at = 0.0;
@@ -37,6 +37,18 @@ impl Axis {
             high: steps * step,
             ticks,
         }
+    }
+
+    /// From 0 to the highest value itself.
+    pub(super) fn of_time(title: &str, values: impl IntoIterator<Item = f64>) -> Axis {
+        let values: Vec<f64> = values.into_iter().collect();
+        let highest = values.iter().copied().fold(0.0, f64::max);
+        let mut axis = Axis::from_zero(title, values);
+        if highest > 0.0 {
+            axis.high = highest;
+            axis.ticks.retain(|(value, _)| *value <= highest);
+        }
+        axis
     }
 
     /// From 0, or with powers of ten where the highest value is more than 30 times the lowest.
@@ -192,7 +204,7 @@ mod tests {
         assert!(axis.ends().start.abs() < 1e-9 && (axis.ends().end - 80_000.0).abs() < 1e-6);
         assert_eq!(axis.label(40_000.0), "40,000");
         let tiny = Axis::from_zero("ms", [0.3]);
-        assert_eq!(tiny.label(0.1), "0.100");
+        assert_eq!(tiny.label(0.1), "0.1");
         assert!(Axis::from_zero("ms", []).ends().end > 0.0);
     }
 

@@ -53,7 +53,7 @@ impl Bars {
         let mut left = start + 0.07;
         for bar in bars {
             // A gap between neighbours, and no bar as broad as a barn.
-            let shown = (width * 0.9).min(0.3);
+            let shown = (width * 0.9).min(0.16);
             let from = left + (width - shown) / 2.0;
             self.draw_bar(chart, *bar, from, from + shown)?;
             left += width;

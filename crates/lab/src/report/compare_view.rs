@@ -11,7 +11,7 @@ use super::compare::{
     Change, Comparison, ExperimentComparison, Overall, SMALLEST_DIFFERENCE, STANDARD_ERRORS,
 };
 use super::html::{notice, page};
-use super::number::{self, counted, estimate, plain, ratio};
+use super::number::{self, counted, plain, ratio_estimate};
 use super::style::arm_name;
 
 fn word(verdict: Verdict) -> &'static str {
@@ -34,9 +34,9 @@ impl Change {
             arm_name(&self.arm),
             self.measure.clone(),
             format!("{} → {}", plain(self.a.value), plain(self.b.value)),
-            estimate(self.ratio, ratio),
+            ratio_estimate(self.ratio),
             self.against_direct
-                .map_or_else(|| "–".to_owned(), |found| estimate(found, ratio)),
+                .map_or_else(|| "–".to_owned(), ratio_estimate),
             word(self.verdict).to_owned(),
         ]
     }
@@ -60,9 +60,9 @@ impl Overall {
             arm_name(&self.arm),
             self.measure.clone(),
             self.cells.to_string(),
-            estimate(self.ratio, ratio),
+            ratio_estimate(self.ratio),
             self.against_direct
-                .map_or_else(|| "–".to_owned(), |found| estimate(found, ratio)),
+                .map_or_else(|| "–".to_owned(), ratio_estimate),
             word(self.verdict).to_owned(),
         ]
     }
@@ -94,7 +94,7 @@ impl ExperimentComparison {
                 arm_name(&overall.arm),
                 overall.measure,
                 counted(overall.cells, "cell", "cells"),
-                estimate(overall.ratio, ratio),
+                ratio_estimate(overall.ratio),
                 word(overall.verdict)
             )
         });

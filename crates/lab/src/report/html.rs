@@ -4,6 +4,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::style;
 
+/// Longer tables under charts are collapsed.
+const ROWS_MAX: usize = 20;
+
 /// A table.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -30,6 +33,15 @@ impl Table {
 
     pub(super) fn row(&mut self, fields: impl IntoIterator<Item = String>) {
         self.rows.push(fields.into_iter().collect());
+    }
+
+    /// As such, or to be opened if it is long.
+    fn under_a_chart(&self) -> Markup {
+        if self.rows.len() > ROWS_MAX {
+            collapsed("The same figures in a table", &self.markup())
+        } else {
+            self.markup()
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -75,7 +87,7 @@ pub(super) fn figure(title: &str, legend: &Markup, chart: &Markup, table: &Table
             figcaption { (title) }
             (legend)
             (chart)
-            (table.markup())
+            (table.under_a_chart())
         }
     }
 }

@@ -9,7 +9,7 @@
 //! | `axis`, `chart`, `bars` | charts |
 //! | `sentences` | what may be said about the figures |
 //! | `html` | tables, figures and the page around them |
-//! | `page`, `sections`, `over_time`, `about_run` | a report and its parts |
+//! | `page`, `sections`, `over_time`, `counters`, `about_run` | a report and its parts |
 //! | `compare`, `compare_view` | two runs, cell by cell |
 
 mod about_run;
@@ -18,6 +18,7 @@ mod bars;
 mod chart;
 pub mod compare;
 mod compare_view;
+mod counters;
 mod figures;
 mod html;
 mod number;

@@ -24,7 +24,7 @@ pub(super) fn plain(value: f64) -> String {
     format!("{value:.digits$}").replace('-', "−")
 }
 
-/// `3.2 · 10⁻⁵`.
+/// `3.2·10⁻⁵`.
 fn scientific(value: f64) -> String {
     let text = format!("{value:.1e}");
     let Some((digits, exponent)) = text.split_once('e') else {
@@ -40,33 +40,50 @@ fn scientific(value: f64) -> String {
                 .unwrap_or(digit),
         })
         .collect();
-    format!("{} · 10{raised}", digits.replace('-', "−"))
+    format!("{}·10{raised}", digits.replace('-', "−"))
 }
 
-/// A whole number as such, others as [`plain`]: for places on an axis.
+/// As [`plain`], but without zeros at its end: for places on an axis.
 pub(super) fn place(value: f64) -> String {
     if value.fract() == 0.0 && value >= 0.0 {
-        grouped(value)
+        return grouped(value);
+    }
+    let text = plain(value);
+    if text.contains('.') && !text.contains('·') {
+        text.trim_end_matches('0').to_owned()
     } else {
-        plain(value)
+        text
     }
 }
 
-/// A place with its unit: `50 %`, `64`.
+/// A place with its unit, in one line: `50 %`, `64`.
 pub(super) fn with_unit(value: f64, unit: &str) -> String {
     if unit.is_empty() {
         place(value)
     } else {
-        format!("{} {unit}", place(value))
+        format!("{}\u{a0}{unit}", place(value))
     }
 }
 
-/// `1.25 ×`; three digits below 0.1.
+/// `1.25 ×`.
 pub(super) fn ratio(value: f64) -> String {
+    format!("{}\u{a0}×", factor(value))
+}
+
+/// `1.25`; three digits below 0.1.
+pub(super) fn factor(value: f64) -> String {
     match value.abs() {
-        size if size < 0.1 => format!("{value:.3} ×"),
-        size if size < 10.0 => format!("{value:.2} ×"),
-        _ => format!("{} ×", plain(value)),
+        size if size < 0.1 => format!("{value:.3}"),
+        size if size < 10.0 => format!("{value:.2}"),
+        _ => plain(value),
+    }
+}
+
+/// `1.25 × (1.20 to 1.30)`, or `1.25 × (no interval)`.
+pub(super) fn ratio_estimate(found: Estimate) -> String {
+    match found.interval {
+        Some(ends) => format!("{} ({})", ratio(found.value), interval(ends, factor)),
+        None => format!("{} (no interval)", ratio(found.value)),
     }
 }
 
@@ -109,12 +126,13 @@ mod tests {
         assert_eq!(plain(1.234), "1.23");
         assert_eq!(plain(0.1234), "0.123");
         assert_eq!(plain(0.0123), "0.0123");
-        assert_eq!(plain(0.000_032), "3.2 · 10⁻⁵");
+        assert_eq!(plain(0.000_032), "3.2·10⁻⁵");
         assert_eq!(plain(0.0), "0");
         assert_eq!(plain(-2.5), "−2.50");
         assert_eq!(plain(f64::INFINITY), "∞");
-        assert_eq!(ratio(0.98), "0.98 ×");
-        assert_eq!(with_unit(50.0, "%"), "50 %");
+        assert_eq!(ratio(0.98), "0.98\u{a0}×");
+        assert_eq!(with_unit(50.0, "%"), "50\u{a0}%");
         assert_eq!(place(1_024.0), "1,024");
+        assert_eq!(place(0.5), "0.5");
     }
 }

@@ -82,7 +82,7 @@ fn at_place(
     }
     let points = || lines.iter().flat_map(|line| &line.points);
     let chart = Chart {
-        x: Axis::from_zero("seconds", points().map(|point| point.x)),
+        x: Axis::of_time("seconds", points().map(|point| point.x)),
         y: Axis::from_zero("queries/s", points().map(|point| point.y)),
         lines,
         marks: Vec::new(),

@@ -7,9 +7,10 @@ use crate::statistics::bootstrap::{Estimate, Interval, ratio_of_medians};
 use super::axis::Axis;
 use super::bars::{Bar, Bars};
 use super::chart::{Chart, Line, Mark, Point};
+use super::counters;
 use super::figures::{BASELINE, Measure, Workload};
 use super::html::{Table, collapsed, figure};
-use super::number::{self, estimate, plain, ratio};
+use super::number::{self, estimate, factor, plain};
 use super::over_time;
 use super::sentences::{self, Fits};
 use super::source::Run;
@@ -27,7 +28,7 @@ pub(super) fn workload(
         section {
             h2 { (workload.name) }
             @if !findings.is_empty() {
-                ul { @for finding in &findings { li { (finding) } } }
+                ul { @for (arm, finding) in &findings { li { b { (arm) ": " } (finding) } } }
             }
             (throughput(workload, styles)?)
             @if workload.is_over("threads") { (scaling(workload, &fits)) }
@@ -35,6 +36,7 @@ pub(super) fn workload(
             (processor_time(workload, styles)?)
             (percentiles(workload, styles)?)
             (over_time::series(workload, styles, run)?)
+            (counters::counters(workload))
         }
     })
 }
@@ -199,11 +201,11 @@ fn throughput(workload: &Workload<'_>, styles: &Styles) -> anyhow::Result<Markup
         workload,
         "Throughput: medians of the repetitions with 95 % intervals",
         &[
-            "repetitions",
+            "runs",
             "queries/s",
             "interval",
             "transactions/s",
-            "of direct",
+            "× direct",
             "hits, %",
             "errors",
             "not steady",
@@ -224,7 +226,7 @@ fn throughput(workload: &Workload<'_>, styles: &Styles) -> anyhow::Result<Markup
                 middle(queries),
                 ends(queries),
                 middle(workload.median(arm, x, Measure::Transactions)),
-                optional(of_baseline, |found| estimate(found, ratio)),
+                optional(of_baseline, |found| estimate(found, factor)),
                 middle(workload.median(arm, x, Measure::HitPercent)),
                 errors.to_string(),
                 restless.count().to_string(),
@@ -258,11 +260,11 @@ fn break_even_marks(workload: &Workload<'_>, styles: &Styles) -> Vec<Mark> {
 fn scaling(workload: &Workload<'_>, fits: &Fits<'_>) -> Markup {
     let heads = [
         "arm",
-        "λ, queries/s of one thread",
+        "λ, queries/s",
         "σ, contention",
         "κ, coherency",
         "peak, threads",
-        "error of the fit, %",
+        "off by, %",
     ];
     let caption = "Universal Scalability Law, fitted to all repetitions, with 95 % intervals";
     let mut table = Table::new(caption, 1, heads);
@@ -274,7 +276,7 @@ fn scaling(workload: &Workload<'_>, fits: &Fits<'_>) -> Markup {
         let shown =
             |value: f64, interval: Option<Interval>| estimate(Estimate { value, interval }, plain);
         let of = found.intervals;
-        if found.relative_error > 0.2 {
+        if found.relative_error > sentences::POOR_FIT {
             poor.push(arm_name(arm));
         }
         table.row([
@@ -292,8 +294,9 @@ fn scaling(workload: &Workload<'_>, fits: &Fits<'_>) -> Markup {
             p { "Too few numbers of threads were measured to fit the Universal Scalability Law: it takes three." }
         } @else {
             p {
-                "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): σ is the share of the work that only one thread can do at a time, κ \
-                 what each pair of threads costs. With κ above 0 more threads bring less beyond the peak."
+                "X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): λ is the throughput of one thread, σ the share of the work that only \
+                 one thread can do at a time, κ what each pair of threads costs. With κ above 0 more threads bring less \
+                 beyond the peak."
             }
             @if !poor.is_empty() {
                 p { "The law is more than 20 % off for " (number::listed(&poor)) ": its coefficients describe little there." }

@@ -9,8 +9,11 @@ use crate::statistics::break_even::{Place, break_even};
 use crate::statistics::scalability::{Scalability, fit};
 
 use super::figures::{BASELINE, Measure, OURS, Workload};
-use super::number::{self, counted, estimate, listed, plain, ratio, with_unit};
+use super::number::{self, counted, factor, listed, plain, ratio, ratio_estimate, with_unit};
 use super::style::arm_name;
+
+/// With a larger relative error the law of scalability describes little.
+pub(super) const POOR_FIT: f64 = 0.2;
 
 /// How an arm did against the baseline, place by place.
 #[derive(Debug, Default)]
@@ -47,33 +50,40 @@ impl Tally {
         self.better + self.worse + self.open
     }
 
-    /// `Remora answers more queries than direct at 2 of 3 points, …`
-    pub(super) fn sentence(&self, arm: &str) -> Option<String> {
+    /// `Throughput against direct is higher at 2 of 3 points and lower at 1 …`
+    pub(super) fn sentence(&self) -> Option<String> {
         let all = self.places();
         if all == 0 {
             return None;
         }
-        let name = arm_name(arm);
         let mut parts = Vec::new();
-        if self.better > 0 {
-            parts.push(format!("higher at {} of {all}", self.better));
-        }
-        if self.worse > 0 {
-            parts.push(format!("lower at {} of {all}", self.worse));
-        }
-        if self.open > 0 {
-            parts.push(format!("not shown to differ at {} of {all}", self.open));
+        let words = [
+            ("higher", self.better),
+            ("lower", self.worse),
+            ("not shown to differ", self.open),
+        ];
+        for (word, places) in words.into_iter().filter(|(_, places)| *places > 0) {
+            let of_all = if parts.is_empty() {
+                format!(" of {}", counted(all, "point", "points"))
+            } else {
+                String::new()
+            };
+            parts.push(format!("{word} at {places}{of_all}"));
         }
         let lowest = self.ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = self.ratios.iter().copied().fold(0.0, f64::max);
         let range = match self.ratios.len() {
             0 => String::new(),
-            1 => format!(" ({} of direct)", ratio(lowest)),
-            _ => format!(" ({} to {} of direct)", ratio(lowest), ratio(highest)),
+            1 => ratio(lowest),
+            _ => format!("{} to {}", factor(lowest), ratio(highest)),
         };
-        let points = if all == 1 { "point" } else { "points" };
+        let range = match (self.ratios.len(), self.open) {
+            (0, _) => range,
+            (_, 0) => format!(" ({range})"),
+            _ => format!(" ({range} where it differs)"),
+        };
         Some(format!(
-            "{name}: throughput is {} {points}{range}.",
+            "Throughput against direct is {}{range}.",
             listed(&parts)
         ))
     }
@@ -94,37 +104,36 @@ pub(super) fn lead(workloads: &[Workload<'_>]) -> String {
             for workload in workloads {
                 tally.add(workload, arm);
             }
-            tally.sentence(arm)
+            Some(format!("{}: {}", arm_name(arm), tally.sentence()?))
         });
     sentence.unwrap_or_else(|| {
         "No arm was measured at the same point as direct, so none is compared.".to_owned()
     })
 }
 
-/// What each workload shows, in sentences.
-pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for arm in workload.arms.iter().filter(|&&arm| arm != BASELINE) {
-        let mut tally = Tally::default();
-        tally.add(workload, arm);
-        sentences.extend(tally.sentence(arm));
-    }
-    for arm in &workload.arms {
+/// What a workload shows: of each arm its name and sentences.
+pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<(String, String)> {
+    let of_arm = |arm: &&str| {
+        let mut sentences = Vec::new();
+        if *arm != BASELINE {
+            let mut tally = Tally::default();
+            tally.add(workload, arm);
+            sentences.extend(tally.sentence());
+        }
         if workload.is_over("threads") {
-            sentences.extend(
-                fits.get(arm)
-                    .and_then(|fit| scaling_sentence(workload, arm, fit)),
-            );
+            let fit = fits.get(arm);
+            sentences.extend(fit.and_then(|fit| scaling_sentence(workload, fit)));
             sentences.extend(flatness_sentence(workload, arm));
         } else if workload.is_over("hit ratio") {
-            sentences.extend(break_even_of(workload, arm).map(|found| pays(workload, arm, found)));
+            sentences.extend(break_even_of(workload, arm).map(|found| pays(workload, found)));
         } else if workload.axis.is_some() {
             sentences.extend(growth_sentence(workload, arm));
         } else {
             sentences.extend(tail_sentence(workload, arm));
         }
-    }
-    sentences
+        (!sentences.is_empty()).then(|| (arm_name(arm), sentences.join(" ")))
+    };
+    workload.arms.iter().filter_map(of_arm).collect()
 }
 
 /// The law of scalability, fitted to each arm that it can be fitted to. None where the x axis isn't threads.
@@ -146,30 +155,19 @@ pub(super) fn fits<'a>(workload: &Workload<'a>) -> Fits<'a> {
     fitted.collect()
 }
 
-fn scaling_sentence(workload: &Workload<'_>, arm: &str, found: &Scalability) -> Option<String> {
-    let name = arm_name(arm);
-    let intervals = found.intervals?;
+/// Only what the fit shows: a peak among the numbers of threads that were measured.
+fn scaling_sentence(workload: &Workload<'_>, found: &Scalability) -> Option<String> {
+    let peak = found.intervals?.peak_threads;
     let most = *workload.places.last()?;
-    let peak = intervals.peak_threads;
-    let law = "by the Universal Scalability Law";
-    Some(if peak.high <= most {
-        let lost = found.best.throughput(most) / found.best.throughput(found.best.peak_threads());
+    let left = found.best.throughput(most) / found.best.throughput(found.best.peak_threads());
+    (peak.high <= most && found.relative_error <= POOR_FIT).then(|| {
         format!(
-            "{name}: scalability is negative: {law} throughput peaks at {} threads ({}), and at {} threads {} of the peak is left.",
-            plain(found.best.peak_threads().round()),
-            number::interval(peak, |value| plain(value.round())),
+            "Scalability is negative: by the Universal Scalability Law throughput peaks at {} threads ({}), and at {} \
+             threads {} of the peak is left.",
+            number::place(found.best.peak_threads().round()),
+            number::interval(peak, |value| number::place(value.round())),
             number::place(most),
-            ratio(lost)
-        )
-    } else if peak.low > most {
-        format!(
-            "{name}: {law} throughput doesn't fall up to {} threads.",
-            number::place(most)
-        )
-    } else {
-        format!(
-            "{name}: whether throughput has a peak below {} threads isn't shown.",
-            number::place(most)
+            ratio(left)
         )
     })
 }
@@ -186,22 +184,18 @@ fn flatness_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
     if measured.len() < 2 {
         return None;
     }
-    let name = arm_name(arm);
     if best.total_cmp(&most).is_eq() {
         return Some(format!(
-            "{name}: the highest throughput is that at the most threads, {}.",
+            "The highest throughput is that with the most threads, {}.",
             number::place(most)
         ));
     }
-    Some(format!(
-        "{name}: {}",
-        change(
-            workload,
-            arm,
-            (best, &format!("{} threads, the best,", number::place(best))),
-            (most, &format!("{} threads", number::place(most))),
-        )?
-    ))
+    change(
+        workload,
+        arm,
+        (best, &format!("{} threads, the best,", number::place(best))),
+        (most, &format!("{} threads", number::place(most))),
+    )
 }
 
 /// At the last place of an axis against the first one.
@@ -213,11 +207,10 @@ fn growth_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
     }
     let from = format!("{axis} {}", with_unit(first, unit));
     let to = with_unit(last, unit);
-    let found = change(workload, arm, (first, &from), (last, &to))?;
-    Some(format!("{}: {found}", arm_name(arm)))
+    change(workload, arm, (first, &from), (last, &to))
 }
 
-/// `from 64 threads to 1,024 threads throughput falls: 0.80 × (0.78 to 0.82).`
+/// `From 64 threads to 1,024 threads throughput falls: 0.80 × (0.78 to 0.82).`
 fn change(
     workload: &Workload<'_>,
     arm: &str,
@@ -233,8 +226,8 @@ fn change(
         Verdict::NoDifferenceShown => "isn't shown to change",
     };
     Some(format!(
-        "from {from_text} to {to_text} throughput {verdict}: {}.",
-        estimate(factor, ratio)
+        "From {from_text} to {to_text} throughput {verdict}: {}.",
+        ratio_estimate(factor)
     ))
 }
 
@@ -255,8 +248,7 @@ pub(super) fn break_even_of(workload: &Workload<'_>, arm: &str) -> Option<Estima
     break_even(&places)
 }
 
-fn pays(workload: &Workload<'_>, arm: &str, found: Estimate) -> String {
-    let name = arm_name(arm);
+fn pays(workload: &Workload<'_>, found: Estimate) -> String {
     let unit = workload.axis.map_or("", |(_, unit)| unit);
     let (first, last) = (workload.places.first(), workload.places.last());
     let end = |place: Option<&f64>| with_unit(place.copied().unwrap_or_default(), unit);
@@ -277,7 +269,7 @@ fn pays(workload: &Workload<'_>, arm: &str, found: Estimate) -> String {
     };
     let Some(Interval { low, high }) = found.interval else {
         return format!(
-            "Break-even of {name}: {what}; from fewer than {REPETITIONS_MIN} repetitions there is no interval."
+            "Break-even: {what}; from fewer than {REPETITIONS_MIN} repetitions there is no interval."
         );
     };
     let low = match low {
@@ -295,7 +287,7 @@ fn pays(workload: &Workload<'_>, arm: &str, found: Estimate) -> String {
     } else {
         format!("{low} to {high}")
     };
-    format!("Break-even of {name}: {what} (95 % interval: {within}).")
+    format!("Break-even: {what} (95 % interval: {within}).")
 }
 
 /// How unstable responses are: the tail over the median.
@@ -308,20 +300,19 @@ fn tail_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
             middle,
             of(Measure::OpenP99)?,
             of(Measure::OpenLongest)?,
-            "at a set rate",
+            "At a set rate",
         ),
         (None, Some(middle)) => (
             middle,
             of(Measure::P99)?,
             of(Measure::Longest)?,
-            "in a closed loop",
+            "In a closed loop",
         ),
         (None, None) => return None,
     };
     (middle > 0.0).then(|| {
         format!(
-            "{}: {loop_name} the 99th percentile is {} times the median of {} ms, the longest response {} times.",
-            arm_name(arm),
+            "{loop_name} the 99th percentile is {} times the median of {} ms, the longest response {} times.",
             plain(tail / middle),
             plain(middle),
             plain(longest / middle)
