@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use remora_lab::client::ConnectOptions;
 use remora_lab::experiments::results::{Results, State};
 use remora_lab::process::wait_for;
 use remora_lab::proxies::{InProcessRemora, RemoraOptions};
 use remora_lab::replay::{Outcome, Plan, replay};
 use remora_lab::scratch::Scratch;
-use remora_lab::servers::{APP_PASSWORD, APP_USER, Server, ServerOptions};
+use remora_lab::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
 
 use crate::options;
 
@@ -92,10 +93,25 @@ fn reads() -> String {
     log(&all)
 }
 
+/// Has the reads' results in memory: how soon that is so depends on the machine's load.
+fn warm(bed: &Bed, remora: &InProcessRemora) {
+    let mut client = bed.server.app().at(remora.address()).connect().unwrap();
+    let hits = || remora.metrics().unwrap().sum("remora_hits_total");
+    for id in 1..=3 {
+        wait_for("a hit", Duration::from_secs(20), || {
+            let before = hits();
+            client.query(&format!("SELECT v FROM t WHERE id = {id}"))?;
+            Ok((hits() > before).then_some(()))
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn reads_give_the_same_through_remora_and_hit() {
     let bed = Bed::new();
     let remora = InProcessRemora::start(&bed.server, &RemoraOptions::following()).unwrap();
+    warm(&bed, &remora);
     let (to, admin) = (
         format!("--to=remora={}", remora.address()),
         format!("--admin=remora={}", remora.admin()),
@@ -124,7 +140,7 @@ fn reads_give_the_same_through_remora_and_hit() {
         );
         let hit_ratio = turn.hit_ratio;
         assert_eq!(hit_ratio.is_some(), turn.target == 1);
-        assert!(hit_ratio.is_none_or(|ratio| ratio > 0.5), "{hit_ratio:?}");
+        assert!(hit_ratio.is_none_or(|ratio| ratio > 0.9), "{hit_ratio:?}");
         assert!(turn.from_due.is_empty() && turn.ended_early.is_none());
     }
     let comparison = &outcome.comparisons[0];
@@ -316,4 +332,30 @@ fn an_interrupted_replay_keeps_what_it_has_measured() {
         results.state
     );
     assert_eq!(results.cells[0].repetitions[0].queries, 1);
+}
+
+#[test]
+fn an_account_by_caching_sha2_password_is_let_in() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(
+        kind != Kind::MySql80,
+        "only MySQL 8.0 has caching_sha2_password",
+    ) {
+        return;
+    }
+    let server = Server::start(ServerOptions::default()).unwrap();
+    server
+        .execute(["CREATE USER sha2 IDENTIFIED WITH caching_sha2_password BY 'a password'"])
+        .unwrap();
+    let mut options = ConnectOptions::new(server.address(), "sha2", "a password");
+    let refused = options.connect().unwrap_err().to_string();
+    assert!(refused.contains("authentication plugin"), "{refused}");
+    options.tls = true;
+    options.connect().unwrap().query("SELECT 1").unwrap();
+    // Now the server remembers the account.
+    options.tls = false;
+    options.connect().unwrap().query("SELECT 1").unwrap();
+    options.password = "another".to_owned();
+    options.tls = true;
+    assert_eq!(options.connect().unwrap_err().code(), Some(1_045));
 }
