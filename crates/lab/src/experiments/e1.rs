@@ -143,9 +143,10 @@ impl Size {
                 buffer_pool_mib: 256,
                 threads: 100,
                 builtin_mib: &[64, 256],
-                repetitions: 2,
-                seconds: 3,
-                warm_up_s_max: 3,
+                // Of fewer nothing can be concluded.
+                repetitions: 3,
+                seconds: 2,
+                warm_up_s_max: 2,
             },
             Scale::Normal => Size {
                 tables: 4,

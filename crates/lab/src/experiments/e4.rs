@@ -47,11 +47,10 @@ const STATEMENTS: [Statement; 9] = [
     },
 ];
 /// Those of a quick run.
-const QUICK: [&str; 5] = [
+const QUICK: [&str; 4] = [
     "simple select",
     "order range",
     "index update",
-    "non-index update",
     "delete and insert",
 ];
 
@@ -224,9 +223,10 @@ impl Size {
                 threads: &[16],
                 forms: &[Form::Text],
                 arms: &[Arm::Direct, REMORA],
-                repetitions: 2,
+                // Of fewer nothing can be concluded.
+                repetitions: 3,
                 seconds: 2,
-                warm_up_s_max: 3,
+                warm_up_s_max: 2,
             },
             Scale::Normal => Size {
                 tables: 4,

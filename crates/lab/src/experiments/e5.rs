@@ -117,12 +117,13 @@ impl Size {
                 tables: 4,
                 rows: 50_000,
                 buffer_pool_mib: 256,
-                threads: &[2, 8, 32, 256],
+                threads: &[2, 32, 256],
                 open_loop_threads: &[32],
                 arms: &[Arm::Direct, Arm::Hop, REMORA],
-                repetitions: 2,
+                // Of fewer nothing can be concluded.
+                repetitions: 3,
                 seconds: 2,
-                warm_up_s_max: 3,
+                warm_up_s_max: 2,
             },
             Scale::Normal => Size {
                 tables: 4,
