@@ -125,10 +125,18 @@ pub struct CompareOptions {
 /// As for [`compare()`]; or the page can't be written.
 pub fn run_compare(options: &CompareOptions) -> anyhow::Result<()> {
     let comparison = compare(&options.a, &options.b)?;
-    print!("{comparison}");
+    // Whoever pages through it may have seen enough before its end.
+    let shown =
+        std::io::Write::write_all(&mut std::io::stdout(), comparison.to_string().as_bytes());
+    match shown {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            return Err(error).context("can't show the comparison");
+        }
+        _ => {}
+    }
     if let Some(path) = &options.html {
         save(path, &comparison.html())?;
-        println!("\nwritten: {}", path.display());
+        eprintln!("\nwritten: {}", path.display());
     }
     Ok(())
 }
