@@ -287,6 +287,16 @@ fn the_program_shows_a_table_and_leaves_results() {
             .sum();
         assert_eq!(queries, 402);
     }
+    for further in [vec!["report", "."], vec!["compare", ".", "."]] {
+        let read = Command::new(env!("CARGO_BIN_EXE_remora-lab"))
+            .args(&further)
+            .current_dir(&directory)
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&read.stderr);
+        assert!(read.status.success(), "{further:?}: {err}");
+    }
+    assert!(directory.join("report.html").is_file());
     let again = program(&bed, &arguments).output().unwrap();
     assert!(String::from_utf8_lossy(&again.stderr).contains("isn't empty"));
 }
