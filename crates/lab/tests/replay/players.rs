@@ -369,3 +369,34 @@ fn an_account_by_caching_sha2_password_is_let_in() {
     options.tls = true;
     assert_eq!(options.connect().unwrap_err().code(), Some(1_045));
 }
+
+#[test]
+fn a_target_that_dies_is_given_up_and_what_it_answered_is_kept() {
+    let mut bed = Bed::new();
+    let texts: Vec<(u64, u32, &str)> = (0..600).map(|n| (n * 100, 1, "SELECT v FROM t")).collect();
+    let mut arguments = bed.arguments(&log(&texts), &["--rounds=2"]);
+    arguments.insert(0, format!("--to=direct={}", bed.server.address()));
+    let outcome = std::thread::scope(|scope| {
+        let replayed = scope.spawn(|| {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            replay(&options(&arguments), &mut |_| ()).unwrap().1
+        });
+        let mut root = bed.server.root().unwrap();
+        wait_for("answers", Duration::from_secs(20), || {
+            let selects = root.query("SHOW GLOBAL STATUS LIKE 'Com_select'")?.rows()?;
+            let count = String::from_utf8(selects[0][1].clone().unwrap())?;
+            Ok((count.parse::<u32>()? > 8).then_some(()))
+        })
+        .unwrap();
+        bed.server.crash().unwrap();
+        replayed.join().unwrap()
+    });
+    let why = outcome.ended_early.unwrap();
+    assert!(
+        why.starts_with("direct: it has answered nothing for 10 s"),
+        "{why}"
+    );
+    assert_eq!(outcome.turns.len(), 1);
+    let turn = &outcome.turns[0];
+    assert!(turn.errors > 0 && turn.queries > turn.errors, "{turn:?}");
+}
