@@ -50,7 +50,7 @@ pub(super) fn place(value: f64) -> String {
     }
     let text = plain(value);
     if text.contains('.') && !text.contains('·') {
-        text.trim_end_matches('0').to_owned()
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
     } else {
         text
     }
@@ -134,5 +134,6 @@ mod tests {
         assert_eq!(with_unit(50.0, "%"), "50\u{a0}%");
         assert_eq!(place(1_024.0), "1,024");
         assert_eq!(place(0.5), "0.5");
+        assert_eq!(place(57.01), "57");
     }
 }

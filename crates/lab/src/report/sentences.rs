@@ -23,6 +23,8 @@ pub(super) struct Tally {
     pub(super) open: usize,
     /// Of the places where a difference was shown.
     ratios: Vec<f64>,
+    /// Of the places with too few repetitions to conclude anything.
+    undecided: Vec<f64>,
 }
 
 impl Tally {
@@ -34,6 +36,9 @@ impl Tally {
             let Some(ratio) = ratio_of_medians(&new, &old) else {
                 continue;
             };
+            if ratio.interval.is_none() {
+                self.undecided.push(ratio.value);
+            }
             match bootstrap::compare(&old, &new, Measure::Queries.good()) {
                 Verdict::Better => self.better += 1,
                 Verdict::Worse => self.worse += 1,
@@ -70,22 +75,30 @@ impl Tally {
             };
             parts.push(format!("{word} at {places}{of_all}"));
         }
-        let lowest = self.ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let highest = self.ratios.iter().copied().fold(0.0, f64::max);
-        let range = match self.ratios.len() {
-            0 => String::new(),
-            1 => ratio(lowest),
-            _ => format!("{} to {}", factor(lowest), ratio(highest)),
-        };
         let range = match (self.ratios.len(), self.open) {
-            (0, _) => range,
-            (_, 0) => format!(" ({range})"),
-            _ => format!(" ({range} where it differs)"),
+            (0, _) if self.undecided.len() == all => {
+                let measured = range(&self.undecided);
+                format!(" (measured: {measured}, too few times to conclude anything)")
+            }
+            (0, _) => String::new(),
+            (_, 0) => format!(" ({})", range(&self.ratios)),
+            _ => format!(" ({} where it differs)", range(&self.ratios)),
         };
         Some(format!(
             "Throughput against direct is {}{range}.",
             listed(&parts)
         ))
+    }
+}
+
+/// `0.5 to 1.2 ×`.
+fn range(ratios: &[f64]) -> String {
+    let lowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = ratios.iter().copied().fold(0.0, f64::max);
+    if ratios.len() == 1 {
+        ratio(lowest)
+    } else {
+        format!("{} to {}", factor(lowest), ratio(highest))
     }
 }
 
@@ -269,7 +282,7 @@ fn pays(workload: &Workload<'_>, found: Estimate) -> String {
     };
     let Some(Interval { low, high }) = found.interval else {
         return format!(
-            "Break-even: {what}; from fewer than {REPETITIONS_MIN} repetitions there is no interval."
+            "Break-even: {what}, by the medians of fewer than {REPETITIONS_MIN} repetitions: nothing is concluded."
         );
     };
     let low = match low {
