@@ -58,6 +58,7 @@ fn server_point(tables: u32, capacity: u32) -> Point {
     let mut point =
         Point::new("the server's table cache", load(tables)).at("capacity", "", capacity.into());
     point.before = server_cache(capacity);
+    point.remora_options = small_results();
     point
 }
 
@@ -67,12 +68,20 @@ fn remora_point(tables: u32, capacity: u32) -> Point {
         Point::new("Remora's catalogue", load(tables)).at("capacity", "", capacity.into());
     point.before = server_cache(SERVER_DEFAULT);
     let option = |name: &str, value: u32| (name.to_owned(), value.to_string());
-    point.remora_options = vec![
+    point.remora_options = small_results();
+    point.remora_options.extend([
         option("follow.catalogue_tables_max", capacity),
         // Clients go faster than definitions are loaded: all of them may wait.
         option("follow.catalogue_queue_max", 1_000_000),
-    ];
+    ]);
     point
+}
+
+/// What so little memory asks for: these may have an eighth of it at most.
+fn small_results() -> Vec<(String, String)> {
+    ["cache.result_bytes_max", "cache.statement_bytes_max"]
+        .map(|name| (name.to_owned(), "64KiB".to_owned()))
+        .to_vec()
 }
 
 /// The older servers of the source had one cache for what are two now.
