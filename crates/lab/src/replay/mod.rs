@@ -100,6 +100,12 @@ pub struct ReplayOptions {
     /// The admin address of a target that is a Remora: for the share of hits.
     #[arg(long, value_name = "LABEL=HOST:PORT", value_parser = Labelled::parse)]
     pub admin: Vec<Labelled>,
+    /// The server's process, if it is on this machine: for its processor time per query.
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
+    /// The process of a target that is a proxy on this machine.
+    #[arg(long, value_name = "LABEL=PID", value_parser = parse_pid)]
+    pub proxy_pid: Vec<(String, u32)>,
     /// Read no more than so many statements.
     #[arg(long, default_value_t = 5_000_000)]
     pub statements_max: usize,
@@ -150,6 +156,12 @@ impl Labelled {
             .next()
             .with_context(|| format!("{} has no address", self.address))
     }
+}
+
+fn parse_pid(text: &str) -> Result<(String, u32), String> {
+    let parts = text.split_once('=');
+    let parsed = parts.and_then(|(label, pid)| Some((label.to_owned(), pid.parse().ok()?)));
+    parsed.ok_or_else(|| "LABEL=PID, such as remora=1234".to_owned())
 }
 
 fn parse_speed(text: &str) -> Result<Speed, String> {
@@ -380,6 +392,8 @@ fn targets(options: &ReplayOptions) -> anyhow::Result<Vec<Target>> {
             label: to.label.clone(),
             connect,
             admin: None,
+            proxy_pid: None,
+            server_pid: options.server_pid,
         });
     }
     for admin in &options.admin {
@@ -393,6 +407,12 @@ fn targets(options: &ReplayOptions) -> anyhow::Result<Vec<Target>> {
             )
         })?;
         target.admin = Some(admin.resolve()?);
+    }
+    for (label, pid) in &options.proxy_pid {
+        let target = targets.iter_mut().find(|target| target.label == *label);
+        let target =
+            target.with_context(|| format!("--proxy-pid {label}={pid} names no target"))?;
+        target.proxy_pid = Some(*pid);
     }
     Ok(targets)
 }

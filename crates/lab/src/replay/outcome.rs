@@ -22,6 +22,7 @@ use crate::experiments::results::{
 };
 use crate::stats::median;
 use crate::table::{Table, grouped};
+use crate::usage::microseconds_per_query;
 
 /// The directory that results go to.
 ///
@@ -321,9 +322,9 @@ fn repetition(place: u32, turn: &Turn, plan: &Plan, speed: Speed, series: String
                 reached_per_s: turn.queries_per_s(),
                 latency_ms: latency(&turn.from_due),
             }),
-        // The targets are somebody else's processes, perhaps on other machines.
-        server_cpu_us: 0.0,
-        proxy_cpu_us: None,
+        // The targets are somebody else's processes, perhaps on other machines: not known unless told which.
+        server_cpu_us: cpu_us(turn.server_cpu, turn).unwrap_or_default(),
+        proxy_cpu_us: cpu_us(turn.proxy_cpu, turn),
         hit_ratio: turn.hit_ratio,
         checked_reads: 0,
         stale_reads: 0,
@@ -331,6 +332,10 @@ fn repetition(place: u32, turn: &Turn, plan: &Plan, speed: Speed, series: String
         counters: counters(turn),
         series,
     }
+}
+
+fn cpu_us(cpu: Option<std::time::Duration>, turn: &Turn) -> Option<f64> {
+    cpu.map(|cpu| microseconds_per_query(cpu, turn.queries))
 }
 
 #[allow(clippy::cast_precision_loss)]

@@ -14,6 +14,7 @@ use super::plan::{LeftOut, Plan};
 use crate::client::ConnectOptions;
 use crate::interrupt;
 use crate::metrics::Metrics;
+use crate::usage;
 
 /// Batches of samples that may wait to be counted.
 const BATCHES_MAX: usize = 4_096;
@@ -32,6 +33,10 @@ pub struct Target {
     pub connect: ConnectOptions,
     /// Where a Remora's metrics are.
     pub admin: Option<SocketAddr>,
+    /// The process of a proxy on this machine.
+    pub proxy_pid: Option<u32>,
+    /// The server's process, if it is on this machine.
+    pub server_pid: Option<u32>,
 }
 
 /// What one turn has measured.
@@ -63,6 +68,10 @@ pub struct Turn {
     pub digests: Vec<(u32, u64)>,
     /// Share of reads that a Remora answered from memory.
     pub hit_ratio: Option<f64>,
+    /// Processor time of the server meanwhile.
+    pub server_cpu: Option<Duration>,
+    /// Processor time of the proxy meanwhile.
+    pub proxy_cpu: Option<Duration>,
     /// Why it ended before its end.
     pub ended_early: Option<String>,
 }
@@ -106,6 +115,7 @@ pub(super) fn play(
     mut show: impl FnMut(Standing),
 ) -> anyhow::Result<Turn> {
     let hits_before = hits(target)?;
+    let (server_before, proxy_before) = (cpu(target.server_pid)?, cpu(target.proxy_pid)?);
     let shared = Shared::new(plan, &target.connect, manner.speed, manner.with_digests);
     let mut tally = Tally::default();
     let mut last_answer = Duration::ZERO;
@@ -177,6 +187,8 @@ pub(super) fn play(
     };
     turn.seconds = tally.into_seconds();
     turn.keep(kept);
+    turn.server_cpu = cpu_since(server_before, target.server_pid);
+    turn.proxy_cpu = cpu_since(proxy_before, target.proxy_pid);
     turn.hit_ratio = hit_ratio(hits_before, target, turn.reads);
     Ok(turn)
 }
@@ -194,6 +206,16 @@ impl Turn {
         }
         self.digests.sort_unstable();
     }
+}
+
+/// What a process has used so far.
+fn cpu(pid: Option<u32>) -> anyhow::Result<Option<Duration>> {
+    pid.map(usage::cpu_time).transpose()
+}
+
+fn cpu_since(before: Option<Duration>, pid: Option<u32>) -> Option<Duration> {
+    // Where the process has ended meanwhile, the turn has other things to say.
+    Some(cpu(pid).ok()??.saturating_sub(before?))
 }
 
 /// The hits of a target that is a Remora, so far.

@@ -254,7 +254,10 @@ fn the_program_shows_a_table_and_leaves_results() {
         "{}2023-01-01T12:00:00.500000Z\t    1 Query\tDELETE FROM t\n",
         reads()
     );
-    let arguments = bed.arguments(&text, &["--rounds=2", &output]);
+    let server_pid = format!("--server-pid={}", bed.server.id().unwrap());
+    let proxy_pid = format!("--proxy-pid=b={}", std::process::id());
+    let further = ["--rounds=2", &output, &server_pid, &proxy_pid];
+    let arguments = bed.arguments(&text, &further);
     let ran = program(&bed, &arguments).output().unwrap();
     let (out, err) = (
         String::from_utf8_lossy(&ran.stdout),
@@ -276,6 +279,19 @@ fn the_program_shows_a_table_and_leaves_results() {
     );
     let arms: Vec<_> = results.cells.iter().map(|cell| cell.arm.as_str()).collect();
     assert_eq!(arms, ["a", "b"]);
+    let server_cpu_us = results
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.repetitions)
+        .map(|turn| turn.server_cpu_us);
+    assert!(server_cpu_us.sum::<f64>() > 0.0);
+    let has_proxy = |cell: usize| {
+        results.cells[cell]
+            .repetitions
+            .iter()
+            .all(|turn| turn.proxy_cpu_us.is_some())
+    };
+    assert!(!has_proxy(0) && has_proxy(1));
     for repetition in results.cells.iter().flat_map(|cell| &cell.repetitions) {
         assert_eq!((repetition.queries, repetition.errors), (402, 1));
         assert!(repetition.open_loop.is_some());
