@@ -190,8 +190,13 @@ impl Counts {
 }
 
 /// The share of reads that were answered from the arm's cache, by what was counted; `None` if it has none, or if nothing
-/// was looked up.
-pub(super) fn hit_ratio(arm: Arm, kind: Kind, counted: &BTreeMap<String, f64>) -> Option<f64> {
+/// was read. `reads` are those of the load: a proxy that looks only some of them up still didn't answer the others.
+pub(super) fn hit_ratio(
+    arm: Arm,
+    kind: Kind,
+    counted: &BTreeMap<String, f64>,
+    reads: f64,
+) -> Option<f64> {
     let of = |name: &str| counted.get(name).copied().unwrap_or_default();
     let (hits, all) = match arm {
         Arm::Direct | Arm::Hop => return None,
@@ -201,11 +206,30 @@ pub(super) fn hit_ratio(arm: Arm, kind: Kind, counted: &BTreeMap<String, f64>) -
             (hits, hits + of("Com_select"))
         }
         Arm::Builtin { .. } => (of("Qcache_hits"), of("Com_select")),
-        Arm::ProxySql { .. } => (of("Query_Cache_count_GET_OK"), of("Query_Cache_count_GET")),
+        Arm::ProxySql { .. } => (
+            of("Query_Cache_count_GET_OK"),
+            reads.max(of("Query_Cache_count_GET")),
+        ),
         Arm::Remora { .. } => {
             let hits = of("remora_hits_total");
-            (hits, hits + of("remora_misses_total"))
+            (hits, reads.max(hits + of("remora_misses_total")))
         }
     };
     (all > 0.0).then_some(hits / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_that_were_not_looked_up_count_too() {
+        let remora = Arm::Remora { memory_mib: 1 };
+        let counted = [("remora_hits_total", 20.0), ("remora_misses_total", 30.0)];
+        let counted = counted.map(|(name, value)| (name.to_owned(), value)).into();
+        let ratio = |reads| hit_ratio(remora, Kind::MariaDb1011, &counted, reads).unwrap();
+        assert!((ratio(40.0) - 0.4).abs() < 1e-9);
+        assert!((ratio(200.0) - 0.1).abs() < 1e-9);
+        assert_eq!(hit_ratio(Arm::Hop, Kind::MariaDb1011, &counted, 40.0), None);
+    }
 }

@@ -1,5 +1,6 @@
 //! `remora-lab run` and `remora-lab list`.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -185,9 +186,16 @@ fn show(results: &Results, directory: &Path) -> anyhow::Result<()> {
 
 /// Prints what each experiment is.
 pub fn list() {
+    let mut out = std::io::stdout().lock();
     for experiment in all() {
         let about = experiment.about();
-        println!("{:<11} {}", about.id, about.title);
-        println!("{:<11} source: {}", "", about.source_figure);
+        let lines = format!(
+            "{:<11} {}\n{:<11} source: {}",
+            about.id, about.title, "", about.source_figure
+        );
+        if writeln!(out, "{lines}").is_err() {
+            // Whoever reads it has enough.
+            return;
+        }
     }
 }

@@ -244,6 +244,7 @@ fn repetition(
         microseconds_per_query(after.saturating_sub(before), queries)
     };
     let proxy = ran.after.proxy.zip(ran.before.proxy);
+    let reads: u64 = ran.seconds.iter().map(|second| second.reads).sum();
     Repetition {
         turn: job.turn,
         warm_up_s: ran.warm_up.last().map_or(0.0, |second| second.at_s),
@@ -262,9 +263,9 @@ fn repetition(
         open_loop,
         server_cpu_us: used(ran.after.server, ran.before.server),
         proxy_cpu_us: proxy.map(|(after, before)| used(after, before)),
-        // Else it would be that of the checker.
-        hit_ratio: if ran.seconds.iter().any(|second| second.reads > 0) {
-            hit_ratio(job.arm, way.server().kind(), &counters)
+        // Of a load that reads nothing it would be that of the checker.
+        hit_ratio: if reads > 0 {
+            hit_ratio(job.arm, way.server().kind(), &counters, reads as f64)
         } else {
             None
         },
