@@ -72,6 +72,11 @@ impl<'a> Workload<'a> {
         self.axis.is_some_and(|(name, _)| name == axis)
     }
 
+    /// Whether it is drawn with lines: of a single place there are bars.
+    pub(super) fn has_lines(&self) -> bool {
+        self.axis.is_some() && self.places.len() > 1
+    }
+
     /// The repetitions of an arm at a place.
     pub(super) fn repetitions(&self, arm: &str, x: f64) -> Vec<&'a Repetition> {
         self.cells

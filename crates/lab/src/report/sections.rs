@@ -114,7 +114,7 @@ fn chart(
     marks: Vec<Mark>,
 ) -> anyhow::Result<Markup> {
     let what = measure.title();
-    let Some((axis, unit)) = workload.axis else {
+    let Some((axis, unit)) = workload.axis.filter(|_| workload.has_lines()) else {
         let bars = bars(workload, styles, what, |arm, x| {
             let found = workload.median(arm, x, measure)?;
             Some((found.value, 0.0, found.interval))
@@ -235,7 +235,7 @@ fn throughput(workload: &Workload<'_>, styles: &Styles) -> anyhow::Result<Markup
     );
     Ok(figure(
         "Throughput",
-        &style::legend(&workload.arms, styles, workload.axis.is_some()),
+        &style::legend(&workload.arms, styles, workload.has_lines()),
         &chart(workload, styles, Measure::Queries, marks)?,
         &table,
     ))
@@ -322,7 +322,7 @@ fn latency(workload: &Workload<'_>, styles: &Styles) -> anyhow::Result<Markup> {
             fields
         },
     );
-    let legend = || style::legend(&workload.arms, styles, workload.axis.is_some());
+    let legend = || style::legend(&workload.arms, styles, workload.has_lines());
     let closed_figure = figure(
         "Latency in a closed loop, 95th percentile",
         &legend(),

@@ -141,6 +141,7 @@ pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<(String,
             sentences.extend(break_even_of(workload, arm).map(|found| pays(workload, found)));
         } else if workload.axis.is_some() {
             sentences.extend(growth_sentence(workload, arm));
+            sentences.extend(tail_sentence(workload, arm));
         } else {
             sentences.extend(tail_sentence(workload, arm));
         }
@@ -303,9 +304,9 @@ fn pays(workload: &Workload<'_>, found: Estimate) -> String {
     format!("Break-even: {what} (95 % interval: {within}).")
 }
 
-/// How unstable responses are: the tail over the median.
+/// How unstable responses are at the last place: the tail over the median.
 fn tail_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
-    let x = *workload.places.first()?;
+    let x = *workload.places.last()?;
     let of = |measure| workload.median(arm, x, measure).map(|found| found.value);
     let (open, closed) = (of(Measure::OpenP50), of(Measure::P50));
     let (middle, tail, longest, loop_name) = match (open, closed) {
@@ -323,9 +324,12 @@ fn tail_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
         ),
         (None, None) => return None,
     };
+    let place = workload.axis.map_or_else(String::new, |(axis, unit)| {
+        format!(", {axis} {},", with_unit(x, unit))
+    });
     (middle > 0.0).then(|| {
         format!(
-            "{loop_name} the 99th percentile is {} times the median of {} ms, the longest response {} times.",
+            "{loop_name}{place} the 99th percentile is {} times the median of {} ms, the longest response {} times.",
             plain(tail / middle),
             plain(middle),
             plain(longest / middle)
