@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::lane::{self, Kept, Shared, Speed};
-use super::measured::{Durations, Second, Tally};
+use super::measured::{Durations, Sample, Second, Tally};
 use super::plan::{LeftOut, Plan};
 use crate::client::ConnectOptions;
 use crate::interrupt;
@@ -139,31 +139,7 @@ pub(super) fn play(
             }
         }
         drop(sender);
-        let mut shown = Instant::now();
-        let mut over_since = None;
-        loop {
-            match receiver.recv_timeout(SHOW_EVERY) {
-                Ok(samples) => {
-                    for sample in &samples {
-                        last_answer = last_answer.max(sample.answered);
-                        tally.add(sample);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if shown.elapsed() >= SHOW_EVERY {
-                shown = Instant::now();
-                show(Standing {
-                    queries: tally.queries,
-                    elapsed: shared.begun.elapsed(),
-                    lag_p95_ms: tally.lag.percentile_ms(95.0),
-                });
-            }
-            if shared.is_over() && over_since.get_or_insert_with(Instant::now).elapsed() > GRACE {
-                shared.break_off();
-            }
-        }
+        (tally, last_answer) = count(&receiver, &shared, &mut show);
         Ok(lanes
             .into_iter()
             .filter_map(|lane| lane.join().ok())
@@ -191,6 +167,40 @@ pub(super) fn play(
     turn.proxy_cpu = cpu_since(proxy_before, target.proxy_pid);
     turn.hit_ratio = hit_ratio(hits_before, target, turn.reads);
     Ok(turn)
+}
+
+/// Counts samples until all lanes have ended.
+fn count(
+    receiver: &mpsc::Receiver<Vec<Sample>>,
+    shared: &Shared<'_>,
+    show: &mut impl FnMut(Standing),
+) -> (Tally, Duration) {
+    let (mut tally, mut last_answer) = (Tally::default(), Duration::ZERO);
+    let mut shown = Instant::now();
+    let mut over_since = None;
+    loop {
+        match receiver.recv_timeout(SHOW_EVERY) {
+            Ok(samples) => {
+                for sample in &samples {
+                    last_answer = last_answer.max(sample.answered);
+                    tally.add(sample);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return (tally, last_answer),
+        }
+        if shown.elapsed() >= SHOW_EVERY {
+            shown = Instant::now();
+            show(Standing {
+                queries: tally.queries,
+                elapsed: shared.begun.elapsed(),
+                lag_p95_ms: tally.lag.percentile_ms(95.0),
+            });
+        }
+        if shared.is_over() && over_since.get_or_insert_with(Instant::now).elapsed() > GRACE {
+            shared.break_off();
+        }
+    }
 }
 
 impl Turn {
