@@ -367,7 +367,13 @@ pub(super) fn confidence(workloads: &[Workload<'_>]) -> String {
         _ => " Of points that don't differ about one in 100 is called different by chance.",
     };
     let covers = 1.0 - 0.5_f64.powi(i32::try_from(fewest).unwrap_or(i32::MAX) - 1);
-    let covers = covers.min(bootstrap::CONFIDENCE) * 100.0;
+    // See the module on the bootstrap.
+    let most = if (6..20).contains(&fewest) {
+        0.88
+    } else {
+        bootstrap::CONFIDENCE
+    };
+    let covers = covers.min(most) * 100.0;
     format!(
         "Each point has at least {fewest} repetitions. Intervals are percentile bootstrap intervals of the median; with \
          so many repetitions they cover the true median with a probability of about {} %. Where two intervals overlap, no \

@@ -6,7 +6,8 @@
 //!
 //! Of few repetitions no interval can promise much: that from the smallest to the largest of n values covers the
 //! true median with a probability of 1 − 2^(1 − n), which is 75 % for 3, 87.5 % for 4 and 93.75 % for 5. The percentile
-//! interval of 95 % is just that for up to 5 values, so that it keeps its promise from 5 repetitions on.
+//! interval of 95 % is just that for up to 5 values. Of more it leaves the outermost ones out, step by step, and so covers
+//! a little less than it says: 87.5 % for 7 values, about 90 % for 9, and near 95 % from 20 on.
 
 use crate::load::random::Random;
 use crate::stats;
@@ -231,10 +232,10 @@ mod tests {
     #[test]
     fn intervals_cover_the_true_median_about_as_often_as_they_say() {
         let mut random = seeded();
-        for size in [5, 9, 20] {
+        for (size, least) in [(5, 0.88), (7, 0.81), (9, 0.81), (20, 0.87)] {
             let share = coverage(size, &mut random);
             assert!(
-                (0.89..=0.995).contains(&share),
+                (least..=0.995).contains(&share),
                 "{size} repetitions: {share}"
             );
         }
