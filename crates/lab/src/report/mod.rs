@@ -60,7 +60,7 @@ pub fn write(directory: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// As for [`write`], but that nothing is written.
+/// As for [`write()`], but that nothing is written.
 pub fn found(directory: &Path) -> anyhow::Result<Vec<String>> {
     let run = source::read(directory)?;
     let workloads = figures::workloads(&run.results);
@@ -93,7 +93,7 @@ pub fn write_index(directory: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// As for [`write`] and [`write_index`].
+/// As for [`write()`] and [`write_index`].
 pub fn rewrite(directory: &Path) -> anyhow::Result<PathBuf> {
     if directory.join(source::RESULTS).exists() {
         write(directory)?;
