@@ -60,6 +60,12 @@ impl Raw {
             vec![0; 32]
         };
         self.send(answer.sequence + 1, &proof);
+        let answer = self.receive()?;
+        let Ok(AuthPacket::More(_)) = AuthPacket::parse(&answer.payload) else {
+            return Some(answer);
+        };
+        // It wants the password encrypted, for an account that it hasn't: this decrypts to nothing.
+        self.send(answer.sequence + 1, &[0; 256]);
         self.receive()
     }
 
