@@ -16,7 +16,7 @@
 //! | [`late_rows`], [`semisync`] | commits held back between their event and their rows |
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
 //! | [`sysbench`] | runs sysbench, unmodified |
-//! | [`stats`], [`usage`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
+//! | [`stats`], [`usage`], [`machine`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
 //! | [`replay`] | `remora-lab replay`: a user's own captured statements, side by side |
@@ -35,6 +35,7 @@ pub mod interrupt;
 pub mod late_rows;
 pub mod load;
 pub mod log_gate;
+pub mod machine;
 pub mod metrics;
 pub mod mixed;
 pub mod ports;

@@ -98,28 +98,6 @@ pub fn raise_open_files_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
 }
 
-/// A description of the machine, for the head of a report.
-pub fn machine() -> String {
-    let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu_info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
-        .map_or("unknown processor", |(_, name)| name.trim());
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let memory_info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory_kib: u64 = memory_info
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))
-        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-        .unwrap_or_default();
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!(
-        "{cores} cores of {model}, {} GiB, Linux {}",
-        memory_kib >> 20,
-        kernel.trim()
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

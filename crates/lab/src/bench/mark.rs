@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+use crate::machine::Machine;
 use crate::table::Table;
 use crate::usage;
 
@@ -88,7 +89,7 @@ impl PartReport {
         let line = json!({
             "unix_time_s": unix_time_s(),
             "commit": commit(),
-            "machine": usage::machine(),
+            "machine": Machine::this().to_string(),
             "part": part,
             "others_share_of_cpu": noise.json(),
             "figures": self.figures,

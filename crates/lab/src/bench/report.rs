@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::arms::{Arm, Sample};
 use super::mark::{Mark, commit, keep, marks_table, unix_time_s};
 use super::memory::{CONNECTIONS, PerResult};
+use crate::machine::Machine;
 use crate::stats::median;
 use crate::table::{Table, grouped};
-use crate::usage;
 
 /// Resident memory of an idle Remora with [`CONNECTIONS`] open connections stays under this, bytes.
 const IDLE_BYTES_BELOW: f64 = 64e6;
@@ -54,7 +54,7 @@ impl Findings {
 
     /// Prints the tables.
     pub(super) fn print(&self) {
-        println!("\nMachine: {}", usage::machine());
+        println!("\nMachine: {}", Machine::this());
         println!(
             "sysbench oltp_point_select, uniform keys, text unless said otherwise; TLS with a client of the lab's; medians of {} rounds of {} s, interleaved.\n",
             self.rounds, self.seconds
@@ -165,7 +165,7 @@ impl Findings {
         json!({
             "unix_time_s": unix_time_s(),
             "commit": commit(),
-            "machine": usage::machine(),
+            "machine": Machine::this().to_string(),
             "rounds": self.rounds,
             "round_s": self.seconds,
             "arms": arms,

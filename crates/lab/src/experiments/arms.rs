@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use super::data::root_of;
-use super::machine::{arguments_of, processors};
+use super::machine::arguments_of;
 use super::plan::{Arm, Point};
+use crate::machine::processors;
 use crate::programs;
 use crate::proxies::{HaProxy, ProxySql, Remora, RemoraOptions};
 use crate::servers::{Kind, Server};

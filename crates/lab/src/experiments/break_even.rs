@@ -16,10 +16,8 @@
 //!
 //! Each arm's break-even is where its line crosses that of *direct*.
 
-use std::time::Duration;
-
 use super::filling;
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::{Published, Scale};
 
 /// Clients.
@@ -150,19 +148,18 @@ impl Experiment for BreakEven {
             points.extend(ratios.iter().map(|ratio| table.point(is_heavy, *ratio)));
         }
         let arms = arms(scale);
-        let (repetitions, length_s, warm_up_s) = match scale {
-            Scale::Tiny | Scale::Quick => (1, 1, 1),
-            Scale::Normal => (2, 4, 10),
-            Scale::Full => (5, 30, 60),
+        let pace = match scale {
+            Scale::Tiny => Pace::TINY,
+            Scale::Quick => Pace::QUICK,
+            Scale::Normal => Pace::new(3, 4, 10),
+            Scale::Full => Pace::new(5, 30, 60),
         };
         Plan {
             data: Data::Statements(table.statements()),
             server_options: vec!["--innodb-buffer-pool-size=512M".to_owned()],
             points,
             arms,
-            repetitions,
-            length: Duration::from_secs(length_s),
-            warm_up_max: Duration::from_secs(warm_up_s),
+            pace,
         }
     }
 }

@@ -184,18 +184,36 @@ fn show(results: &Results, directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what each experiment is.
+/// Prints what each experiment is, and about how long it takes at each scale.
 pub fn list() {
     let mut out = std::io::stdout().lock();
     for experiment in all() {
         let about = experiment.about();
+        let took = [
+            ("--quick", Scale::Quick),
+            ("default", Scale::Normal),
+            ("--full", Scale::Full),
+        ]
+        .map(|(name, scale)| {
+            let plan = experiment.plan(scale);
+            let minutes = plan.expected(plan.measurements()).as_secs().div_ceil(60);
+            format!("{name} {}", hours_and_minutes(minutes))
+        })
+        .join(", ");
         let lines = format!(
-            "{:<11} {}\n{:<11} source: {}",
-            about.id, about.title, "", about.source_figure
+            "{:<11} {}\n{:<11} source: {}\n{:<11} takes about: {took}",
+            about.id, about.title, "", about.source_figure, ""
         );
         if writeln!(out, "{lines}").is_err() {
             // Whoever reads it has enough.
             return;
         }
+    }
+}
+
+fn hours_and_minutes(minutes: u64) -> String {
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
     }
 }

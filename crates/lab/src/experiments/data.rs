@@ -9,9 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 
-use super::machine::{processors, short_digest};
+use super::machine::short_digest;
 use super::plan::{Data, Plan};
 use crate::client::{Client, ConnectOptions};
+use crate::machine::processors;
 use crate::servers::{Kind, SCHEMA, Server, ServerOptions, copy_data_directory};
 use crate::sysbench::Sysbench;
 use crate::{interrupt, programs};

@@ -80,6 +80,11 @@ impl RunDirectory {
         })
     }
 
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What is measured in it.
     pub(super) fn identity(&self) -> &Identity {
         &self.identity

@@ -1,9 +1,8 @@
 //! E1: what a query cache costs that doesn't hit.
 
-use std::time::Duration;
-
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::{Published, Scale};
+use super::sbtest::Sbtest;
 
 /// See the module.
 pub(super) struct E1;
@@ -96,77 +95,52 @@ impl Experiment for E1 {
             Arm::Remora { memory_mib: 256 },
         ]);
         Plan {
-            data: Data::Sysbench {
-                tables: size.tables,
-                rows: size.rows,
-            },
-            server_options: vec![format!(
-                "--innodb-buffer-pool-size={}M",
-                size.buffer_pool_mib
-            )],
+            data: size.tables.data(),
+            server_options: vec![size.tables.server_option()],
             points,
             arms,
-            repetitions: size.repetitions,
-            length: Duration::from_secs(size.seconds),
-            warm_up_max: Duration::from_secs(size.warm_up_s_max),
+            pace: size.pace,
         }
     }
 }
 
 struct Size {
-    tables: u32,
-    rows: u32,
-    buffer_pool_mib: u32,
+    tables: Sbtest,
     threads: u32,
     builtin_mib: &'static [u32],
-    repetitions: u32,
-    seconds: u64,
-    warm_up_s_max: u64,
+    pace: Pace,
 }
 
 impl Size {
     fn of(scale: Scale) -> Size {
         match scale {
             Scale::Tiny => Size {
-                tables: 1,
-                rows: 1_000,
-                buffer_pool_mib: 64,
+                tables: Sbtest::TINY,
                 threads: 2,
                 builtin_mib: &[64],
-                repetitions: 1,
-                seconds: 1,
-                warm_up_s_max: 1,
+                pace: Pace::TINY,
             },
             Scale::Quick => Size {
-                tables: 4,
-                rows: 50_000,
-                buffer_pool_mib: 256,
+                tables: Sbtest::QUICK,
                 threads: 100,
                 builtin_mib: &[64, 256],
-                // Of fewer nothing can be concluded.
-                repetitions: 3,
-                seconds: 2,
-                warm_up_s_max: 2,
+                pace: Pace::QUICK,
             },
             Scale::Normal => Size {
-                tables: 4,
-                rows: 250_000,
-                buffer_pool_mib: 1_024,
+                tables: Sbtest::NORMAL,
                 threads: 100,
                 builtin_mib: &[64, 128, 256],
-                repetitions: 5,
-                seconds: 20,
-                warm_up_s_max: 30,
+                pace: Pace::new(5, 20, 30),
             },
             Scale::Full => Size {
-                tables: 4,
-                rows: 2_500_000,
-                buffer_pool_mib: 4_096,
+                tables: Sbtest {
+                    tables: 4,
+                    rows: 2_500_000,
+                    buffer_pool_mib: 4_096,
+                },
                 threads: 100,
                 builtin_mib: &[64, 128, 256],
-                repetitions: 5,
-                seconds: 900,
-                warm_up_s_max: 300,
+                pace: Pace::new(5, 900, 300),
             },
         }
     }

@@ -10,9 +10,7 @@
 //! Unlike the source's tables these are InnoDB's, whose results Remora keeps, and they share one file: so many files would
 //! take longer than the tables.
 
-use std::time::Duration;
-
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::{Published, Scale};
 
 /// Clients, each with a share of the tables.
@@ -126,11 +124,11 @@ impl Experiment for E2 {
             .chain(points_of(remora_point))
             .collect();
         // The first pass over all tables loads their definitions, at up to a millisecond each.
-        let (repetitions, length_s, warm_up_s) = match scale {
-            Scale::Tiny => (1, 1, 2),
-            Scale::Quick => (1, 2, 4),
-            Scale::Normal => (2, 15, 60),
-            Scale::Full => (5, 60, 600),
+        let pace = match scale {
+            Scale::Tiny => Pace::new(1, 1, 2),
+            Scale::Quick => Pace::new(3, 2, 3),
+            Scale::Normal => Pace::new(3, 10, 40),
+            Scale::Full => Pace::new(5, 60, 600),
         };
         Plan {
             data: Data::Statements(statements(tables)),
@@ -146,9 +144,7 @@ impl Experiment for E2 {
                     memory_mib: MEMORY_MIB,
                 },
             ],
-            repetitions,
-            length: Duration::from_secs(length_s),
-            warm_up_max: Duration::from_secs(warm_up_s),
+            pace,
         }
     }
 }

@@ -1,9 +1,8 @@
 //! E4: one kind of statement at a time.
 
-use std::time::Duration;
-
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::Scale;
+use super::sbtest::Sbtest;
 
 /// See the module.
 pub(super) struct E4;
@@ -165,19 +164,14 @@ impl Experiment for E4 {
             }
         }
         Plan {
-            data: Data::Sysbench {
-                tables: size.tables,
-                rows: size.rows,
-            },
+            data: size.tables.data(),
             server_options: vec![
-                format!("--innodb-buffer-pool-size={}M", size.buffer_pool_mib),
+                size.tables.server_option(),
                 format!("--innodb-log-file-size={}M", size.redo_log_mib),
             ],
             points,
             arms: size.arms.to_vec(),
-            repetitions: size.repetitions,
-            length: Duration::from_secs(size.seconds),
-            warm_up_max: Duration::from_secs(size.warm_up_s_max),
+            pace: size.pace,
         }
     }
 }
@@ -188,62 +182,47 @@ const PROXYSQL: Arm = Arm::ProxySql {
 };
 
 struct Size {
-    tables: u32,
-    rows: u32,
-    buffer_pool_mib: u32,
+    tables: Sbtest,
     redo_log_mib: u32,
     threads: &'static [u32],
     forms: &'static [Form],
     arms: &'static [Arm],
-    repetitions: u32,
-    seconds: u64,
-    warm_up_s_max: u64,
+    pace: Pace,
 }
 
 impl Size {
     fn of(scale: Scale) -> Size {
         match scale {
             Scale::Tiny => Size {
-                tables: 1,
-                rows: 1_000,
-                buffer_pool_mib: 64,
+                tables: Sbtest::TINY,
                 redo_log_mib: 24,
                 threads: &[2],
                 forms: &[Form::Prepared],
                 arms: &[Arm::Direct, REMORA],
-                repetitions: 1,
-                seconds: 1,
-                warm_up_s_max: 1,
+                pace: Pace::TINY,
             },
             Scale::Quick => Size {
-                tables: 4,
-                rows: 50_000,
-                buffer_pool_mib: 256,
+                tables: Sbtest::QUICK,
                 redo_log_mib: 96,
                 threads: &[16],
                 forms: &[Form::Text],
                 arms: &[Arm::Direct, REMORA],
-                // Of fewer nothing can be concluded.
-                repetitions: 3,
-                seconds: 2,
-                warm_up_s_max: 2,
+                pace: Pace::QUICK,
             },
             Scale::Normal => Size {
-                tables: 4,
-                rows: 250_000,
-                buffer_pool_mib: 1_024,
+                tables: Sbtest::NORMAL,
                 redo_log_mib: 256,
                 threads: &[8, 64],
                 forms: &[Form::Text, Form::PreparedInTransactions],
                 arms: &[Arm::Direct, Arm::Hop, PROXYSQL, REMORA],
-                repetitions: 3,
-                seconds: 6,
-                warm_up_s_max: 6,
+                pace: Pace::new(3, 6, 6),
             },
             Scale::Full => Size {
-                tables: 16,
-                rows: 2_500_000,
-                buffer_pool_mib: 12_288,
+                tables: Sbtest {
+                    tables: 16,
+                    rows: 2_500_000,
+                    buffer_pool_mib: 12_288,
+                },
                 redo_log_mib: 2_048,
                 threads: &[1, 4, 16, 64, 256, 1_024],
                 forms: &[
@@ -259,9 +238,7 @@ impl Size {
                     PROXYSQL,
                     REMORA,
                 ],
-                repetitions: 5,
-                seconds: 60,
-                warm_up_s_max: 60,
+                pace: Pace::new(5, 30, 20),
             },
         }
     }

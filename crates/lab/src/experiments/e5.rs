@@ -1,9 +1,8 @@
 //! E5: more connections than processors.
 
-use std::time::Duration;
-
-use super::plan::{About, Arm, Data, Experiment, OpenLoopLoad, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Experiment, OpenLoopLoad, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::{Published, Scale};
+use super::sbtest::Sbtest;
 
 /// See the module.
 pub(super) struct E5;
@@ -48,19 +47,11 @@ impl Experiment for E5 {
             point
         };
         Plan {
-            data: Data::Sysbench {
-                tables: size.tables,
-                rows: size.rows,
-            },
-            server_options: vec![format!(
-                "--innodb-buffer-pool-size={}M",
-                size.buffer_pool_mib
-            )],
+            data: size.tables.data(),
+            server_options: vec![size.tables.server_option()],
             points: size.threads.iter().map(point).collect(),
             arms: size.arms.to_vec(),
-            repetitions: size.repetitions,
-            length: Duration::from_secs(size.seconds),
-            warm_up_max: Duration::from_secs(size.warm_up_s_max),
+            pace: size.pace,
         }
     }
 }
@@ -77,16 +68,12 @@ const ALL_ARMS: &[Arm] = &[
 ];
 
 struct Size {
-    tables: u32,
-    rows: u32,
-    buffer_pool_mib: u32,
+    tables: Sbtest,
     threads: &'static [u32],
     /// Where latency is measured at a set rate too.
     open_loop_threads: &'static [u32],
     arms: &'static [Arm],
-    repetitions: u32,
-    seconds: u64,
-    warm_up_s_max: u64,
+    pace: Pace,
 }
 
 impl Size {
@@ -95,57 +82,44 @@ impl Size {
         let statement = |table| format!("SELECT c FROM sbtest{table} WHERE id={{n}}");
         OpenLoopLoad {
             share: 0.5,
-            statements: (1..=self.tables).map(statement).collect(),
-            below: self.rows.into(),
+            statements: (1..=self.tables.tables).map(statement).collect(),
+            below: self.tables.rows.into(),
         }
     }
 
     fn of(scale: Scale) -> Size {
         match scale {
             Scale::Tiny => Size {
-                tables: 1,
-                rows: 1_000,
-                buffer_pool_mib: 64,
+                tables: Sbtest::TINY,
                 threads: &[1, 4],
                 open_loop_threads: &[4],
                 arms: &[Arm::Direct, REMORA],
-                repetitions: 1,
-                seconds: 1,
-                warm_up_s_max: 1,
+                pace: Pace::TINY,
             },
             Scale::Quick => Size {
-                tables: 4,
-                rows: 50_000,
-                buffer_pool_mib: 256,
+                tables: Sbtest::QUICK,
                 threads: &[2, 32, 256],
                 open_loop_threads: &[32],
                 arms: &[Arm::Direct, Arm::Hop, REMORA],
-                // Of fewer nothing can be concluded.
-                repetitions: 3,
-                seconds: 2,
-                warm_up_s_max: 2,
+                pace: Pace::QUICK,
             },
             Scale::Normal => Size {
-                tables: 4,
-                rows: 250_000,
-                buffer_pool_mib: 1_024,
+                tables: Sbtest::NORMAL,
                 threads: &[1, 2, 4, 8, 16, 64, 256, 1_024],
                 open_loop_threads: &[16, 256],
                 arms: ALL_ARMS,
-                repetitions: 3,
-                seconds: 8,
-                warm_up_s_max: 10,
+                pace: Pace::new(3, 8, 10),
             },
             Scale::Full => Size {
-                tables: 8,
-                rows: 3_000_000,
-                buffer_pool_mib: 8_192,
+                tables: Sbtest {
+                    tables: 8,
+                    rows: 3_000_000,
+                    buffer_pool_mib: 8_192,
+                },
                 threads: &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096],
                 open_loop_threads: &[16, 256, 4_096],
                 arms: ALL_ARMS,
-                repetitions: 5,
-                seconds: 60,
-                warm_up_s_max: 60,
+                pace: Pace::new(5, 60, 60),
             },
         }
     }

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::filling;
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad, Trickle};
+use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad, Trickle};
 use super::results::{Published, Scale};
 
 /// Parts that are asked for. One more is not.
@@ -216,10 +216,11 @@ impl Experiment for E8 {
                 points.push(table.point(is_heavy, updates, clients));
             }
         }
-        let (repetitions, length_s, warm_up_s) = match scale {
-            Scale::Tiny | Scale::Quick => (1, 1, 1),
-            Scale::Normal => (2, 5, 15),
-            Scale::Full => (5, 30, 60),
+        let pace = match scale {
+            Scale::Tiny => Pace::TINY,
+            Scale::Quick => Pace::QUICK,
+            Scale::Normal => Pace::new(3, 5, 15),
+            Scale::Full => Pace::new(5, 30, 60),
         };
         let pool_mib = if scale == Scale::Full { 2_048 } else { 512 };
         Plan {
@@ -227,9 +228,7 @@ impl Experiment for E8 {
             server_options: vec![format!("--innodb-buffer-pool-size={pool_mib}M")],
             points,
             arms: arms(scale),
-            repetitions,
-            length: Duration::from_secs(length_s),
-            warm_up_max: Duration::from_secs(warm_up_s),
+            pace,
         }
     }
 }

@@ -11,10 +11,8 @@
 //! through each arm: their share of the machine doesn't grow with what an arm saves. Latencies are those of joins alone;
 //! queries a second are all.
 
-use std::time::Duration;
-
 use super::filling;
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::{Published, Scale};
 
 /// Rows of the first table that a join finds. Each has as many in the second as make up the result.
@@ -156,20 +154,18 @@ impl Experiment for E9 {
                 remora,
             ],
         };
-        let (repetitions, length_s, warm_up_s) = match scale {
-            Scale::Tiny => (1, 1, 2),
-            Scale::Quick => (1, 2, 1),
-            Scale::Normal => (3, 10, 15),
-            Scale::Full => (5, 60, 60),
+        let pace = match scale {
+            Scale::Tiny => Pace::new(1, 1, 2),
+            Scale::Quick => Pace::QUICK,
+            Scale::Normal => Pace::new(3, 10, 15),
+            Scale::Full => Pace::new(5, 60, 60),
         };
         Plan {
             data: Data::Statements(tables.statements()),
             server_options: vec!["--innodb-buffer-pool-size=512M".to_owned()],
             points: tables.points(clients),
             arms,
-            repetitions,
-            length: Duration::from_secs(length_s),
-            warm_up_max: Duration::from_secs(warm_up_s),
+            pace,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::arms::{Counts, Way, hit_ratio};
 use super::checker::{self, Checked};
+use super::machine::{FREE_BYTES_TO_GO_ON, require_space};
 use super::plan::{Arm, Data, Plan, Point, Script};
 use super::results::{Latency, OpenLoop, Repetition};
 use super::stage::schema;
@@ -70,7 +71,7 @@ impl Moment {
 /// A load that has run.
 struct Ran {
     warm_up: Vec<Second>,
-    is_steady: bool,
+    is_steady: Option<bool>,
     seconds: Vec<Second>,
     before: Moment,
     after: Moment,
@@ -164,18 +165,21 @@ fn drive(
     let mut next = |say: &mut dyn FnMut(&str), what: &str| {
         let second = running.next_second()?;
         say(&format!("{what}: {:.0} queries/s", second.queries_per_s()));
+        require_space(&std::env::temp_dir(), FREE_BYTES_TO_GO_ON)?;
         if failed() {
             anyhow::bail!("what goes on beside the load has ended");
         }
         anyhow::Ok(second)
     };
-    let (mut warm_up, mut is_steady) = (Vec::new(), false);
-    let mut rates = Vec::new();
-    while !is_steady {
-        let second = next(say, "until it is steady")?;
+    let pace = &job.plan.pace;
+    let mut is_steady = pace.judges_steadiness().then_some(false);
+    let (mut warm_up, mut rates) = (Vec::new(), Vec::new());
+    while is_steady != Some(true) {
+        let second = next(say, "warming up")?;
         rates.push(second.queries_per_s());
-        is_steady = steady::is_steady(&rates);
-        let is_long = second.at_s >= job.plan.warm_up_max.as_secs_f64();
+        is_steady = is_steady.map(|_| steady::is_steady(&rates));
+        // A little less, for no second is exactly one.
+        let is_long = second.at_s >= pace.warm_up_max.as_secs_f64() - 0.1;
         warm_up.push(second);
         if is_long {
             break;
@@ -184,8 +188,7 @@ fn drive(
     let before = Moment::now(way)?;
     let from_s = warm_up.last().map_or(0.0, |second| second.at_s);
     let mut seconds: Vec<Second> = Vec::new();
-    // A little less, for no second is exactly one.
-    let until_s = from_s + job.plan.length.as_secs_f64() - 0.1;
+    let until_s = from_s + pace.length.as_secs_f64() - 0.1;
     while seconds.last().is_none_or(|second| second.at_s < until_s) {
         seconds.push(next(say, "measuring")?);
     }
@@ -214,7 +217,7 @@ fn after_the_load(
     let rate_per_s = queries as f64 / length_s * load.share;
     say(&format!("open loop: {rate_per_s:.0} queries/s are due"));
     let threads = job.point.load.threads;
-    let length = job.plan.length;
+    let length = job.plan.pace.length;
     open_loop::run(load, rate_per_s, length, threads, through, job.seed).map(Some)
 }
 

@@ -15,6 +15,7 @@
 //! | `checker`, `trickle`, `open_loop` | what goes on beside and after the load |
 //! | `machine` | where it runs |
 //! | `scripts` | the lab's own scripts for sysbench |
+//! | `sbtest` | sysbench's tables |
 //! | `filling` | statements that fill the tables of the lab's own workloads |
 //! | `e1` …, `break_even`, `social` | the experiments |
 
@@ -37,6 +38,7 @@ mod open_loop;
 pub mod plan;
 pub mod results;
 mod run;
+mod sbtest;
 mod schedule;
 mod scripts;
 pub mod social;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::results::{Coordinate, Published, Scale};
+use crate::statistics::steady;
 
 /// An experiment.
 pub trait Experiment: Sync {
@@ -38,12 +39,64 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// The ways to the server.
     pub arms: Vec<Arm>,
-    /// How often each point is measured through each arm.
+    /// How often and how long.
+    pub pace: Pace,
+}
+
+impl Plan {
+    /// How many measurements there are.
+    pub fn measurements(&self) -> u32 {
+        let cells = self.points.len() * self.arms.len();
+        u32::try_from(cells).unwrap_or(u32::MAX) * self.pace.repetitions
+    }
+
+    /// About how long so many of its measurements take, without filling tables. A warm-up usually ends before its longest.
+    pub fn expected(&self, measurements: u32) -> Duration {
+        let open_loop = self.points.iter().any(|point| point.open_loop.is_some());
+        let lengths = self.pace.length * if open_loop { 2 } else { 1 };
+        let share = if self.pace.judges_steadiness() {
+            0.75
+        } else {
+            1.0
+        };
+        let warm_up = self.pace.warm_up_max.mul_f64(share);
+        measurements * (lengths + warm_up + OVERHEAD)
+    }
+}
+
+/// Of a measurement, what is neither warm-up nor counts: starting a proxy, waiting for quiet.
+const OVERHEAD: Duration = Duration::from_secs(2);
+
+/// How often and how long each point is measured through each arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// How often. Of fewer than three nothing can be concluded.
     pub repetitions: u32,
     /// How long a measurement counts.
     pub length: Duration,
     /// The longest time until the throughput is taken for steady.
     pub warm_up_max: Duration,
+}
+
+impl Pace {
+    /// So many measurements, each of so many seconds after a warm-up of so many at most.
+    pub const fn new(repetitions: u32, length_s: u64, warm_up_s_max: u64) -> Pace {
+        Pace {
+            repetitions,
+            length: Duration::from_secs(length_s),
+            warm_up_max: Duration::from_secs(warm_up_s_max),
+        }
+    }
+
+    /// To see that everything works.
+    pub const TINY: Pace = Pace::new(1, 1, 1);
+    /// To see large differences, in minutes.
+    pub const QUICK: Pace = Pace::new(3, 2, 2);
+
+    /// Whether a warm-up can be long enough to tell that it has become steady. If not, all warm-ups take the same time.
+    pub fn judges_steadiness(&self) -> bool {
+        self.warm_up_max.as_secs() >= steady::VALUES_MIN as u64
+    }
 }
 
 /// What the servers hold.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+pub use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 
 /// Grows when the meaning of a field changes; a reader refuses another one.
@@ -78,19 +79,6 @@ pub enum State {
     },
 }
 
-/// Where a run took place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
-    /// The processor's name.
-    pub processor: String,
-    /// Logical processors that the run could use.
-    pub processors: u32,
-    /// Memory, bytes.
-    pub memory_bytes: u64,
-    /// The kernel's version.
-    pub kernel: String,
-}
-
 /// One load through one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -122,8 +110,8 @@ pub struct Repetition {
     pub turn: u32,
     /// Seconds of load before anything counted.
     pub warm_up_s: f64,
-    /// Whether the throughput had become steady by then.
-    pub is_steady: bool,
+    /// Whether the throughput had become steady by then; `None` if that was too short to tell.
+    pub is_steady: Option<bool>,
     /// Seconds that count.
     pub length_s: f64,
     /// Queries in all.

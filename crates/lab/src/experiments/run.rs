@@ -15,13 +15,11 @@ use super::schedule::{Turn, turns};
 use super::stage::Stage;
 use super::{checker, data, machine, scripts};
 use crate::load::Random;
+use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
 use crate::servers::Kind;
 use crate::{interrupt, report, usage};
-
-/// Of a measurement, what is neither warm-up nor counts: starting a proxy, waiting for quiet.
-const OVERHEAD: Duration = Duration::from_secs(2);
 
 /// A run to be done.
 #[derive(Clone)]
@@ -136,7 +134,12 @@ impl Run {
         };
         let directory = RunDirectory::open(&request.directory, wanted, request.seed)?;
         let seed = directory.identity().seed;
-        let mut turns = turns(plan.points.len(), plan.arms.len(), plan.repetitions, seed);
+        let mut turns = turns(
+            plan.points.len(),
+            plan.arms.len(),
+            plan.pace.repetitions,
+            seed,
+        );
         let results = if let Some(results) = directory.results()? {
             require_same_programs(&results, &versions)?;
             let cells = results.cells.iter().flat_map(|cell| &cell.repetitions);
@@ -153,7 +156,7 @@ impl Run {
             "{}: {} of {} measurements to go, seed {seed}",
             about.id,
             turns.len(),
-            plan.points.len() * plan.arms.len() * plan.repetitions as usize
+            plan.measurements()
         );
         for line in left_out {
             eprintln!("left out: {line}");
@@ -209,7 +212,10 @@ impl Run {
         scripts: &Path,
     ) -> anyhow::Result<Measured> {
         interrupt::check()?;
-        machine::require_space(&std::env::temp_dir())?;
+        // The servers' disk and that of the results.
+        for directory in [std::env::temp_dir().as_path(), self.directory.path()] {
+            machine::require_space(directory, machine::FREE_BYTES_TO_BEGIN)?;
+        }
         let (point, arm) = (&self.plan.points[turn.point], self.plan.arms[turn.arm]);
         let place = point.x.as_ref().map_or_else(String::new, |x| {
             format!(", {} {}{}", x.axis, x.value, x.unit)
@@ -281,11 +287,7 @@ impl Run {
     fn expect(&mut self, so_far: Option<(u32, Duration)>) {
         let turns = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
         let left = match so_far {
-            None => {
-                let open_loop = self.plan.points.iter().any(|p| p.open_loop.is_some());
-                let lengths = self.plan.length * if open_loop { 2 } else { 1 };
-                turns * (lengths + self.plan.warm_up_max / 2 + OVERHEAD)
-            }
+            None => self.plan.expected(turns),
             Some((done, took)) => (took / done) * turns.saturating_sub(done),
         };
         self.progress.expect_left(left);
@@ -316,7 +318,7 @@ fn new_results(request: &Request, versions: BTreeMap<String, String>) -> Results
         state: State::Incomplete {
             why: "it is still running, or was killed".to_owned(),
         },
-        machine: machine::machine(),
+        machine: Machine::this(),
         versions,
         configuration: BTreeMap::new(),
         commands: Vec::new(),
@@ -328,9 +330,9 @@ fn new_results(request: &Request, versions: BTreeMap<String, String>) -> Results
 fn lab_configuration(plan: &Plan, seed: u64, left_out: &[String]) -> BTreeMap<String, String> {
     let lab = format!(
         "seed {seed}\nrepetitions {}\nlength {} s\nlongest warm-up {} s\ndata {}",
-        plan.repetitions,
-        plan.length.as_secs_f64(),
-        plan.warm_up_max.as_secs_f64(),
+        plan.pace.repetitions,
+        plan.pace.length.as_secs_f64(),
+        plan.pace.warm_up_max.as_secs_f64(),
         data::about(&plan.data).trim_end(),
     );
     let mut all = BTreeMap::from([("lab".to_owned(), lab)]);

@@ -19,10 +19,8 @@
 //!   are there; nodes that were added later are not asked for.
 //! - Reads are sent with autocommit, not in transactions that each end in a `COMMIT`.
 
-use std::time::Duration;
-
 use super::filling;
-use super::plan::{About, Arm, Data, Experiment, Plan, Point, Script, SysbenchLoad};
+use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::{Published, Scale};
 
 /// What the server's own cache and Remora have for results, MiB.
@@ -144,11 +142,11 @@ impl Experiment for Social {
                 remora,
             ],
         };
-        let (repetitions, length_s, warm_up_s) = match scale {
-            Scale::Tiny => (1, 1, 2),
-            Scale::Quick => (1, 2, 3),
-            Scale::Normal => (3, 20, 30),
-            Scale::Full => (5, 120, 120),
+        let pace = match scale {
+            Scale::Tiny => Pace::new(1, 1, 2),
+            Scale::Quick => Pace::QUICK,
+            Scale::Normal => Pace::new(3, 20, 30),
+            Scale::Full => Pace::new(5, 120, 120),
         };
         let pool_mib = if scale == Scale::Full { 2_048 } else { 512 };
         Plan {
@@ -159,9 +157,7 @@ impl Experiment for Social {
                 .map(|&clients| Point::new("LinkBench's mix", load(nodes)).threads(clients))
                 .collect(),
             arms,
-            repetitions,
-            length: Duration::from_secs(length_s),
-            warm_up_max: Duration::from_secs(warm_up_s),
+            pace,
         }
     }
 }

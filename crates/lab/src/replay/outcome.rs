@@ -16,10 +16,10 @@ use super::plan::{LeftOut, Plan};
 use super::reading::Captured;
 use super::turn::Turn;
 use super::{Outcome, ReplayOptions};
-use crate::experiments::machine;
 use crate::experiments::results::{
     Cell, Latency, OpenLoop, Repetition, Results, SCHEMA_VERSION, Scale, State,
 };
+use crate::machine::Machine;
 use crate::stats::median;
 use crate::table::{Table, grouped};
 use crate::usage::microseconds_per_query;
@@ -309,7 +309,7 @@ fn repetition(place: u32, turn: &Turn, plan: &Plan, speed: Speed, series: String
         turn: place,
         // The capture is what it is: all of it counts. Only the first round finds caches that know none of it.
         warm_up_s: 0.0,
-        is_steady: turn.round > 1,
+        is_steady: Some(turn.round > 1),
         length_s: turn.length.as_secs_f64(),
         queries: turn.queries,
         queries_per_s: turn.queries_per_s(),
@@ -385,7 +385,7 @@ fn results(
             None => State::Complete,
             Some(why) => State::Incomplete { why: why.clone() },
         },
-        machine: machine::machine(),
+        machine: Machine::this(),
         versions,
         configuration,
         commands: vec![std::env::args().collect::<Vec<_>>().join(" ")],

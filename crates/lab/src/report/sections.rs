@@ -220,7 +220,7 @@ fn throughput(workload: &Workload<'_>, styles: &Styles) -> anyhow::Result<Markup
             let errors: u64 = repetitions.iter().map(|repetition| repetition.errors).sum();
             let restless = repetitions
                 .iter()
-                .filter(|repetition| !repetition.is_steady);
+                .filter(|repetition| repetition.is_steady == Some(false));
             vec![
                 repetitions.len().to_string(),
                 middle(queries),

@@ -116,7 +116,7 @@ impl Synthetic {
         Repetition {
             turn,
             warm_up_s: 8.0,
-            is_steady: true,
+            is_steady: Some(true),
             length_s: 30.0,
             queries: 30 * 50_000,
             queries_per_s,
