@@ -159,7 +159,7 @@ fn show(results: &Results, directory: &Path) -> anyhow::Result<()> {
             (!values.is_empty()).then(|| crate::stats::median(&values))
         };
         let shown = |value: Option<f64>, digits: usize| {
-            value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+            value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
         };
         let place = cell.x.as_ref().map_or_else(String::new, |x| {
             format!(", {} {}{}", x.axis, x.value, x.unit)
@@ -170,7 +170,7 @@ fn show(results: &Results, directory: &Path) -> anyhow::Result<()> {
             cell.arm.clone(),
             shown(median(&|r| Some(r.queries_per_s)), 0),
             shown(median(&|r| Some(r.latency_ms.p95)), 2),
-            shown(median(&|r| Some(r.server_cpu_us)), 1),
+            shown(median(&|r| r.server_cpu_us), 1),
             shown(median(&|r| r.proxy_cpu_us), 1),
             shown(median(&|r| r.hit_ratio), 3),
             stale.to_string(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::filling;
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad, Trickle};
-use super::results::{Published, Scale};
+use super::results::{Measured, Median, Place, Published, Scale};
 
 /// Parts that are asked for. One more is not.
 const PARTS: u32 = 16;
@@ -181,13 +181,27 @@ fn arms(scale: Scale) -> Vec<Arm> {
     }
 }
 
+/// Light queries without updates; of the rest no figures were published.
+fn published() -> Vec<Published> {
+    let unit = "queries/s";
+    let at = |clients: f64| {
+        let off = format!("light, {clients} clients, query cache off (about)");
+        let on = format!("light, {clients} clients, query cache on (at most)");
+        let median =
+            |arm: &str| Median::new(Measured::QueriesPerS, "light", arm, Place::At(clients));
+        let builtin = Arm::Builtin { mib: MEMORY_MIB }.label();
+        let published = Published::new(&on, 5_000.0, unit).over(
+            &off,
+            median(&builtin).over(median("direct")),
+            median("remora").over(median("direct")),
+        );
+        [Published::new(&off, 10_000.0, unit), published]
+    };
+    [at(32.0), at(64.0)].concat()
+}
+
 impl Experiment for E8 {
     fn about(&self) -> About {
-        let published = |what: &str, value| Published {
-            what: what.to_owned(),
-            value,
-            unit: "queries/s".to_owned(),
-        };
         About {
             id: "e8",
             title: "Light and heavy queries, with and without a trickle of writes",
@@ -195,16 +209,7 @@ impl Experiment for E8 {
                        updated every 0.1 s?",
             source_figure: "light queries, 32 and 64 clients: about 10,000 a second without the query cache, under 5,000 with \
                             it; heavy ones: it wins, and with updates it is no better than none",
-            published: vec![
-                published(
-                    "light, 32 and 64 clients, query cache off (about)",
-                    10_000.0,
-                ),
-                published(
-                    "light, 32 and 64 clients, query cache on (at most)",
-                    5_000.0,
-                ),
-            ],
+            published: published(),
         }
     }
 

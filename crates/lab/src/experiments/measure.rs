@@ -264,7 +264,7 @@ fn repetition(
             max: latencies.max_ms(),
         },
         open_loop,
-        server_cpu_us: used(ran.after.server, ran.before.server),
+        server_cpu_us: Some(used(ran.after.server, ran.before.server)),
         proxy_cpu_us: proxy.map(|(after, before)| used(after, before)),
         // Of a load that reads nothing it would be that of the checker.
         hit_ratio: if reads > 0 {

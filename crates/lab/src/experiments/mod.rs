@@ -70,3 +70,49 @@ pub fn find(id: &str) -> Option<&'static dyn Experiment> {
         .into_iter()
         .find(|experiment| experiment.about().id == id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::all;
+    use super::plan::Experiment;
+    use super::results::{Median, Place, Scale};
+
+    fn assert_is_planned(experiment: &dyn Experiment, median: &Median) {
+        let plan = experiment.plan(Scale::Full);
+        let id = experiment.about().id;
+        let arms: Vec<String> = plan.arms.iter().map(|arm| arm.label()).collect();
+        assert!(arms.contains(&median.arm), "{id}: {median:?}");
+        let is_there = plan.points.iter().any(|point| {
+            let is_at = match (median.place, &point.x) {
+                (Place::At(place), Some(x)) => x.value.total_cmp(&place).is_eq(),
+                (Place::At(_), None) => false,
+                (Place::Last | Place::Highest, _) => true,
+            };
+            point.workload == median.workload && is_at
+        });
+        assert!(is_there, "{id}: {median:?}");
+    }
+
+    #[test]
+    fn published_ratios_have_their_like_at_full_scale() {
+        let mut ratios = 0;
+        for experiment in all() {
+            let about = experiment.about();
+            for published in &about.published {
+                let Some(ratio) = &published.ratio else {
+                    continue;
+                };
+                ratios += 1;
+                let below = about.published.iter().find(|other| other.what == ratio.to);
+                let unit = below.map(|below| below.unit.as_str());
+                assert_eq!(unit, Some(published.unit.as_str()), "{published:?}");
+                for quotient in [&ratio.here, &ratio.remora] {
+                    assert_is_planned(experiment, &quotient.above);
+                    assert_is_planned(experiment, &quotient.below);
+                }
+                assert_eq!(ratio.remora.above.arm, "remora");
+            }
+        }
+        assert!(ratios >= 11, "{ratios}");
+    }
+}

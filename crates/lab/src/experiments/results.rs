@@ -8,7 +8,7 @@ pub use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 
 /// Grows when the meaning of a field changes; a reader refuses another one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A run of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +50,109 @@ pub struct Published {
     pub value: f64,
     /// Its unit: `transactions/s`.
     pub unit: String,
+    /// Its ratio to another figure, and what answers to that here. `None`: nothing does.
+    pub ratio: Option<PublishedRatio>,
+}
+
+impl Published {
+    /// A figure that nothing here answers to.
+    pub fn new(what: &str, value: f64, unit: &str) -> Published {
+        Published {
+            what: what.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            ratio: None,
+        }
+    }
+
+    /// The same with its ratio to another published figure of the same unit, and what answers to that.
+    #[must_use]
+    pub fn over(mut self, to: &str, here: Quotient, remora: Quotient) -> Published {
+        self.ratio = Some(PublishedRatio {
+            to: to.to_owned(),
+            here,
+            remora,
+        });
+        self
+    }
+}
+
+/// A published figure over another one: only ratios carry over to another machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRatio {
+    /// [`Published::what`] of the figure below the line.
+    pub to: String,
+    /// The same here.
+    pub here: Quotient,
+    /// What Remora shows on the same work.
+    pub remora: Quotient,
+}
+
+/// A median of a run over another one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Quotient {
+    /// Above the line.
+    pub above: Median,
+    /// Below it.
+    pub below: Median,
+}
+
+/// A median over the repetitions of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Median {
+    /// [`Cell::workload`].
+    pub workload: String,
+    /// [`Cell::arm`].
+    pub arm: String,
+    /// Where on the x axis.
+    pub place: Place,
+    /// Of what.
+    pub measure: Measured,
+}
+
+impl Median {
+    /// A median.
+    pub fn new(measure: Measured, workload: &str, arm: &str, place: Place) -> Median {
+        Median {
+            workload: workload.to_owned(),
+            arm: arm.to_owned(),
+            place,
+            measure,
+        }
+    }
+
+    /// Over another one.
+    pub fn over(self, below: Median) -> Quotient {
+        Quotient { above: self, below }
+    }
+}
+
+/// A place on a workload's x axis.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The last one; the only one where there is no axis.
+    Last,
+    /// Where the median is highest.
+    Highest,
+    /// Here.
+    At(f64),
+}
+
+/// A field of [`Repetition`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measured {
+    /// Queries a second.
+    QueriesPerS,
+    /// Transactions a second.
+    TransactionsPerS,
+    /// The median latency, milliseconds.
+    P50Ms,
+    /// The 95th percentile of the latency, milliseconds.
+    P95Ms,
+    /// The longest latency, milliseconds.
+    MaxMs,
 }
 
 /// How large a run is.
@@ -124,8 +227,8 @@ pub struct Repetition {
     pub latency_ms: Latency,
     /// Latency at a set rate, from when a query was due: `None` if that wasn't measured.
     pub open_loop: Option<OpenLoop>,
-    /// The server's processor time per query, microseconds.
-    pub server_cpu_us: f64,
+    /// The server's processor time per query, microseconds; `None` if it wasn't measured, as of a server elsewhere.
+    pub server_cpu_us: Option<f64>,
     /// The proxy's processor time per query, microseconds; `None` without a proxy.
     pub proxy_cpu_us: Option<f64>,
     /// Share of reads that were answered from a cache, 0 to 1; `None` if the arm has none or doesn't tell.

@@ -101,11 +101,7 @@ pub fn load(nodes: u32) -> SysbenchLoad {
 
 impl Experiment for Social {
     fn about(&self) -> About {
-        let published = |what: &str, value| Published {
-            what: what.to_owned(),
-            value,
-            unit: "operations/s".to_owned(),
-        };
+        let published = |what, value| Published::new(what, value, "operations/s");
         About {
             id: "social",
             title: "A social graph in the manner of LinkBench",

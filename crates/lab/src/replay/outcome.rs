@@ -323,7 +323,7 @@ fn repetition(place: u32, turn: &Turn, plan: &Plan, speed: Speed, series: String
                 latency_ms: latency(&turn.from_due),
             }),
         // The targets are somebody else's processes, perhaps on other machines: not known unless told which.
-        server_cpu_us: cpu_us(turn.server_cpu, turn).unwrap_or_default(),
+        server_cpu_us: cpu_us(turn.server_cpu, turn),
         proxy_cpu_us: cpu_us(turn.proxy_cpu, turn),
         hit_ratio: turn.hit_ratio,
         checked_reads: 0,

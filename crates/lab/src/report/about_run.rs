@@ -1,6 +1,6 @@
-//! What a report says of the run itself: published figures, stale reads, noise, the machine, the configuration.
+//! What a report says of the run itself: its state, stale reads, noise, the machine, the configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::stats;
 
 use super::figures::{Measure, OURS, Workload};
 use super::html::{Table, collapsed, notice};
-use super::number::{self, plain};
+use super::number::{counted, plain};
 use super::source::Run;
 use super::style::arm_name;
 
@@ -46,25 +46,9 @@ pub(super) fn warnings(run: &Run) -> Markup {
     }
 }
 
-/// Stale reads: a count for each arm.
+/// Stale reads: a count.
 pub(super) fn stale_reads(results: &Results) -> Markup {
-    let mut by_arm: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for cell in &results.cells {
-        let (stale, checked) = by_arm.entry(&cell.arm).or_default();
-        for repetition in &cell.repetitions {
-            *stale += repetition.stale_reads;
-            *checked += repetition.checked_reads;
-        }
-    }
-    let heads = ["arm", "stale reads", "checked reads"];
-    let mut table = Table::new(
-        "Reads that lacked a write that had been answered before",
-        1,
-        heads,
-    );
-    for (arm, (stale, checked)) in &by_arm {
-        table.row([arm_name(arm), count(*stale), count(*checked)]);
-    }
+    let by_arm = by_arm(results);
     let total = by_arm
         .values()
         .fold((0, 0), |sum, arm| (sum.0 + arm.0, sum.1 + arm.1));
@@ -77,15 +61,110 @@ pub(super) fn stale_reads(results: &Results) -> Markup {
         (0, _) => "good",
         _ => "bad",
     };
-    html! {
-        (notice(kind, &html! {
+    notice(
+        kind,
+        &html! {
             strong {
                 @if checked == 0 { (who) "not checked" } @else { (who) (count(stale)) }
             }
-            @if checked == 0 { "." } @else { " of " (count(checked)) " checked." }
-        }))
-        (table.markup())
+            @if checked == 0 { "." } @else { " of " (count(checked)) " reads checked." }
+        },
+    )
+}
+
+/// Of each arm the stale and the checked reads.
+fn by_arm(results: &Results) -> BTreeMap<&str, (u64, u64)> {
+    let mut by_arm: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for cell in &results.cells {
+        let (stale, checked) = by_arm.entry(&cell.arm).or_default();
+        for repetition in &cell.repetitions {
+            *stale += repetition.stale_reads;
+            *checked += repetition.checked_reads;
+        }
     }
+    by_arm
+}
+
+/// A section with a count for each arm, if anything was checked.
+pub(super) fn stale_reads_by_arm(results: &Results) -> Markup {
+    let caption = "Reads that lacked a write that had been answered before";
+    let mut table = Table::new(caption, 1, ["arm", "stale reads", "checked reads"]);
+    let by_arm = by_arm(results);
+    for (arm, (stale, checked)) in by_arm.iter().filter(|(_, (_, checked))| *checked > 0) {
+        table.row([arm_name(arm), count(*stale), count(*checked)]);
+    }
+    html! {
+        @if !table.is_empty() {
+            h2 { "Stale reads" }
+            (table.markup())
+        }
+    }
+}
+
+/// What was measured, how much of it, when and where: a few facts at the top.
+pub(super) fn first_facts(results: &Results) -> Markup {
+    let machine = &results.machine;
+    let is_replay = results.experiment == "replay";
+    html! {
+        dl {
+            dt { "measured" } dd { (state_in_a_line(results)) ": " (amount(results)) }
+            @if !is_replay { dt { "scale" } dd { (scale_name(results.scale)) } }
+            dt { "begun" } dd { (results.started) }
+            dt { @if is_replay { "sent from" } @else { "machine" } }
+            dd {
+                (machine.processor) ", " (counted(machine.processors as usize, "logical processor", "logical processors"))
+                ", " (plain(gib(machine.memory_bytes))) " GiB of memory"
+            }
+            @for program in ["server", "remora"] {
+                @if let Some(version) = results.versions.get(program) { dt { (program) } dd { (version) } }
+            }
+        }
+    }
+}
+
+/// Whether all was measured.
+pub(super) fn state_in_a_line(results: &Results) -> String {
+    match &results.state {
+        State::Complete => "all".to_owned(),
+        State::Incomplete { why } => format!("not all ({why})"),
+    }
+}
+
+/// `8 loads through 3 arms, 120 measurements of 20 s each`.
+fn amount(results: &Results) -> String {
+    let cells: Vec<_> = results
+        .cells
+        .iter()
+        .filter(|cell| !cell.repetitions.is_empty())
+        .collect();
+    let mut loads: Vec<_> = cells.iter().map(|cell| (&cell.workload, &cell.x)).collect();
+    loads.dedup();
+    let loads = loads
+        .iter()
+        .enumerate()
+        .filter(|(number, load)| !loads[..*number].contains(load))
+        .count();
+    let arms: BTreeSet<&str> = cells.iter().map(|cell| cell.arm.as_str()).collect();
+    let lengths: Vec<f64> = cells
+        .iter()
+        .flat_map(|cell| &cell.repetitions)
+        .map(|repetition| repetition.length_s)
+        .collect();
+    if lengths.is_empty() {
+        return "nothing".to_owned();
+    }
+    format!(
+        "{} through {}, {} of {} s",
+        counted(loads, "load", "loads"),
+        counted(arms.len(), "arm", "arms"),
+        counted(lengths.len(), "measurement", "measurements"),
+        plain(stats::median(&lengths))
+    )
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
 }
 
 /// In all: stale and checked reads, through Remora if it was measured.
@@ -114,32 +193,6 @@ pub(super) fn stale_reads_in_a_line(results: &Results) -> String {
 #[allow(clippy::cast_precision_loss)]
 fn count(number: u64) -> String {
     crate::table::grouped(number as f64)
-}
-
-/// What others published.
-pub(super) fn published(results: &Results) -> Markup {
-    let heads = ["what", "figure", "unit", "of the first with this unit"];
-    let mut table = Table::new("Published figures; only their ratios carry over", 1, heads);
-    for figure in &results.published {
-        let first = results
-            .published
-            .iter()
-            .find(|other| other.unit == figure.unit);
-        let share = first.filter(|first| first.value != 0.0).map_or_else(
-            || "–".to_owned(),
-            |first| number::ratio(figure.value / first.value),
-        );
-        table.row([
-            figure.what.clone(),
-            plain(figure.value),
-            figure.unit.clone(),
-            share,
-        ]);
-    }
-    html! {
-        h2 { "What was published" }
-        @if table.is_empty() { p { "Nothing that can be put side by side." } } @else { (table.markup()) }
-    }
 }
 
 /// How far repetitions of the same are from each other.
@@ -190,19 +243,23 @@ fn spread_percent(values: &[f64]) -> Option<f64> {
 /// Where and how it ran.
 pub(super) fn surroundings(results: &Results) -> Markup {
     let machine = &results.machine;
-    #[allow(clippy::cast_precision_loss)]
-    let gib = machine.memory_bytes as f64 / f64::from(1 << 30);
     html! {
         h2 { "Where and how it ran" }
         dl {
             dt { "processor" } dd { (machine.processor) ", " (machine.processors) " logical" }
-            dt { "memory" } dd { (plain(gib)) " GiB" }
+            dt { "memory" } dd { (plain(gib(machine.memory_bytes))) " GiB" }
             dt { "kernel" } dd { (machine.kernel) }
             @for (program, version) in &results.versions {
                 dt { (program) } dd { (version) }
             }
         }
-        p { "Load, proxy and server shared these processors, so a proxy's own work slows the others down." }
+        p {
+            @if results.experiment == "replay" {
+                "This is the machine that sent the statements; the targets may be elsewhere."
+            } @else {
+                "Load, proxy and server shared these processors, so a proxy's own work slows the others down."
+            }
+        }
         (collapsed("Commands", &html! {
             pre tabindex="0" { @for command in &results.commands { (command) "\n" } }
         }))

@@ -9,7 +9,7 @@ use crate::stats;
 use super::figures::Workload;
 use super::html::collapsed;
 use super::number::plain;
-use super::sections;
+use super::places;
 
 /// A table with a column for each counter, if there is any.
 pub(super) fn counters(workload: &Workload<'_>) -> Markup {
@@ -32,7 +32,7 @@ pub(super) fn counters(workload: &Workload<'_>) -> Markup {
         return html! {};
     }
     let heads: Vec<&str> = names.into_iter().collect();
-    let table = sections::table(workload, "Medians of the repetitions", &heads, |arm, x| {
+    let table = places::table(workload, "Medians of the repetitions", &heads, |arm, x| {
         let of = |name: &&str| {
             let values = values(arm, x, name);
             if values.is_empty() {

@@ -9,10 +9,20 @@ pub(super) const BASELINE: &str = "direct";
 /// The arm that the lab is about.
 pub(super) const OURS: &str = "remora";
 
+/// Who sends a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// sysbench, each of whose clients waits for an answer before it asks again; and beside it perhaps a load at a set rate.
+    Sysbench,
+    /// `remora-lab replay`, with the captured timing or as fast as it is answered.
+    Replay,
+}
+
 /// The cells that share a chart.
 #[derive(Debug)]
 pub(super) struct Workload<'a> {
     pub(super) name: &'a str,
+    pub(super) sending: Sending,
     /// The x axis: its name and its unit.
     pub(super) axis: Option<(&'a str, &'a str)>,
     /// The places on it, ascending. One place, 0, if there is no axis.
@@ -24,6 +34,11 @@ pub(super) struct Workload<'a> {
 
 /// The workloads in the order of the results.
 pub(super) fn workloads(results: &Results) -> Vec<Workload<'_>> {
+    let sending = if results.experiment == "replay" {
+        Sending::Replay
+    } else {
+        Sending::Sysbench
+    };
     let mut workloads: Vec<Workload<'_>> = Vec::new();
     for cell in &results.cells {
         let found = workloads.iter_mut().find(|workload| {
@@ -34,6 +49,7 @@ pub(super) fn workloads(results: &Results) -> Vec<Workload<'_>> {
         } else {
             let mut workload = Workload {
                 name: &cell.workload,
+                sending,
                 axis: axis(cell.x.as_ref()),
                 places: Vec::new(),
                 arms: Vec::new(),
@@ -149,7 +165,7 @@ impl Measure {
             Measure::OpenLongest => open.map(|open| open.latency_ms.max),
             Measure::OpenRate => open.map(|open| open.rate_per_s),
             Measure::OpenReached => open.map(|open| open.reached_per_s),
-            Measure::ServerCpu => Some(repetition.server_cpu_us),
+            Measure::ServerCpu => repetition.server_cpu_us,
             Measure::ProxyCpu => repetition.proxy_cpu_us,
             Measure::HitPercent => repetition.hit_ratio.map(|share| share * 100.0),
         }

@@ -7,23 +7,27 @@
 //! | `number` | figures as people write them |
 //! | `style` | colours, dashes and markers of the arms, and the page's style sheet |
 //! | `axis`, `chart`, `bars` | charts |
-//! | `sentences` | what may be said about the figures |
+//! | `verdict`, `sentences` | what may be said about the figures |
 //! | `html` | tables, figures and the page around them |
-//! | `page`, `sections`, `over_time`, `counters`, `about_run` | a report and its parts |
+//! | `page`, `beside`, `sections`, `latency`, `over_time`, `counters`, `about_run` | a report and its parts |
+//! | `places` | tables and charts with a row or a point for each arm and place |
 //! | `compare`, `compare_view` | two runs, cell by cell |
 
 mod about_run;
 mod axis;
 mod bars;
+mod beside;
 mod chart;
 pub mod compare;
 mod compare_view;
 mod counters;
 mod figures;
 mod html;
+mod latency;
 mod number;
 mod over_time;
 mod page;
+mod places;
 mod sections;
 mod sentences;
 mod source;
@@ -32,6 +36,7 @@ mod style;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::path::{Path, PathBuf};
 
@@ -65,8 +70,8 @@ pub fn found(directory: &Path) -> anyhow::Result<Vec<String>> {
     let run = source::read(directory)?;
     let workloads = figures::workloads(&run.results);
     Ok(vec![
-        sentences::lead(&workloads),
-        sentences::confidence(&workloads),
+        page::verdict(&run.results, &workloads),
+        verdict::confidence(&workloads),
         format!(
             "Stale reads: {}.",
             about_run::stale_reads_in_a_line(&run.results)

@@ -4,55 +4,72 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use crate::experiments::results::{Results, State};
+use crate::experiments::results::Results;
 
 use super::about_run;
+use super::beside;
 use super::figures::{Workload, workloads};
 use super::html::{Table, page};
 use super::sections;
-use super::sentences;
 use super::source::Run;
 use super::style::styles;
+use super::verdict;
 
 /// The report of one run.
 pub(super) fn report(run: &Run) -> anyhow::Result<String> {
     let results = &run.results;
     let workloads = workloads(results);
     let styles = styles(results.cells.iter().map(|cell| cell.arm.as_str()));
-    let sections: Vec<Markup> = workloads
-        .iter()
-        .map(|workload| sections::workload(workload, &styles, run))
+    let pairs = beside::pairs(results, &workloads);
+    let sections: Vec<Markup> = (1..)
+        .zip(&workloads)
+        .map(|(number, workload)| sections::workload(workload, &section_id(number), &styles, run))
         .collect::<anyhow::Result<_>>()?;
     let contents = html! {
         header {
             h1 { (heading(results)) }
-            p.about { (about(results)) }
+            p.question { (results.question) }
         }
         (about_run::warnings(run))
-        h2 { "What was asked" }
-        p { (results.question) }
-        h2 { "What was found" }
-        p.lead { (sentences::lead(&workloads)) }
-        p { (sentences::confidence(&workloads)) }
+        p.lead { (verdict::of_run(results, &workloads, &pairs)) }
         (about_run::stale_reads(results))
-        (about_run::published(results))
+        (about_run::first_facts(results))
+        @if workloads.len() > 1 { (contents_list(&workloads)) }
+        p { (verdict::confidence(&workloads)) }
+        (beside::section(results, &pairs))
         @for section in sections { (section) }
+        (about_run::stale_reads_by_arm(results))
         (about_run::noise(&workloads))
         (about_run::surroundings(results))
     };
     Ok(page(&heading(results), &contents))
 }
 
-fn heading(results: &Results) -> String {
-    format!("{}: {}", results.experiment, results.title)
+fn section_id(number: usize) -> String {
+    format!("workload-{number}")
 }
 
-fn about(results: &Results) -> String {
-    format!(
-        "Scale {}, begun {}",
-        about_run::scale_name(results.scale),
-        results.started
-    )
+/// A verdict on each workload, and a link to its section.
+fn contents_list(workloads: &[Workload<'_>]) -> Markup {
+    html! {
+        ul {
+            @for (number, workload) in (1..).zip(workloads) {
+                li {
+                    a href=(format!("#{}", section_id(number))) { (workload.name) } ": "
+                    (verdict::of_workload(workload).unwrap_or_else(|| "Nothing to compare with direct.".to_owned()))
+                }
+            }
+        }
+    }
+}
+
+/// The verdict on a run.
+pub(super) fn verdict(results: &Results, workloads: &[Workload<'_>]) -> String {
+    verdict::of_run(results, workloads, &beside::pairs(results, workloads))
+}
+
+fn heading(results: &Results) -> String {
+    format!("{}: {}", results.experiment, results.title)
 }
 
 /// What each of several runs found, by the name of its directory.
@@ -61,21 +78,17 @@ pub(super) fn index(runs: &[(String, Run)]) -> String {
         .iter()
         .map(|(directory, run)| {
             let workloads: Vec<Workload<'_>> = workloads(&run.results);
-            (directory, &run.results, sentences::lead(&workloads))
+            (directory, &run.results, verdict(&run.results, &workloads))
         })
         .collect();
     let heads = ["experiment", "scale", "stale reads", "measured"];
     let mut table = Table::new("All runs", 1, heads);
     for (_, results, _) in &found {
-        let state = match &results.state {
-            State::Complete => "all".to_owned(),
-            State::Incomplete { why } => format!("not all: {why}"),
-        };
         table.row([
             results.experiment.clone(),
             about_run::scale_name(results.scale).to_owned(),
             about_run::stale_reads_in_a_line(results),
-            state,
+            about_run::state_in_a_line(results),
         ]);
     }
     let contents = html! {

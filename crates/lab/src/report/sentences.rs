@@ -1,4 +1,4 @@
-//! What may be said about the figures: computed from them, and nothing that their intervals don't show.
+//! What may be said of each arm: computed from its figures, and nothing that their intervals don't show.
 
 use std::collections::BTreeMap;
 
@@ -8,130 +8,22 @@ use crate::statistics::bootstrap::{
 use crate::statistics::break_even::{Place, break_even};
 use crate::statistics::scalability::{Scalability, fit};
 
-use super::figures::{BASELINE, Measure, OURS, Workload};
-use super::number::{self, counted, factor, listed, plain, ratio, ratio_estimate, with_unit};
+use super::figures::{BASELINE, Measure, Sending, Workload};
+use super::number::{self, plain, ratio, ratio_estimate, with_unit};
 use super::style::arm_name;
+use super::verdict;
 
 /// With a larger relative error the law of scalability describes little.
 pub(super) const POOR_FIT: f64 = 0.2;
 
-/// How an arm did against the baseline, place by place.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) better: usize,
-    pub(super) worse: usize,
-    pub(super) open: usize,
-    /// Of the places where a difference was shown.
-    ratios: Vec<f64>,
-    /// Of the places with too few repetitions to conclude anything.
-    undecided: Vec<f64>,
-}
-
-impl Tally {
-    /// Adds an arm's places of a workload.
-    pub(super) fn add(&mut self, workload: &Workload<'_>, arm: &str) {
-        for &x in &workload.places {
-            let old = workload.values(BASELINE, x, Measure::Queries);
-            let new = workload.values(arm, x, Measure::Queries);
-            let Some(ratio) = ratio_of_medians(&new, &old) else {
-                continue;
-            };
-            if ratio.interval.is_none() {
-                self.undecided.push(ratio.value);
-            }
-            match bootstrap::compare(&old, &new, Measure::Queries.good()) {
-                Verdict::Better => self.better += 1,
-                Verdict::Worse => self.worse += 1,
-                Verdict::NoDifferenceShown => {
-                    self.open += 1;
-                    continue;
-                }
-            }
-            self.ratios.push(ratio.value);
-        }
-    }
-
-    fn places(&self) -> usize {
-        self.better + self.worse + self.open
-    }
-
-    /// `Throughput against direct is higher at 2 of 3 points and lower at 1 …`
-    pub(super) fn sentence(&self) -> Option<String> {
-        let all = self.places();
-        if all == 0 {
-            return None;
-        }
-        let mut parts = Vec::new();
-        let words = [
-            ("higher", self.better),
-            ("lower", self.worse),
-            ("not shown to differ", self.open),
-        ];
-        for (word, places) in words.into_iter().filter(|(_, places)| *places > 0) {
-            let of_all = if parts.is_empty() {
-                format!(" of {}", counted(all, "point", "points"))
-            } else {
-                String::new()
-            };
-            parts.push(format!("{word} at {places}{of_all}"));
-        }
-        let range = match (self.ratios.len(), self.open) {
-            (0, _) if self.undecided.len() == all => {
-                let measured = range(&self.undecided);
-                format!(" (measured: {measured}, too few times to conclude anything)")
-            }
-            (0, _) => String::new(),
-            (_, 0) => format!(" ({})", range(&self.ratios)),
-            _ => format!(" ({} where it differs)", range(&self.ratios)),
-        };
-        Some(format!(
-            "Throughput against direct is {}{range}.",
-            listed(&parts)
-        ))
-    }
-}
-
-/// `0.5 to 1.2 ×`.
-fn range(ratios: &[f64]) -> String {
-    let lowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let highest = ratios.iter().copied().fold(0.0, f64::max);
-    if ratios.len() == 1 {
-        ratio(lowest)
-    } else {
-        format!("{} to {}", factor(lowest), ratio(highest))
-    }
-}
-
-/// The one sentence of a report: on Remora, or on whatever else was compared with `direct`.
-pub(super) fn lead(workloads: &[Workload<'_>]) -> String {
-    let arms = |workload: &Workload<'_>| -> Vec<String> {
-        workload.arms.iter().map(|&arm| arm.to_owned()).collect()
-    };
-    let mut candidates: Vec<String> = workloads.iter().flat_map(arms).collect();
-    candidates.sort_by_key(|arm| arm != OURS);
-    let sentence = candidates
-        .iter()
-        .filter(|arm| *arm != BASELINE)
-        .find_map(|arm| {
-            let mut tally = Tally::default();
-            for workload in workloads {
-                tally.add(workload, arm);
-            }
-            Some(format!("{}: {}", arm_name(arm), tally.sentence()?))
-        });
-    sentence.unwrap_or_else(|| {
-        "No arm was measured at the same point as direct, so none is compared.".to_owned()
-    })
-}
-
 /// What a workload shows: of each arm its name and sentences.
 pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<(String, String)> {
+    let subject = verdict::subject(std::slice::from_ref(workload));
     let of_arm = |arm: &&str| {
         let mut sentences = Vec::new();
-        if *arm != BASELINE {
-            let mut tally = Tally::default();
-            tally.add(workload, arm);
-            sentences.extend(tally.sentence());
+        // Of the verdict's arm it is said above.
+        if *arm != BASELINE && Some(*arm) != subject {
+            sentences.extend(verdict::of_arm(workload, arm));
         }
         if workload.is_over("threads") {
             let fit = fits.get(arm);
@@ -314,13 +206,19 @@ fn tail_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
             middle,
             of(Measure::OpenP99)?,
             of(Measure::OpenLongest)?,
-            "At a set rate",
+            match workload.sending {
+                Sending::Sysbench => "At a set rate",
+                Sending::Replay => "From when a statement was due",
+            },
         ),
         (None, Some(middle)) => (
             middle,
             of(Measure::P99)?,
             of(Measure::Longest)?,
-            "In a closed loop",
+            match workload.sending {
+                Sending::Sysbench => "In a closed loop",
+                Sending::Replay => "From sending a statement",
+            },
         ),
         (None, None) => return None,
     };
@@ -335,49 +233,4 @@ fn tail_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
             plain(longest / middle)
         )
     })
-}
-
-/// How many repetitions there are, and what may be concluded from them.
-pub(super) fn confidence(workloads: &[Workload<'_>]) -> String {
-    let counts: Vec<usize> = workloads
-        .iter()
-        .flat_map(|workload| {
-            workload.arms.iter().flat_map(|arm| {
-                workload
-                    .places
-                    .iter()
-                    .map(|&x| workload.repetitions(arm, x).len())
-            })
-        })
-        .filter(|&count| count > 0)
-        .collect();
-    let Some(fewest) = counts.iter().copied().min() else {
-        return "Nothing was measured.".to_owned();
-    };
-    if fewest < REPETITIONS_MIN {
-        return format!(
-            "Some points have only {}: of fewer than {REPETITIONS_MIN} there is no interval, and nothing is concluded.",
-            counted(fewest, "repetition", "repetitions")
-        );
-    }
-    // That all n values of one sample are above all n of another has a probability of n! n! / (2n)!.
-    let by_chance = match fewest {
-        3 => " Of points that don't differ about one in 10 is called different by chance.",
-        4 => " Of points that don't differ about one in 35 is called different by chance.",
-        _ => " Of points that don't differ about one in 100 is called different by chance.",
-    };
-    let covers = 1.0 - 0.5_f64.powi(i32::try_from(fewest).unwrap_or(i32::MAX) - 1);
-    // See the module on the bootstrap.
-    let most = if (6..20).contains(&fewest) {
-        0.88
-    } else {
-        bootstrap::CONFIDENCE
-    };
-    let covers = covers.min(most) * 100.0;
-    format!(
-        "Each point has at least {fewest} repetitions. Intervals are percentile bootstrap intervals of the median; with \
-         so many repetitions they cover the true median with a probability of about {} %. Where two intervals overlap, no \
-         difference is claimed.{by_chance}",
-        plain(covers)
-    )
 }

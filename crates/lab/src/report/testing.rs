@@ -32,13 +32,10 @@ impl Synthetic {
             experiment: experiment.to_owned(),
             title: "The cost of a query cache that does not hit".to_owned(),
             question: "From which hit ratio does a query cache pay? <b>&".to_owned(),
-            published: [("cache off", 4_801.84), ("query cache of 64 MB", 580.84)]
-                .map(|(what, value)| Published {
-                    what: what.to_owned(),
-                    value,
-                    unit: "transactions/s".to_owned(),
-                })
-                .into(),
+            published: vec![
+                Published::new("query cache off", 4_801.84, "transactions/s"),
+                Published::new("query cache of 64 MB", 580.84, "transactions/s"),
+            ],
             scale: Scale::Normal,
             started: "2026-11-21T20:00:00Z".to_owned(),
             state: State::Complete,
@@ -127,7 +124,7 @@ impl Synthetic {
                 reached_per_s: queries_per_s / 2.0,
                 latency_ms: latency(closed / 4.0),
             }),
-            server_cpu_us: if arm == "remora" { 0.8 } else { 24.0 },
+            server_cpu_us: Some(if arm == "remora" { 0.8 } else { 24.0 }),
             proxy_cpu_us: has_proxy.then_some(9.0),
             hit_ratio: (arm != "direct" && arm != "hop").then_some(0.91),
             checked_reads: 1_000,

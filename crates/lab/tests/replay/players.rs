@@ -283,7 +283,7 @@ fn the_program_shows_a_table_and_leaves_results() {
         .cells
         .iter()
         .flat_map(|cell| &cell.repetitions)
-        .map(|turn| turn.server_cpu_us);
+        .map(|turn| turn.server_cpu_us.unwrap());
     assert!(server_cpu_us.sum::<f64>() > 0.0);
     let has_proxy = |cell: usize| {
         results.cells[cell]
@@ -352,6 +352,9 @@ fn an_interrupted_replay_keeps_what_it_has_measured() {
     .unwrap();
     assert_eq!(status.unwrap().code(), Some(130));
     let results = results(&directory);
+    // Nobody told the server's process.
+    let mut turns = results.cells.iter().flat_map(|cell| &cell.repetitions);
+    assert!(turns.all(|turn| turn.server_cpu_us.is_none()));
     assert!(
         matches!(&results.state, State::Incomplete { why } if why.contains("interrupted")),
         "{:?}",
