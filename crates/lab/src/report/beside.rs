@@ -145,7 +145,7 @@ fn measure(measured: Measured) -> Measure {
 
 /// What was measured of a median, and its parts' names: workload, arm, place, measure.
 struct Values {
-    values: Vec<f64>,
+    sample: Vec<f64>,
     workload: String,
     arm: String,
     place: String,
@@ -187,7 +187,7 @@ fn values(median: &Median, workloads: &[Workload<'_>]) -> Result<Values, String>
     let place = |x: f64| place_name(workload, median.place, x);
     match (x, median.place) {
         (Some(x), _) => Ok(Values {
-            values: at(&x),
+            sample: at(&x),
             workload: workload.name.to_owned(),
             arm,
             place: place(x),
@@ -221,11 +221,11 @@ fn place_name(workload: &Workload<'_>, place: Place, x: f64) -> String {
 fn quotient(quotient: &Quotient, workloads: &[Workload<'_>]) -> Result<Quotiented, String> {
     let above = values(&quotient.above, workloads)?;
     let below = values(&quotient.below, workloads)?;
-    let Some(found) = ratio_of_medians(&above.values, &below.values) else {
+    let Some(found) = ratio_of_medians(&above.sample, &below.sample) else {
         return Err("not in this run: the median below the line is 0".to_owned());
     };
     // High or low, good or bad: only the direction counts here.
-    let shown = match bootstrap::compare(&below.values, &above.values, Good::High) {
+    let shown = match bootstrap::compare(&below.sample, &above.sample, Good::High) {
         _ if found.interval.is_none() => Shown::TooFew,
         Verdict::Better => Shown::Above,
         Verdict::Worse => Shown::Below,

@@ -85,8 +85,7 @@ pub(super) fn figure(title: &str, legend: &Markup, chart: &Markup, table: &Table
     html! {
         figure {
             figcaption { (title) }
-            (legend)
-            (chart)
+            div.drawn { (legend) (chart) }
             (table.under_a_chart())
         }
     }
