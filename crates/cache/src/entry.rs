@@ -298,9 +298,12 @@ fn inline<const N: usize>(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledg
 }
 
 fn spilled(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Entry> {
-    let mut bytes = vec![0; lengths.payload()].into_boxed_slice();
-    write_payload(new, &mut bytes);
-    assemble(new, lengths, ledger, bytes)
+    // Not zeroed first: such a payload may be large.
+    let mut bytes = Vec::with_capacity(lengths.payload());
+    bytes.extend(new.tags.iter().flat_map(|tag| tag.to_bits().to_le_bytes()));
+    bytes.extend_from_slice(new.key.text);
+    bytes.extend_from_slice(new.response);
+    assemble(new, lengths, ledger, bytes.into_boxed_slice())
 }
 
 fn assemble<P: Payload + 'static>(

@@ -111,6 +111,53 @@ fn no_kind_of_read_is_older_than_any_kind_of_write() {
     }
 }
 
+#[test]
+fn a_write_that_calls_built_in_functions_fences_only_its_table() {
+    let server = shared_server();
+    let gate = LogGate::start(server.address()).unwrap();
+    let options = RemoraOptions::following()
+        .with("upstream.address", &gate.address().to_string())
+        .with("follow.lag_ms_max", "60000");
+    let front = Front::with(
+        "fences_of_calls",
+        options,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100))",
+            "CREATE TABLE u (id INT PRIMARY KEY)",
+            "INSERT INTO u VALUES (1), (2)",
+        ],
+    );
+    let (mut reader, mut writer) = (front.guest(), front.guest());
+    let (written, other) = ("SELECT id, v FROM t ORDER BY id", "SELECT id FROM u");
+    // Remora asks for a session's settings, the default schema among them, before its first read or write; but not
+    // before one that looks back at the statement before it, which must be the client's own.
+    writer.run(other);
+    for call in [
+        "ROW_COUNT()",
+        "FOUND_ROWS()",
+        "LAST_INSERT_ID()",
+        "CONNECTION_ID()",
+        "USER()",
+        "UUID()",
+    ] {
+        for read in [written, other] {
+            let before = front.direct().query_bytes(read).unwrap().to_vec();
+            reader.becomes_hit(read, &before);
+        }
+        gate.hold(true);
+        writer.setup(&[&format!(
+            "INSERT INTO t SELECT 1, CONCAT({call}, '-', NOW(6)) FROM DUAL WHERE {call} IS NOT NULL \
+             ON DUPLICATE KEY UPDATE v = CONCAT({call}, '-', UUID())"
+        )]);
+        let after = front.direct().query_bytes(written).unwrap().to_vec();
+        let seen = reader.run(written);
+        assert_same(&format!("{written} after {call}"), &seen.bytes, &after);
+        assert_ne!(seen.outcome, "hit", "{call}");
+        assert_eq!(reader.run(other).outcome, "hit", "{call}");
+        gate.hold(false);
+    }
+}
+
 /// A server sends heartbeats while it begins the next file of its log. One of them once moved the follower past
 /// everything in that file, so that fences were lowered before their writes had been seen.
 #[test]

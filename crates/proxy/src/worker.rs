@@ -2,7 +2,7 @@
 //!
 //! Nothing of a session is shared with another worker except the caches, so a hit takes no lock.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::Shutdown;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -18,10 +18,16 @@ use crate::reason::Limit;
 use crate::session;
 use crate::shared::Shared;
 
+/// The largest buffer that is kept for the next answer, bytes: room for as much as is cached unless configured
+/// otherwise.
+const CAPTURE_BYTES_KEPT: usize = 1024 * 1024;
+
 /// What the sessions of one worker share.
 pub(crate) struct Worker {
     /// Where bytes are read to and handled, for all sessions. Nobody holds it across a wait.
     pub scratch: RefCell<Box<[u8]>>,
+    /// What the last answer that came in several pieces was captured in, for the next one.
+    capture_buffer: Cell<Vec<u8>>,
     /// This worker's counters.
     pub metrics: Arc<WorkerMetrics>,
     clients: RefCell<Vec<Weak<Stream>>>,
@@ -67,6 +73,7 @@ pub(crate) fn run(
         .build()?;
     let worker = Rc::new(Worker {
         scratch: RefCell::new(vec![0; shared.limits.read_bytes_max].into_boxed_slice()),
+        capture_buffer: Cell::default(),
         metrics,
         clients: RefCell::new(Vec::new()),
     });
@@ -116,6 +123,19 @@ fn spawn(shared: &Arc<Shared>, worker: &Rc<Worker>, accepted: Accepted, load: &A
 }
 
 impl Worker {
+    /// An empty buffer for an answer that comes in several pieces. It has room already if one has been kept.
+    pub(crate) fn capture_buffer(&self) -> Vec<u8> {
+        self.capture_buffer.take()
+    }
+
+    /// Keeps a buffer for the next such answer, so that it needn't grow from nothing, unless it is very large.
+    pub(crate) fn keep_capture_buffer(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() <= CAPTURE_BYTES_KEPT {
+            buffer.clear();
+            self.capture_buffer.set(buffer);
+        }
+    }
+
     fn remember(&self, client: &Rc<Stream>) {
         let mut clients = self.clients.borrow_mut();
         if clients.len() == clients.capacity() {

@@ -117,6 +117,46 @@ fn data_changes_name_their_tables() {
 }
 
 #[test]
+fn built_in_functions_of_the_session_add_nothing_to_what_a_write_changes() {
+    for call in [
+        "ROW_COUNT()",
+        "FOUND_ROWS()",
+        "LAST_INSERT_ID()",
+        "LAST_INSERT_ID(a + 1)",
+        "CONNECTION_ID()",
+        "USER()",
+        "CURRENT_USER()",
+        "SESSION_USER()",
+        "DATABASE()",
+        "VERSION()",
+        "UUID()",
+        "UUID_SHORT()",
+        "RAND()",
+        "NOW(6)",
+        "SYSDATE()",
+    ] {
+        let insert = "INSERT INTO t (a, b) SELECT 1, 2 FROM DUAL WHERE";
+        for text in [
+            format!("{insert} {call} > 0 ON DUPLICATE KEY UPDATE b = t.b + 1"),
+            format!("INSERT INTO t VALUES (1, {call})"),
+            format!("REPLACE INTO t SELECT {call}, a FROM u"),
+            format!("UPDATE t SET a = a + {call}"),
+            format!("DELETE FROM t WHERE a = {call}"),
+        ] {
+            let statement = default(&text);
+            assert_eq!(tables_written(&text), ["t"], "{text}");
+            assert_eq!(statement.session, Session::None, "{text}");
+        }
+        // Somebody's function of the same name, which only a schema or quotes call.
+        let (name, arguments) = call.split_once('(').unwrap();
+        for name in [format!("s.{name}"), format!("`{name}`")] {
+            let text = format!("INSERT INTO t SELECT {name}({arguments} FROM u");
+            everything(&text, Why::UnknownFunction);
+        }
+    }
+}
+
+#[test]
 fn a_call_that_may_run_somebodys_code_writes_everything() {
     for text in [
         "SELECT f(a) FROM t",

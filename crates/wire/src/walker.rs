@@ -5,7 +5,7 @@
 //! and skips everything else, however the chunks are cut and however long the packets are.
 
 use crate::command::Expect;
-use crate::packet::{HEADER_BYTES, Header};
+use crate::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX};
 use crate::reader::Reader;
 use crate::response::{
     EOF_BYTES_BELOW, EOF_MARK, ERR_MARK, EndMark, LOCAL_FILE_MARK, OK_MARK, PROGRESS_CODE,
@@ -182,11 +182,39 @@ impl ResponseWalker {
             if self.state == State::Done && !self.continued {
                 return Ok((at, Progress::Done(self.summary)));
             }
+            at += self.plain_rows(&bytes[at..]);
             match self.next_packet(&bytes[at..])? {
                 Some(used) => at += used,
                 None => return Ok((bytes.len(), Progress::More)),
             }
         }
+    }
+
+    /// Steps over the complete packets at the start of `bytes` that are nothing but rows or definitions, and gives
+    /// how many bytes they have. A long answer is thousands of them, often of a dozen bytes: everything else is
+    /// looked at closely only where this stops.
+    fn plain_rows(&mut self, bytes: &[u8]) -> usize {
+        let is_among_rows = matches!(self.state, State::Rows | State::OpenDefinitions);
+        if !is_among_rows || self.continued || self.head_length > 0 {
+            return 0;
+        }
+        let (mut at, mut in_order) = (0, true);
+        let mut next_sequence = self.next_sequence;
+        while let Some(&[a, b, c, sequence, first]) = bytes[at..].first_chunk() {
+            let length = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
+            let end = at + HEADER_BYTES + length;
+            // An empty packet has no first byte; a full one is continued.
+            let is_plain = first < EOF_MARK && length > 0 && length < PAYLOAD_BYTES_MAX;
+            if !is_plain || end > bytes.len() {
+                break;
+            }
+            in_order &= sequence == next_sequence;
+            next_sequence = sequence.wrapping_add(1);
+            at = end;
+        }
+        self.next_sequence = next_sequence;
+        self.summary.numbered_from_one &= in_order;
+        at
     }
 
     /// Takes in the next packet's header and decisive bytes, and acts on them. `None`: `bytes` end

@@ -464,6 +464,22 @@ fn packets_that_skip_a_number_are_noticed() {
 }
 
 #[test]
+fn a_row_that_skips_a_number_is_noticed_wherever_it_is() {
+    for skipping in [0, 1, 17, 39] {
+        let mut packets = header(NEW, 1);
+        for number in 0..40 {
+            packets.sequence = packets.sequence.wrapping_add(u8::from(number == skipping));
+            packets.put(&text_row(&[Some(b"x")]));
+        }
+        packets.put(&end(NEW, mark(NONE)));
+        let kind = Ending::ResultSet;
+        let mut answer = Answer::new(Expect::Results, NEW, packets, kind, Some(mark(NONE)));
+        answer.summary.numbered_from_one = false;
+        assert_walked_however_cut(&answer);
+    }
+}
+
+#[test]
 fn numbers_begin_again_after_255() {
     let rows = vec![text_row(&[Some(b"x")]); 600];
     for capabilities in BOTH {

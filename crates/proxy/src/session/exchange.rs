@@ -329,15 +329,17 @@ impl Session {
     }
 
     fn keep_piece(&mut self, plan: &mut Plan, piece: &[u8], progress: Progress) {
-        let Some(mut fill) = plan.fill.take() else {
+        let Some(fill) = plan.fill.take() else {
             return;
         };
         match progress {
             Progress::Done(summary) => self.finish_fill(fill, piece, &summary),
-            Progress::More if fill.capture(piece, self.shared.limits.result_bytes_max) => {
-                plan.fill = Some(fill);
+            Progress::More => {
+                plan.fill = self.capture(fill, piece);
+                if plan.fill.is_none() {
+                    self.count_bypass(Bypass::AnswerTooLarge);
+                }
             }
-            Progress::More => self.count_bypass(Bypass::AnswerTooLarge),
             Progress::LocalFile => self.count_bypass(Bypass::AnswerIsNotOneResultSet),
         }
     }

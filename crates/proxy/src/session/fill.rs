@@ -129,11 +129,29 @@ impl Session {
         }
     }
 
+    /// Takes in a piece that isn't the last. Gives nothing back if the answer is too large to be kept.
+    pub(super) fn capture(&self, mut fill: Fill, piece: &[u8]) -> Option<Fill> {
+        if fill.captured.is_empty() {
+            fill.captured = self.worker.capture_buffer();
+        }
+        let bytes_max = self.shared.limits.result_bytes_max;
+        if fill.captured.len() + piece.len() > bytes_max {
+            self.worker.keep_capture_buffer(fill.captured);
+            return None;
+        }
+        make_room(&mut fill.captured, piece.len(), bytes_max);
+        fill.captured.extend_from_slice(piece);
+        Some(fill)
+    }
+
     /// The whole answer has passed; `last_piece` is what of it wasn't captured before.
-    pub(super) fn finish_fill(&mut self, fill: Fill, last_piece: &[u8], summary: &Summary) {
+    pub(super) fn finish_fill(&mut self, mut fill: Fill, last_piece: &[u8], summary: &Summary) {
         let kept = self
             .may_keep(summary)
-            .and_then(|()| self.keep(fill, last_piece));
+            .and_then(|()| self.keep(&mut fill, last_piece));
+        if !fill.captured.is_empty() {
+            self.worker.keep_capture_buffer(fill.captured);
+        }
         let outcome = match kept {
             Ok(()) => Outcome::Fill,
             Err(why) => Outcome::Bypass(why),
@@ -162,7 +180,7 @@ impl Session {
         Ok(())
     }
 
-    fn keep(&mut self, mut fill: Fill, last_piece: &[u8]) -> Result<(), Bypass> {
+    fn keep(&self, fill: &mut Fill, last_piece: &[u8]) -> Result<(), Bypass> {
         let shared = &self.shared;
         // A fence or a lagging follower may pass; a change doesn't.
         let now_ms = shared.clock.now_ms();
@@ -194,13 +212,31 @@ impl Session {
     }
 }
 
-impl Fill {
-    /// Takes in a piece that isn't the last. Gives false if the answer is too large to be kept.
-    pub(super) fn capture(&mut self, piece: &[u8], bytes_max: usize) -> bool {
-        if self.captured.len() + piece.len() > bytes_max {
-            return false;
+/// Room for `more` bytes: twice as much as before, so that a long answer is seldom moved, but not beyond `bytes_max`
+/// for what may turn out larger than is kept. `more` bytes must fit below that.
+fn make_room(buffer: &mut Vec<u8>, more: usize, bytes_max: usize) {
+    let needed = buffer.len() + more;
+    if needed > buffer.capacity() {
+        let capacity = (2 * buffer.capacity()).clamp(needed, bytes_max.max(needed));
+        buffer.reserve_exact(capacity - buffer.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_grows_in_few_steps_and_not_beyond_what_is_kept() {
+        let (bytes_max, piece) = (100_000, [0; 300]);
+        let (mut buffer, mut steps) = (Vec::new(), 0);
+        while buffer.len() + piece.len() <= bytes_max {
+            let before = buffer.capacity();
+            make_room(&mut buffer, piece.len(), bytes_max);
+            steps += usize::from(buffer.capacity() > before);
+            buffer.extend_from_slice(&piece);
         }
-        self.captured.extend_from_slice(piece);
-        true
+        assert!(steps <= 10, "{steps}");
+        assert!(buffer.capacity() <= bytes_max, "{}", buffer.capacity());
     }
 }
