@@ -149,7 +149,7 @@ impl Size {
                 tables: Sbtest::NORMAL,
                 threads: 100,
                 builtin_mib: &[64, 128, 256],
-                pace: Pace::new(5, 20, 30),
+                pace: Pace::new(5, 10, 15),
             },
             Scale::Full => Size {
                 tables: Sbtest {

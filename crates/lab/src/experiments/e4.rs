@@ -46,12 +46,7 @@ const STATEMENTS: [Statement; 9] = [
     },
 ];
 /// Those of a quick run.
-const QUICK: [&str; 4] = [
-    "simple select",
-    "order range",
-    "index update",
-    "delete and insert",
-];
+const QUICK: [&str; 3] = ["simple select", "order range", "index update"];
 
 const fn read(name: &'static str, on: &'static str) -> Statement {
     let script = "oltp_read_only";

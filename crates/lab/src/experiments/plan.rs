@@ -65,7 +65,7 @@ impl Plan {
 }
 
 /// Of a measurement, what is neither warm-up nor counts: starting a proxy, waiting for quiet.
-const OVERHEAD: Duration = Duration::from_secs(2);
+const OVERHEAD: Duration = Duration::from_millis(1_200);
 
 /// How often and how long each point is measured through each arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Pace {
     /// To see that everything works.
     pub const TINY: Pace = Pace::new(1, 1, 1);
     /// To see large differences, in minutes.
-    pub const QUICK: Pace = Pace::new(3, 2, 2);
+    pub const QUICK: Pace = Pace::new(3, 2, 1);
 
     /// Whether a warm-up can be long enough to tell that it has become steady. If not, all warm-ups take the same time.
     pub fn judges_steadiness(&self) -> bool {

@@ -119,7 +119,7 @@ impl Experiment for Social {
         let nodes = nodes(scale);
         let clients: &[u32] = match scale {
             Scale::Tiny => &[4],
-            Scale::Quick => &[4, 16],
+            Scale::Quick => &[16],
             Scale::Normal => &[4, 16, 64],
             Scale::Full => &[1, 4, 16, 64, 256],
         };
