@@ -38,7 +38,9 @@ pub(super) struct Quotiented {
     /// What the intervals of the two medians allow to be said.
     pub(super) shown: Shown,
     /// What is divided by what.
-    names: String,
+    names: (String, String),
+    /// Whether both are of the same place.
+    pub(super) is_same_place: bool,
     /// The place of what is above the line.
     pub(super) above: String,
     /// The place of what is below it.
@@ -86,9 +88,9 @@ impl Agreement {
 }
 
 impl Pair<'_> {
-    /// `query cache of 64 MB ÷ query cache off`.
+    /// `of “query cache of 64 MB” to “query cache off”`.
     pub(super) fn name(&self) -> String {
-        format!("{} ÷ {}", self.published.what, self.to)
+        format!("of “{}” to “{}”", self.published.what, self.to)
     }
 
     /// `None` if it wasn't measured.
@@ -145,6 +147,7 @@ fn measure(measured: Measured) -> Measure {
 
 /// What was measured of a median, and its parts' names: workload, arm, place, measure.
 struct Values {
+    x: f64,
     sample: Vec<f64>,
     workload: String,
     arm: String,
@@ -187,6 +190,7 @@ fn values(median: &Median, workloads: &[Workload<'_>]) -> Result<Values, String>
     let place = |x: f64| place_name(workload, median.place, x);
     match (x, median.place) {
         (Some(x), _) => Ok(Values {
+            x,
             sample: at(&x),
             workload: workload.name.to_owned(),
             arm,
@@ -203,6 +207,9 @@ fn place_name(workload: &Workload<'_>, place: Place, x: f64) -> String {
     let Some((axis, unit)) = workload.axis else {
         return String::new();
     };
+    if workload.places.len() == 1 && !matches!(place, Place::At(_)) {
+        return String::new();
+    }
     let (name, last) = match axis {
         "threads" => (format!("{} threads", number::place(x)), " (the most)"),
         _ => (
@@ -212,8 +219,8 @@ fn place_name(workload: &Workload<'_>, place: Place, x: f64) -> String {
     };
     let which = match place {
         Place::Highest => " (the best)",
-        Place::Last if workload.places.len() > 1 => last,
-        Place::Last | Place::At(_) => "",
+        Place::Last => last,
+        Place::At(_) => "",
     };
     format!("{name}{which}")
 }
@@ -235,13 +242,14 @@ fn quotient(quotient: &Quotient, workloads: &[Workload<'_>]) -> Result<Quotiente
         found,
         shown,
         names: names(&above, &below),
+        is_same_place: above.x.total_cmp(&below.x).is_eq(),
         above: above.place,
         below: below.place,
     })
 }
 
-/// What is divided by what, in as few words as tell it: what both have in common is said once.
-fn names(above: &Values, below: &Values) -> String {
+/// What is divided by what, in as few words as tell it: what both have in common is said once, at the end.
+fn names(above: &Values, below: &Values) -> (String, String) {
     let parts = |values: &Values| {
         let place = Some(values.place.clone()).filter(|place| !place.is_empty());
         [
@@ -252,8 +260,7 @@ fn names(above: &Values, below: &Values) -> String {
         ]
     };
     let (mut common, mut tops, mut bottoms) = (Vec::new(), Vec::new(), Vec::new());
-    let both = parts(above).into_iter().zip(parts(below)).enumerate();
-    for (kind, (top, bottom)) in both {
+    for (kind, (top, bottom)) in parts(above).into_iter().zip(parts(below)).enumerate() {
         // A workload or a measure that both have goes without saying.
         match top == bottom {
             true if kind < 2 => common.extend(top),
@@ -264,12 +271,8 @@ fn names(above: &Values, below: &Values) -> String {
             }
         }
     }
-    let divided = format!("{} ÷ {}", tops.join(", "), bottoms.join(", "));
-    if common.is_empty() {
-        divided
-    } else {
-        format!("{}: {divided}", common.join(", "))
-    }
+    bottoms.extend(common);
+    (tops.join(", "), format!("÷ {}", bottoms.join(", ")))
 }
 
 /// The published ratios beside those that were measured.
@@ -329,7 +332,8 @@ fn measured(found: &Result<Quotiented, String>) -> Markup {
             @match found {
                 Ok(found) => {
                     (ratio_estimate(found.found))
-                    span.of { (found.names) }
+                    span.of { (found.names.0) }
+                    span.of { (found.names.1) }
                 },
                 Err(why) => { "–" span.of { (why) } },
             }

@@ -30,7 +30,8 @@ pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<(String,
             sentences.extend(fit.and_then(|fit| scaling_sentence(workload, fit)));
             sentences.extend(flatness_sentence(workload, arm));
         } else if workload.is_over("hit ratio") {
-            sentences.extend(break_even_of(workload, arm).map(|found| pays(workload, found)));
+            let pays = pays(workload, arm, "it");
+            sentences.extend(pays.map(|pays| format!("Break-even: {pays}.")));
         } else if workload.axis.is_some() {
             sentences.extend(growth_sentence(workload, arm));
             sentences.extend(tail_sentence(workload, arm));
@@ -154,29 +155,34 @@ pub(super) fn break_even_of(workload: &Workload<'_>, arm: &str) -> Option<Estima
     break_even(&places)
 }
 
-fn pays(workload: &Workload<'_>, found: Estimate) -> String {
+/// `it pays from a hit ratio of 12 % on (95 % interval: 10 % to 14 %)`. `None` where that isn't asked or can't be told.
+pub(super) fn pays(workload: &Workload<'_>, arm: &str, who: &str) -> Option<String> {
+    let found = break_even_of(workload, arm).filter(|_| workload.is_over("hit ratio"))?;
     let unit = workload.axis.map_or("", |(_, unit)| unit);
     let (first, last) = (workload.places.first(), workload.places.last());
     let end = |place: Option<&f64>| with_unit(place.copied().unwrap_or_default(), unit);
     let what = match found.value {
         value if value == f64::INFINITY => {
             format!(
-                "it isn't as fast as direct at the highest hit ratio measured, {}",
+                "{who} isn't as fast as direct at the highest hit ratio measured, {}",
                 end(last)
             )
         }
         value if value == f64::NEG_INFINITY => {
             format!(
-                "its medians aren't below direct's at any hit ratio measured, from {} on",
+                "{who} isn't slower than direct by the medians at any hit ratio measured, from {} on",
                 end(first)
             )
         }
-        value => format!("it pays from a hit ratio of {} on", with_unit(value, unit)),
+        value => format!(
+            "{who} pays from a hit ratio of {} on",
+            with_unit(value, unit)
+        ),
     };
     let Some(Interval { low, high }) = found.interval else {
-        return format!(
-            "Break-even: {what}, by the medians of fewer than {REPETITIONS_MIN} repetitions: nothing is concluded."
-        );
+        return Some(format!(
+            "{what}, by the medians of fewer than {REPETITIONS_MIN} repetitions: nothing is concluded"
+        ));
     };
     let low = match low {
         value if value == f64::INFINITY => format!("above {}", end(last)),
@@ -193,7 +199,7 @@ fn pays(workload: &Workload<'_>, found: Estimate) -> String {
     } else {
         format!("{low} to {high}")
     };
-    format!("Break-even: {what} (95 % interval: {within}).")
+    Some(format!("{what} (95 % interval: {within})"))
 }
 
 /// How unstable responses are at the last place: the tail over the median.
@@ -222,7 +228,8 @@ fn tail_sentence(workload: &Workload<'_>, arm: &str) -> Option<String> {
         ),
         (None, None) => return None,
     };
-    let place = workload.axis.map_or_else(String::new, |(axis, unit)| {
+    let axis = workload.axis.filter(|_| workload.places.len() > 1);
+    let place = axis.map_or_else(String::new, |(axis, unit)| {
         format!(", {axis} {},", with_unit(x, unit))
     });
     (middle > 0.0).then(|| {

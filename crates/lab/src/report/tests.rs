@@ -235,10 +235,10 @@ fn a_published_ratio_stands_beside_the_cells_that_answer_to_it() {
         &[
             "<td>0.12\u{a0}×</td>",
             "<td>0.30\u{a0}×",
-            "query cache of 64 MiB ÷ direct",
+            "query cache of 64 MiB</span><span class=\"of\">÷ direct<",
             "<td>yes</td>",
             "<td>0.50\u{a0}×",
-            "Remora ÷ direct",
+            "Remora</span><span class=\"of\">÷ direct<",
         ],
     );
     expect(
@@ -289,7 +289,7 @@ fn a_verdict_says_what_was_asked_and_no_more_than_intervals_show() {
         "{said}"
     );
     assert!(
-        said.contains(" = 1.00\u{a0}×, isn't level here: 0.50"),
+        said.contains("”, 1.00\u{a0}×, isn't level here: 0.50"),
         "{said}"
     );
     assert!(row(&falls, "the most threads").contains("no, it differs"));
@@ -312,10 +312,37 @@ fn a_verdict_on_the_tail_names_what_it_is_over() {
     let html = report_of(&run);
     let said = lead(&html);
     assert!(
-        said.starts_with("The published ratio, under load with the query cache, the longest ÷ alone = 6.25\u{a0}×, goes the same way here: "),
+        said.starts_with("The published ratio of “under load with the query cache, the longest” to “alone”, 6.25\u{a0}×, goes the same way here: "),
         "{said}"
     );
     assert!(said.ends_with("through Remora."), "{said}");
+}
+
+#[test]
+fn the_verdict_on_break_even_is_the_hit_ratio_from_which_it_pays() {
+    let mut run = run_of("break-even", 5);
+    run.noise = 0.002;
+    for percent in [0.0, 50.0, 100.0] {
+        let place = Some(("hit ratio", "%", percent));
+        run.cell("light", place, "direct", 1_000.0);
+        run.cell("light", place, "remora", 500.0 + 10.0 * percent);
+    }
+    let html = report_of(&run);
+    let said = lead(&html);
+    assert!(
+        said.starts_with("Light: Remora pays from a hit ratio of "),
+        "{said}"
+    );
+    // 8 % was published, and 10 % isn't among these places.
+    let row = row(&html, "hit ratio about 8 %");
+    assert!(
+        row.contains("not in this run: query cache of 64 MiB"),
+        "{row}"
+    );
+    assert!(
+        row.contains("not in this run: hit ratio 10\u{a0}%"),
+        "{row}"
+    );
 }
 
 #[test]

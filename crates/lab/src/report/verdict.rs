@@ -6,6 +6,7 @@ use crate::statistics::bootstrap::{self, REPETITIONS_MIN, Verdict, ratio_of_medi
 use super::beside::{Agreement, Pair, Shown};
 use super::figures::{BASELINE, Measure, OURS, Workload};
 use super::number::{counted, factor, listed, plain, ratio, ratio_estimate};
+use super::sentences;
 use super::style::arm_name;
 
 /// How an arm did against the baseline, place by place.
@@ -88,6 +89,7 @@ impl Tally {
 fn places(some: usize, all: usize, is_first: bool) -> String {
     match (some, is_first) {
         _ if all == 1 => String::new(),
+        (some, true) if some == all && all == 2 => " at both points".to_owned(),
         (some, true) if some == all => format!(" at all {all} points"),
         (some, true) => format!(" at {some} of {all} points"),
         (some, false) => format!(" at {some}"),
@@ -111,10 +113,12 @@ pub(super) fn of_run(results: &Results, workloads: &[Workload<'_>], pairs: &[Pai
         return "Nothing was measured.".to_owned();
     }
     let is_about_throughput = pairs.first().is_none_or(|pair| pair.is_about_throughput);
-    let ours = pairs.iter().find_map(within_remora).or_else(|| {
-        let arm = subject(workloads).filter(|_| is_about_throughput)?;
-        Tally::of(workloads, arm).clause(&arm_name(arm))
-    });
+    let ours = break_evens(workloads)
+        .or_else(|| pairs.iter().find_map(within_remora))
+        .or_else(|| {
+            let arm = subject(workloads).filter(|_| is_about_throughput)?;
+            Tally::of(workloads, arm).clause(&arm_name(arm))
+        });
     let mut parts: Vec<String> = ours.into_iter().collect();
     if parts.is_empty() && is_about_throughput {
         parts.push(
@@ -129,6 +133,9 @@ pub(super) fn of_run(results: &Results, workloads: &[Workload<'_>], pairs: &[Pai
 pub(super) fn of_workload(workload: &Workload<'_>) -> Option<String> {
     let workloads = std::slice::from_ref(workload);
     let arm = subject(workloads)?;
+    if let Some(clause) = sentences::pays(workload, arm, &arm_name(arm)) {
+        return Some(sentence(&clause));
+    }
     let clause = Tally::of(workloads, arm).clause(&arm_name(arm));
     clause.as_deref().map(sentence)
 }
@@ -137,6 +144,20 @@ pub(super) fn of_workload(workload: &Workload<'_>) -> Option<String> {
 pub(super) fn of_arm(workload: &Workload<'_>, arm: &str) -> Option<String> {
     let clause = Tally::of(std::slice::from_ref(workload), arm).clause("it");
     clause.as_deref().map(sentence)
+}
+
+/// From which hit ratio on it pays, for each workload that asks that.
+fn break_evens(workloads: &[Workload<'_>]) -> Option<String> {
+    let arm = subject(workloads)?;
+    let clauses: Vec<String> = workloads
+        .iter()
+        .filter_map(|workload| {
+            let clause = sentences::pays(workload, arm, &arm_name(arm))?;
+            Some(format!("{}: {clause}", workload.name))
+        })
+        .collect();
+    // In a run that also asks other things they aren't the verdict.
+    (!clauses.is_empty() && clauses.len() == workloads.len()).then(|| clauses.join("; "))
 }
 
 /// Remora, or the first arm that was compared with the baseline.
@@ -159,6 +180,9 @@ fn within_remora(pair: &Pair<'_>) -> Option<String> {
         .ok()
         .filter(|_| pair.is_within_remora)?;
     let (above, below) = (&found.above, &found.below);
+    if found.is_same_place {
+        return Some(format!("Remora's throughput is highest at {above}"));
+    }
     let times = ratio_estimate(found.found);
     let said = match found.shown {
         Shown::Above => "a rise",
@@ -212,18 +236,26 @@ fn published(pairs: &[Pair<'_>]) -> Option<String> {
     if all == 0 {
         return Some("no published ratio has its like in this run".to_owned());
     }
+    if let Some((_, several, _)) = words.iter().find(|word| count(word.0) == all) {
+        let all = if all == 2 {
+            "both".to_owned()
+        } else {
+            format!("all {all}")
+        };
+        return Some(format!(
+            "{all} published ratios with their like in this run {several}"
+        ));
+    }
     let mut parts = Vec::new();
     for (agreement, several, single) in words {
         match count(agreement) {
             0 => {}
-            number if number == all => parts.push(format!("all {number} {several}")),
             1 => parts.push(format!("1 {single}")),
             number => parts.push(format!("{number} {several}")),
         }
     }
-    let ratios = counted(all, "published ratio", "published ratios");
     Some(format!(
-        "of {ratios} with their like in this run, {}",
+        "of {all} published ratios with their like in this run, {}",
         listed(&parts)
     ))
 }
@@ -247,7 +279,7 @@ fn one(pair: &Pair<'_>, agreement: Agreement) -> Option<String> {
         format!(", and {} through Remora", ratio_estimate(ours.found))
     });
     Some(format!(
-        "the published ratio, {} = {}, {said}: {found}{ours}",
+        "the published ratio {}, {}, {said}: {found}{ours}",
         pair.name(),
         ratio(pair.ratio)
     ))
