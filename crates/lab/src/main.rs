@@ -60,7 +60,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) if error.is::<interrupt::Interrupted>() || interrupt::is_set() => {
             ExitCode::from(interrupt::EXIT_STATUS)
         }
@@ -71,8 +71,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
-    match command {
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let outcome = match command {
         Command::Demo(options) => {
             interrupt::install()?;
             demo::run(&options)
@@ -97,7 +97,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             experiments::list();
             Ok(())
         }
-        Command::Compare(options) => report::run_compare(&options),
+        Command::Compare(options) => return Ok(report::run_compare(&options)),
         Command::Report { directory } => {
             let path = report::rewrite(&directory)?;
             println!("written: {}", path.display());
@@ -124,5 +124,6 @@ fn run(command: Command) -> anyhow::Result<()> {
                 },
             )
         }
-    }
+    };
+    outcome.map(|()| ExitCode::SUCCESS)
 }

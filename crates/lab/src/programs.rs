@@ -49,6 +49,23 @@ pub fn remora() -> anyhow::Result<PathBuf> {
         })
 }
 
+/// The path of another built `remora` than [`remora`]'s, whole, so that it holds in every directory.
+///
+/// # Errors
+/// There is no program at `path`.
+pub fn other_remora(path: &Path) -> anyhow::Result<PathBuf> {
+    let shown = path.display();
+    let remedy = "name the `remora` of a build, such as target/release/remora";
+    let whole = path
+        .canonicalize()
+        .with_context(|| format!("can't find the Remora {shown}; {remedy}"))?;
+    let is_executable = rustix::fs::access(&whole, rustix::fs::Access::EXEC_OK).is_ok();
+    if !is_program(&whole) || !is_executable {
+        bail!("{shown} is no program; {remedy}");
+    }
+    Ok(whole)
+}
+
 /// Where the lab keeps what it made or fetched once, for all runs of this user.
 pub fn cache_directory() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use super::data::root_of;
 use super::machine::arguments_of;
@@ -75,8 +76,13 @@ pub(super) struct Counts {
 }
 
 impl<'a> Way<'a> {
-    /// Starts what it needs.
-    pub(super) fn start(arm: Arm, server: &'a Server, point: &Point) -> anyhow::Result<Way<'a>> {
+    /// Starts what it needs. `remora`: the program, if it isn't that of [`programs::remora`].
+    pub(super) fn start(
+        arm: Arm,
+        server: &'a Server,
+        point: &Point,
+        remora: Option<&Path>,
+    ) -> anyhow::Result<Way<'a>> {
         let connections_max = point.load.threads + FURTHER_CONNECTIONS;
         let proxy = match arm {
             Arm::Direct | Arm::Builtin { .. } => Proxy::None,
@@ -93,6 +99,7 @@ impl<'a> Way<'a> {
             )?),
             Arm::Remora { memory_mib } => {
                 let options = RemoraOptions {
+                    program: remora.map(Path::to_owned),
                     memory_mib: Some(memory_mib),
                     set: point.remora_options.clone(),
                     ..RemoraOptions::following()

@@ -38,6 +38,16 @@ pub struct RunOptions {
     /// Only these arms, by their names or the beginnings of them: direct,builtin,hop,proxysql,remora.
     #[arg(long, value_delimiter = ',')]
     pub arms: Vec<String>,
+    /// Only the measurements at these places on the x axis, such as numbers of threads: 8,64.
+    #[arg(long, value_delimiter = ',', value_name = "PLACE")]
+    pub at: Vec<f64>,
+    /// How often each is measured. Of fewer than 3 nothing is concluded; more show smaller differences [default: as many
+    /// as the scale has].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub repetitions: Option<u32>,
+    /// The Remora to measure, to compare it with another build [default: the one that lies beside this program].
+    #[arg(long, value_name = "PATH")]
+    pub remora: Option<PathBuf>,
     /// Chooses the order of the measurements [default: another one each time].
     #[arg(long)]
     pub seed: Option<u64>,
@@ -109,6 +119,9 @@ pub fn run(options: &RunOptions) -> anyhow::Result<()> {
             scale: options.scale(),
             kind: options.server.unwrap_or(Kind::ALL[0]),
             arms: options.arms.clone(),
+            at: options.at.clone(),
+            repetitions: options.repetitions,
+            remora: options.remora.clone(),
             seed: options.seed,
             directory: directory.clone(),
         };

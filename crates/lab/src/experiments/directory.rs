@@ -26,6 +26,9 @@ pub(super) struct Identity {
     pub(super) server: String,
     /// The labels of the arms, in the plan's order.
     pub(super) arms: Vec<String>,
+    /// What is measured otherwise than the plan says, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) changed: Vec<String>,
     /// Chooses the order of the measurements.
     pub(super) seed: u64,
 }
@@ -121,13 +124,16 @@ impl std::fmt::Display for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} at scale {:?} on {} with arms {} and seed {}",
+            "{} at scale {:?} on {} with arms {}, ",
             self.experiment,
             self.scale,
             self.server,
             self.arms.join(", "),
-            self.seed
-        )
+        )?;
+        for changed in &self.changed {
+            write!(f, "{changed}, ")?;
+        }
+        write!(f, "seed {}", self.seed)
     }
 }
 
@@ -195,6 +201,7 @@ mod tests {
             scale: Scale::Tiny,
             server: "mariadb-10.11".to_owned(),
             arms: vec!["direct".to_owned()],
+            changed: Vec::new(),
             seed,
         }
     }

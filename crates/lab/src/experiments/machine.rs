@@ -21,11 +21,15 @@ pub(super) fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// Of each program that a run with these arms needs, but the server, its version.
+/// Of each program that a run with these arms needs, but the server, its version. `remora`: the program,
+/// if there is an arm for it.
 ///
 /// # Errors
 /// One is missing; the message says how to get it.
-pub(super) fn versions(arms: &[Arm]) -> anyhow::Result<BTreeMap<String, String>> {
+pub(super) fn versions(
+    arms: &[Arm],
+    remora: Option<&Path>,
+) -> anyhow::Result<BTreeMap<String, String>> {
     let mut versions = BTreeMap::new();
     let sysbench = programs::find("sysbench")?;
     versions.insert("sysbench".to_owned(), told(&sysbench, &["--version"])?);
@@ -37,9 +41,14 @@ pub(super) fn versions(arms: &[Arm]) -> anyhow::Result<BTreeMap<String, String>>
         let version = told(&programs::find("proxysql")?, &["--version"])?;
         versions.insert("proxysql".to_owned(), version);
     }
-    if arms.iter().any(|arm| matches!(arm, Arm::Remora { .. })) {
-        let path = programs::remora()?;
-        let (version, build) = (told(&path, &["--version"])?, digest(&path)?);
+    if let Some(path) = remora {
+        let (version, build) = (told(path, &["--version"])?, digest(path)?);
+        if !version.starts_with("remora ") {
+            bail!(
+                "{} is no Remora: of itself it says {version}",
+                path.display()
+            );
+        }
         versions.insert("remora".to_owned(), format!("{version} (build {build})"));
     }
     Ok(versions)

@@ -6,6 +6,7 @@
 //! | `results` | what a run leaves |
 //! | `command` | `remora-lab run` and `remora-lab list` |
 //! | `run` | from a plan to a directory of results, and on after an interruption |
+//! | `choice` | which part of a plan is wanted |
 //! | `directory` | that directory |
 //! | `schedule` | in which order is measured |
 //! | `data` | contents of servers, filled once |
@@ -22,6 +23,7 @@
 mod arms;
 pub mod break_even;
 mod checker;
+mod choice;
 mod command;
 mod data;
 mod directory;

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use super::arms::{Way, why_left_out};
+use super::arms::Way;
 use super::directory::{Identity, RunDirectory};
 use super::measure::{Job, Measured, measure};
 use super::plan::{Arm, Experiment, Plan, Point, Script};
 use super::results::{Cell, Results, SCHEMA_VERSION, Scale, State};
 use super::schedule::{Turn, turns};
 use super::stage::Stage;
-use super::{checker, data, machine, scripts};
+use super::{checker, choice, data, machine, scripts};
 use crate::load::Random;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
 use crate::servers::Kind;
-use crate::{interrupt, report, usage};
+use crate::{interrupt, programs, report, usage};
 
 /// A run to be done.
 #[derive(Clone)]
@@ -32,6 +32,12 @@ pub struct Request {
     pub kind: Kind,
     /// Through which arms, by their labels or by the beginnings of them; none for all.
     pub arms: Vec<String>,
+    /// Only the points at these places on the x axis; none for all.
+    pub at: Vec<f64>,
+    /// How often each point is measured through each arm; `None`: as often as the plan says.
+    pub repetitions: Option<u32>,
+    /// The Remora to be measured; `None`: that of [`crate::programs::remora`].
+    pub remora: Option<PathBuf>,
     /// The order of the measurements; `None`: that of the run in the directory, or a new one.
     pub seed: Option<u64>,
     /// Where to.
@@ -44,6 +50,8 @@ struct Run {
     directory: RunDirectory,
     results: Results,
     turns: Vec<Turn>,
+    /// The program, if there is an arm for it.
+    remora: Option<PathBuf>,
     progress: Progress,
 }
 
@@ -54,7 +62,8 @@ struct Run {
 pub fn measure_into(request: &Request) -> anyhow::Result<Results> {
     usage::raise_open_files_limit();
     let mut plan = request.experiment.plan(request.scale);
-    let left_out = choose_arms(&mut plan, request)?;
+    let left_out = choice::arms(&mut plan, request)?;
+    choice::points(&mut plan, request)?;
     let mut run = Run::open(request, plan, &left_out)?;
     let outcome = run.measure_all(request.kind).map_err(|error| {
         // A signal also breaks off what waits for the network, which then tells of a failure of its own.
@@ -88,48 +97,18 @@ pub fn measure_into(request: &Request) -> anyhow::Result<Results> {
     Ok(run.results)
 }
 
-/// Leaves in the plan the arms that are wanted and can be measured; gives those that can't, and why.
-fn choose_arms(plan: &mut Plan, request: &Request) -> anyhow::Result<Vec<String>> {
-    let labels: Vec<String> = plan.arms.iter().map(|arm| arm.label()).collect();
-    for wanted in &request.arms {
-        if !labels
-            .iter()
-            .any(|label| label.starts_with(wanted.as_str()))
-        {
-            bail!(
-                "{} has no arm {wanted}; it has {}",
-                request.experiment.about().id,
-                labels.join(", ")
-            );
-        }
-    }
-    let is_wanted = |arm: &Arm| {
-        let label = arm.label();
-        request.arms.is_empty() || request.arms.iter().any(|a| label.starts_with(a.as_str()))
-    };
-    plan.arms.retain(is_wanted);
-    let mut left_out = Vec::new();
-    plan.arms.retain(|&arm| {
-        let why = why_left_out(arm, request.kind);
-        left_out.extend(why.iter().map(|why| format!("{}: {why}", arm.label())));
-        why.is_none()
-    });
-    if plan.arms.is_empty() {
-        bail!("no arm is left to measure: {}", left_out.join("; "));
-    }
-    Ok(left_out)
-}
-
 impl Run {
     fn open(request: &Request, plan: Plan, left_out: &[String]) -> anyhow::Result<Run> {
         let about = request.experiment.about();
-        let versions = machine::versions(&plan.arms)?;
+        let remora = remora(request, &plan)?;
+        let versions = machine::versions(&plan.arms, remora.as_deref())?;
         request.kind.program()?;
         let wanted = Identity {
             experiment: about.id.to_owned(),
             scale: request.scale,
             server: request.kind.as_str().to_owned(),
             arms: plan.arms.iter().map(|arm| arm.label()).collect(),
+            changed: choice::changed(request),
             seed: Random::fresh_seed(),
         };
         let directory = RunDirectory::open(&request.directory, wanted, request.seed)?;
@@ -149,6 +128,10 @@ impl Run {
         } else {
             let mut results = new_results(request, versions);
             results.configuration = lab_configuration(&plan, seed, left_out);
+            let program = remora
+                .iter()
+                .map(|path| ("remora program".to_owned(), path.display().to_string()));
+            results.configuration.extend(program);
             results.commands.extend(data::command(&plan.data));
             results
         };
@@ -166,6 +149,7 @@ impl Run {
             directory,
             results,
             turns,
+            remora,
             progress: Progress::new(Duration::ZERO),
         })
     }
@@ -230,7 +214,7 @@ impl Run {
         let server = stage.server(arm)?;
         checker::make_table(server)?;
         stage.prepare(arm, point)?;
-        let way = Way::start(arm, server, point)?;
+        let way = Way::start(arm, server, point, self.remora.as_deref())?;
         self.results.configuration.extend(way.configuration());
         let job = Job {
             plan: &self.plan,
@@ -291,6 +275,16 @@ impl Run {
             Some((done, took)) => (took / done) * turns.saturating_sub(done),
         };
         self.progress.expect_left(left);
+    }
+}
+
+/// The program to be measured, if there is an arm for it.
+fn remora(request: &Request, plan: &Plan) -> anyhow::Result<Option<PathBuf>> {
+    let is_remora = |arm: &Arm| matches!(arm, Arm::Remora { .. });
+    match &request.remora {
+        Some(path) => programs::other_remora(path).map(Some),
+        None if plan.arms.iter().any(is_remora) => programs::remora().map(Some),
+        None => Ok(None),
     }
 }
 

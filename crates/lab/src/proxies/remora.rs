@@ -1,6 +1,7 @@
 //! Remora as a user runs it: the built program, its options on the command line.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How a Remora is set up, beyond its addresses.
 #[derive(Debug, Clone, Default)]
 pub struct RemoraOptions {
+    /// The program; `None`: that of [`programs::remora`].
+    pub program: Option<PathBuf>,
     /// Whether it follows the server's log. If not, it caches nothing.
     pub follow: bool,
     /// Threads that serve clients; `None`: as many as Remora itself chooses.
@@ -100,7 +103,8 @@ impl Remora {
     pub fn start(server: &Server, options: &RemoraOptions) -> anyhow::Result<Remora> {
         let scratch = Scratch::new()?;
         let (address, admin) = (ports::free()?, ports::free()?);
-        let program = Program::new("remora", programs::remora()?, scratch.join("log"))
+        let path = options.program.clone().map_or_else(programs::remora, Ok)?;
+        let program = Program::new("remora", path, scratch.join("log"))
             .arg("serve")
             .arg(format!("--listen={address}"))
             .arg(format!("--admin={admin}"))

@@ -11,7 +11,8 @@
 //! | `html` | tables, figures and the page around them |
 //! | `page`, `beside`, `sections`, `latency`, `over_time`, `counters`, `about_run` | a report and its parts |
 //! | `places` | tables and charts with a row or a point for each arm and place |
-//! | `compare`, `compare_view` | two runs, cell by cell |
+//! | `compare`, `compare_judge` | two runs, figure by figure |
+//! | `compare_view`, `compare_page`, `compare_command` | the comparison on the terminal, as a page, as a command |
 
 mod about_run;
 mod axis;
@@ -19,6 +20,11 @@ mod bars;
 mod beside;
 mod chart;
 pub mod compare;
+mod compare_command;
+mod compare_judge;
+mod compare_page;
+#[cfg(test)]
+mod compare_tests;
 mod compare_view;
 mod counters;
 mod figures;
@@ -43,6 +49,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 pub use compare::compare;
+pub use compare_command::{CompareOptions, run_compare};
 
 /// The report's name in a run's directory.
 pub const REPORT: &str = "report.html";
@@ -109,41 +116,6 @@ pub fn rewrite(directory: &Path) -> anyhow::Result<PathBuf> {
     }
     write_index(directory)?;
     Ok(directory.join(INDEX))
-}
-
-/// What `remora-lab compare` is asked.
-#[derive(Debug, Clone, clap::Args)]
-pub struct CompareOptions {
-    /// The directory of the earlier run, or of several experiments' runs.
-    pub a: PathBuf,
-    /// That of the later one.
-    pub b: PathBuf,
-    /// Write the comparison as a page to this file too.
-    #[arg(long)]
-    pub html: Option<PathBuf>,
-}
-
-/// Compares two runs, shows it on the terminal and, if asked, writes a page.
-///
-/// # Errors
-///
-/// As for [`compare()`]; or the page can't be written.
-pub fn run_compare(options: &CompareOptions) -> anyhow::Result<()> {
-    let comparison = compare(&options.a, &options.b)?;
-    // Whoever pages through it may have seen enough before its end.
-    let shown =
-        std::io::Write::write_all(&mut std::io::stdout(), comparison.to_string().as_bytes());
-    match shown {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            return Err(error).context("can't show the comparison");
-        }
-        _ => {}
-    }
-    if let Some(path) = &options.html {
-        save(path, &comparison.html())?;
-        eprintln!("\nwritten: {}", path.display());
-    }
-    Ok(())
 }
 
 fn save(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -1,18 +1,15 @@
 //! Reports and comparisons of made-up runs.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::experiments::results::{Scale, State};
 use crate::load::random::Random;
-use crate::statistics::bootstrap::Verdict;
 use crate::statistics::testing::seeded;
 
-use super::compare::Change;
 use super::testing::{Synthetic, everything};
 use super::*;
 
-fn scratch() -> tempfile::TempDir {
+pub(super) fn scratch() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
@@ -23,8 +20,14 @@ fn report_of(run: &Synthetic) -> String {
     std::fs::read_to_string(directory.path().join(REPORT)).unwrap()
 }
 
+pub(super) fn written(run: &Synthetic) -> tempfile::TempDir {
+    let directory = scratch();
+    run.write(directory.path());
+    directory
+}
+
 /// Each opening tag has its closing one, in order.
-fn assert_well_formed(html: &str) {
+pub(super) fn assert_well_formed(html: &str) {
     const VOID: [&str; 9] = [
         "meta", "br", "!DOCTYPE", "polyline", "line", "rect", "circle", "polygon", "hr",
     ];
@@ -412,113 +415,6 @@ fn a_replay_with_its_timing_is_no_closed_loop() {
     }
     let html = report_of(&run);
     assert!(html.contains("Latency where each connection sends as soon as it is answered"));
-}
-
-fn written(run: &Synthetic) -> tempfile::TempDir {
-    let directory = scratch();
-    run.write(directory.path());
-    directory
-}
-
-#[test]
-fn a_planted_regression_is_called_one_and_a_rerun_is_not() {
-    let mut random = seeded();
-    for _ in 0..3 {
-        let mut run = |remora: f64| written(&everything(Random::new(random.next()), remora));
-        let (before, again, slower) = (run(1.0), run(1.0), run(0.75));
-        let rerun = compare(before.path(), again.path()).unwrap();
-        let called: Vec<_> = rerun.regressions().collect();
-        assert!(called.is_empty(), "{called:?}");
-        assert_eq!(rerun.overall_regressions().count(), 0, "{rerun}");
-        let regression = compare(before.path(), slower.path()).unwrap();
-        let called: Vec<_> = regression.regressions().collect();
-        let is_planted = |change: &&Change| change.arm == "remora";
-        assert!(called.iter().all(is_planted), "{called:?}");
-        let cells = called
-            .iter()
-            .filter(|change| change.measure == "queries/s")
-            .count();
-        assert!(cells >= 17, "{cells} of 19 cells");
-        let overall: Vec<_> = regression.overall_regressions().collect();
-        assert!(
-            overall
-                .iter()
-                .any(|found| found.arm == "remora" && found.measure == "queries/s")
-        );
-        assert!(
-            overall.iter().all(|found| found.arm == "remora"),
-            "{overall:?}"
-        );
-        let back = compare(slower.path(), before.path()).unwrap();
-        assert_eq!(back.regressions().count(), 0);
-        let better = back.experiments[0].changes.iter();
-        assert!(
-            better
-                .filter(|change| change.verdict == Verdict::Better)
-                .count()
-                >= 17
-        );
-        assert!(regression.to_string().contains("WORSE"));
-        assert_well_formed(&regression.html());
-    }
-}
-
-#[test]
-fn a_small_regression_that_no_cell_shows_shows_over_all_cells() {
-    let mut random = seeded();
-    let mut run = |remora: f64| written(&everything(Random::new(random.next()), remora));
-    let (before, slower) = (run(1.0), run(0.92));
-    let comparison = compare(before.path(), slower.path()).unwrap();
-    let found = comparison
-        .overall_regressions()
-        .find(|found| found.measure == "queries/s");
-    let found = found.unwrap();
-    assert_eq!((found.arm.as_str(), found.cells), ("remora", 19));
-    assert!((0.89..0.95).contains(&found.ratio.value), "{found:?}");
-}
-
-#[test]
-fn a_slower_machine_is_no_regression() {
-    let before = written(&everything(seeded(), 1.0));
-    let mut run = everything(seeded(), 1.0);
-    for repetition in run
-        .results
-        .cells
-        .iter_mut()
-        .flat_map(|cell| &mut cell.repetitions)
-    {
-        repetition.queries_per_s *= 0.5;
-    }
-    let busy = written(&run);
-    let is_ours = |change: &&Change| change.arm == "remora" && change.measure == "queries/s";
-    let comparison = compare(before.path(), busy.path()).unwrap();
-    assert_eq!(comparison.regressions().filter(is_ours).count(), 0);
-    // Without direct beside it there is nothing to tell the machine from Remora by.
-    run.results.cells.retain(|cell| cell.arm != "direct");
-    let alone = written(&run);
-    let comparison = compare(before.path(), alone.path()).unwrap();
-    assert!(comparison.regressions().filter(is_ours).count() > 15);
-}
-
-#[test]
-fn runs_that_can_not_be_compared_are_refused() {
-    let of = |experiment: &str, scale: Scale| {
-        let mut run = Synthetic::new(experiment, seeded());
-        run.results.scale = scale;
-        written(&run)
-    };
-    let refused = |a: &Path, b: &Path| format!("{:#}", compare(a, b).unwrap_err());
-    let (e1, e2) = (of("e1", Scale::Quick), of("e2", Scale::Quick));
-    let full = of("e1", Scale::Full);
-    assert!(refused(e1.path(), e2.path()).contains("the same experiments"));
-    assert!(refused(e1.path(), full.path()).contains("the scales quick and full"));
-    let mut other = Synthetic::new("e1", seeded());
-    other.results.schema_version += 1;
-    let other = written(&other);
-    assert!(refused(e1.path(), other.path()).contains("version 3 of the schema"));
-    assert!(refused(e1.path(), &e1.path().join("gone")).contains("can't read"));
-    std::fs::write(e2.path().join("results.json"), "{").unwrap();
-    assert!(refused(e1.path(), e2.path()).contains("isn't what a run wrote"));
 }
 
 /// Where a browser is at hand, a report is looked at in it: light, dark and on a phone. The pictures are kept in the
