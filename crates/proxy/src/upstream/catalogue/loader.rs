@@ -1,9 +1,9 @@
 //! Loads what the catalogue is asked for from `information_schema`, several tables at a time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use remora_cache::{AsOf, Tag};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::columns::{Column, Interner, in_order};
 use super::facts::{TableFacts, TableRefusal};
@@ -18,6 +18,10 @@ use crate::upstream::state::{UpstreamShared, count};
 
 /// How long to wait for a newer watermark before looking again.
 const WATERMARK_PATIENCE: Duration = Duration::from_millis(200);
+/// While loading is for nothing, it rests so many times as long as it takes: it has a tenth of the time.
+const REST: u32 = 9;
+/// The longest rest.
+const REST_MAX: Duration = Duration::from_secs(1);
 
 /// Loads tables until the connection fails, or until accounts have changed since `privileges` (the epoch before
 /// it was made): what an account may do everywhere is settled when it connects. The question on all foreign keys
@@ -72,11 +76,25 @@ pub(in crate::upstream) async fn run(
         let Some(relations) = &relations else {
             continue;
         };
+        let began = Instant::now();
         let loaded = loader.load(&batch, relations).await?;
         count(&shared.counters.catalogue_batches, 1);
         count(&shared.counters.catalogue_loads, batch.len() as u64);
-        catalogue.insert(as_of, relations.as_of, loaded);
+        let wasted = catalogue.insert(as_of, relations.as_of, loaded);
+        if let Some(rest) = rest_after(began.elapsed(), batch.len(), wasted) {
+            // Those that were asked for long ago would be as useless. What is asked for from here on comes first.
+            catalogue.drop_requests();
+            sleep(rest).await;
+        }
     }
+}
+
+/// How long to leave the server alone after loading so many tables, for which others left that had been loaded for
+/// nothing. Statements read more tables in turn than there is room for then: each definition leaves before its table
+/// is read again, and loading them without a pause would take the server's time from those very statements.
+fn rest_after(took: Duration, loaded: usize, wasted: usize) -> Option<Duration> {
+    let is_mostly_wasted = wasted * 2 > loaded;
+    is_mostly_wasted.then(|| (took * REST).min(REST_MAX))
 }
 
 /// A watermark at or above the last change of any definition that the facts will depend on, taken before the
@@ -315,6 +333,16 @@ impl Loader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loading_rests_only_while_it_is_for_nothing() {
+        let took = Duration::from_millis(20);
+        assert_eq!(rest_after(took, 16, 0), None);
+        assert_eq!(rest_after(took, 16, 8), None);
+        assert_eq!(rest_after(took, 16, 9), Some(took * 9));
+        assert_eq!(rest_after(took, 1, 1), Some(took * 9));
+        assert_eq!(rest_after(Duration::from_secs(5), 16, 16), Some(REST_MAX));
+    }
 
     #[test]
     fn only_known_engines_are_cached() {

@@ -9,7 +9,8 @@
 //! | `views` | what views read |
 //!
 //! Sessions ask without waiting. What isn't known is asked of the server by the loader on a connection of its own;
-//! until then the statement passes through.
+//! until then the statement passes through. While definitions leave before anybody asks for them
+//! again, because more tables are read in turn than there is room for, the loader rests most of the time.
 //!
 //! # The rule
 //!
@@ -219,8 +220,17 @@ impl Catalogue {
         }
     }
 
-    /// Keeps what was loaded.
-    fn insert(&self, as_of: AsOf, relations_as_of: AsOf, loaded: Vec<Loaded>) {
+    /// Forgets who waits: whoever still needs it asks again.
+    fn drop_requests(&self) {
+        let mut requests = self.requests();
+        for key in std::mem::take(&mut requests.queue) {
+            requests.wanted.remove(&key);
+        }
+    }
+
+    /// Keeps what was loaded. Gives how many tables left for it that had been loaded for nothing.
+    fn insert(&self, as_of: AsOf, relations_as_of: AsOf, loaded: Vec<Loaded>) -> usize {
+        let mut wasted = 0;
         for Loaded { key, facts } in loaded {
             let known = Known {
                 as_of,
@@ -229,13 +239,14 @@ impl Catalogue {
                 further: further(&facts),
                 facts: Arc::new(facts),
             };
-            self.store
-                .insert(&key.to_bytes(), known, |known| self.is_outdated(known));
+            let is_outdated = |known: &Known| self.is_outdated(known);
+            wasted += usize::from(self.store.insert(&key.to_bytes(), known, is_outdated));
         }
         let mut requests = self.requests();
         for key in std::mem::take(&mut requests.loading) {
             requests.wanted.remove(&key);
         }
+        wasted
     }
 
     fn is_outdated(&self, known: &Known) -> bool {
@@ -394,6 +405,37 @@ mod tests {
             assert_eq!(catalogue.next_batch().len(), 1);
         }
         assert!(catalogue.next_batch().is_empty());
+    }
+
+    #[test]
+    fn what_is_loaded_for_nothing_is_counted_and_who_waited_asks_again() {
+        let catalogue = catalogue(16, 1_000, 0);
+        let ask = |number: usize| catalogue.lookup("app", &format!("t{number}"));
+        let load_one = || {
+            let key = catalogue.next_batch().pop().unwrap();
+            let as_of = catalogue.timeline.as_of().unwrap();
+            let facts = TableFacts::refused(&key.schema, &key.table, TableRefusal::Engine);
+            catalogue.insert(as_of, as_of, vec![Loaded { key, facts }])
+        };
+        for number in 0..100 {
+            ask(number);
+        }
+        let wasted: usize = (0..50).map(|_| load_one()).sum();
+        assert_eq!(wasted, 50 - 16);
+        catalogue.drop_requests();
+        assert!(!catalogue.has_requests());
+        for number in 99..103 {
+            assert!(matches!(ask(number), Lookup::Loading));
+        }
+        assert_eq!(catalogue.next_batch().pop().unwrap().table, "t99");
+        // What is asked for between being loaded and leaving was loaded for something.
+        for number in 200..300 {
+            catalogue.drop_requests();
+            ask(number);
+            let is_left_from_before = number < 216;
+            assert_eq!(load_one(), usize::from(is_left_from_before), "{number}");
+            assert!(matches!(ask(number), Lookup::Known(_)));
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ struct Slot {
     known: Known,
     /// Asked for since the hand last passed.
     used: AtomicBool,
+    /// Asked for since it was loaded.
+    served: AtomicBool,
     newer: u32,
     older: u32,
 }
@@ -104,36 +106,44 @@ impl Store {
         // A store would take the line away from other readers.
         if !slot.used.load(Ordering::Relaxed) {
             slot.used.store(true, Ordering::Relaxed);
+            slot.served.store(true, Ordering::Relaxed);
         }
         Some(Arc::clone(&slot.known.facts))
     }
 
-    /// Keeps facts in place of what was known of the table; evicts another one if there is no room.
-    pub(super) fn insert(&self, key: &[u8], known: Known, is_outdated: impl Fn(&Known) -> bool) {
+    /// Keeps facts in place of what was known of the table; evicts another one if there is no room. Says whether that
+    /// one had been loaded for nothing: nobody has asked for it since.
+    pub(super) fn insert(
+        &self,
+        key: &[u8],
+        known: Known,
+        is_outdated: impl Fn(&Known) -> bool,
+    ) -> bool {
         let shard = self.shard(key);
         let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = shard.places.get(key).copied() {
             shard.slots[place as usize].known = known;
-            return;
+            return false;
         }
         let slot = Slot {
             key: key.into(),
             known,
             used: AtomicBool::new(false),
+            served: AtomicBool::new(false),
             newer: NONE,
             older: NONE,
         };
-        let place = if shard.slots.len() < self.shard_tables_max {
+        if shard.slots.len() < self.shard_tables_max {
             let place = u32::try_from(shard.slots.len()).unwrap_or(NONE);
             shard.slots.push(slot);
-            place
-        } else {
-            self.evictions.fetch_add(1, Ordering::Relaxed);
-            let place = shard.evict(is_outdated);
-            shard.slots[place as usize] = slot;
-            place
-        };
+            shard.link(place);
+            return false;
+        }
+        self.evictions.fetch_add(1, Ordering::Relaxed);
+        let place = shard.evict(is_outdated);
+        let evicted = std::mem::replace(&mut shard.slots[place as usize], slot);
         shard.link(place);
+        !evicted.served.into_inner()
     }
 
     /// How many tables are known, outdated ones included.
@@ -268,6 +278,18 @@ mod tests {
             assert_eq!((before, count), (shard.newest, shard.slots.len()));
             assert_eq!(shard.places.len(), shard.slots.len());
         }
+    }
+
+    #[test]
+    fn an_eviction_says_whether_anybody_had_asked_for_the_table() {
+        let (store, known) = (Store::new(1), known());
+        let insert = |number| store.insert(&name(number), known.clone(), |_| false);
+        assert!(!insert(0), "nothing left for the first");
+        assert!(insert(1), "nobody asked for 0");
+        store.find(&name(1), |_| false).unwrap();
+        assert!(!insert(2), "1 was asked for");
+        assert!(!insert(2), "2 is still there");
+        assert!(insert(3), "nobody asked for 2");
     }
 
     #[test]
