@@ -56,6 +56,9 @@ pub(super) fn stale_reads(results: &Results) -> Markup {
         Some(&ours) => ("Stale reads through Remora: ", ours),
         None => ("Stale reads: ", total),
     };
+    let others = by_arm
+        .iter()
+        .filter(|(arm, (stale, _))| by_arm.contains_key(OURS) && **arm != OURS && *stale > 0);
     let kind = match (stale, checked) {
         (0, 0) => "note",
         (0, _) => "good",
@@ -67,7 +70,11 @@ pub(super) fn stale_reads(results: &Results) -> Markup {
             strong {
                 @if checked == 0 { (who) "not checked" } @else { (who) (count(stale)) }
             }
-            @if checked == 0 { "." } @else { " of " (count(checked)) " reads checked." }
+            @if checked > 0 { " of " (count(checked)) " reads checked" }
+            @for (arm, (stale, checked)) in others {
+                "; through " (arm_name(arm)) ": " (count(*stale)) " of " (count(*checked))
+            }
+            "."
         },
     )
 }

@@ -105,8 +105,8 @@ impl Chart {
     pub(super) fn markup(&self, description: &str) -> anyhow::Result<Markup> {
         both_sizes(description, |size| {
             draw(size, &self.x, &self.y, |chart| {
-                for mark in &self.marks {
-                    self.draw_mark(chart, mark)?;
+                for (mark, row) in self.marks.iter().zip(self.rows_of_marks(size)) {
+                    self.draw_mark(chart, mark, row)?;
                 }
                 for line in &self.lines {
                     self.draw_line(chart, line)?;
@@ -145,7 +145,33 @@ impl Chart {
         draw_markers(chart, line.style, &marked)
     }
 
-    fn draw_mark(&self, chart: &mut Context<'_>, mark: &Mark) -> anyhow::Result<()> {
+    /// In which row, from the top, the word of each mark stands, so that no word lies on another one. A negative row
+    /// is a word to the left of its line, which has no room to the right.
+    fn rows_of_marks(&self, size: Size) -> Vec<i32> {
+        let ends = self.x.ends();
+        let width = f64::from(size.0.saturating_sub(LEFT + 2 * MARGIN));
+        let pixel = |x: f64| (self.x.position(x) - ends.start) / (ends.end - ends.start) * width;
+        let mut taken: Vec<(i32, f64, f64)> = Vec::new();
+        let mut rows = Vec::new();
+        for mark in &self.marks {
+            let (at, needed) = (pixel(mark.x), f64::from(label_width(&mark.word)));
+            let (from, to, side) = if at + needed > width {
+                (at - needed, at, -1)
+            } else {
+                (at, at + needed, 1)
+            };
+            let is_free = |row: &i32| {
+                let mut others = taken.iter();
+                !others.any(|(other, low, high)| other == row && from < *high && *low < to)
+            };
+            let row = (1..=8).find(is_free).unwrap_or(1);
+            taken.push((row, from, to));
+            rows.push(row * side);
+        }
+        rows
+    }
+
+    fn draw_mark(&self, chart: &mut Context<'_>, mark: &Mark, row: i32) -> anyhow::Result<()> {
         let x = self.x.position(mark.x);
         let ends = self.y.ends();
         let line = vec![(x, ends.start), (x, ends.end)];
@@ -156,7 +182,14 @@ impl Chart {
         let font = ("sans-serif", FONT_SIZE - 1)
             .into_font()
             .color(&mark.colour);
-        let word = EmptyElement::at((x, ends.end)) + Text::new(mark.word.clone(), (4, 1), font);
+        let height = i32::try_from(FONT_SIZE).unwrap_or(i32::MAX);
+        let left = if row < 0 {
+            -i32::try_from(label_width(&mark.word)).unwrap_or(i32::MAX)
+        } else {
+            4
+        };
+        let place = (left, 1 + (row.abs() - 1) * height);
+        let word = EmptyElement::at((x, ends.end)) + Text::new(mark.word.clone(), place, font);
         chart.draw_series([word]).map_err(failed)?;
         Ok(())
     }
@@ -264,4 +297,25 @@ fn label_width(label: &str) -> u32 {
 /// An error of the library that draws, whose own type isn't one that lasts.
 pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("can't draw a chart: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_marks_that_are_near_to_each_other_stand_in_rows() {
+        let marks = [10.0, 50.0, 52.0, 99.0].map(|x| Mark {
+            colour: INK,
+            x,
+            word: "12.3 %".to_owned(),
+        });
+        let chart = Chart {
+            x: Axis::of_places("hit ratio", "%", &[0.0, 50.0, 100.0]),
+            y: Axis::from_zero("queries/s", [1.0]),
+            lines: Vec::new(),
+            marks: marks.into(),
+        };
+        assert_eq!(chart.rows_of_marks(WIDE), [1, 1, 2, -1]);
+    }
 }

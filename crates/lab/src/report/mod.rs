@@ -43,6 +43,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod verdict;
+#[cfg(test)]
+mod verdict_tests;
 
 use std::path::{Path, PathBuf};
 

@@ -30,7 +30,7 @@ pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<(String,
             sentences.extend(fit.and_then(|fit| scaling_sentence(workload, fit)));
             sentences.extend(flatness_sentence(workload, arm));
         } else if workload.is_over("hit ratio") {
-            let pays = pays(workload, arm, "it");
+            let pays = pays(workload, arm, "it").filter(|_| Some(*arm) != subject);
             sentences.extend(pays.map(|pays| format!("Break-even: {pays}.")));
         } else if workload.axis.is_some() {
             sentences.extend(growth_sentence(workload, arm));
