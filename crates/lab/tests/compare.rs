@@ -10,20 +10,20 @@ use remora_lab::experiments::results::Results;
 use remora_lab::programs;
 use remora_lab::scratch::Scratch;
 
-/// Runs the Remora at `REMORA`, but holds it for ten of each eleven hundredths of a second. The process that it becomes is Remora
-/// itself, so that the lab can measure and end it by its id. That waiting is a builtin of the shell, for starting a
-/// program takes long on a busy machine.
+/// Runs the Remora at `REMORA`, but holds it for 0.3 s and lets it run for 0.01 s in turns. The process that it becomes
+/// is Remora itself, so that the lab can measure and end it by its id. Waiting is a builtin of the shell, and Remora comes
+/// after the shell where both want a processor: else a busy machine lets Remora run for too long.
 const SLOWED: &str = r#"#!/bin/bash
 if [ "$1" = --version ]; then exec "REMORA" --version; fi
 (
     exec 7<> <(:) >/dev/null 2>&1
     while kill -STOP $$; do
-        read -rt 0.1 -u 7
+        read -rt 0.3 -u 7
         kill -CONT $$ || exit
         read -rt 0.01 -u 7
     done
 ) &
-exec "REMORA" "$@"
+exec nice -n 5 "REMORA" "$@"
 "#;
 
 fn lab(arguments: &[&str]) -> Output {
