@@ -318,6 +318,37 @@ fn what_depends_on_more_than_its_tables_passes_through_with_its_reason() {
     assert_eq!(front.hits(), 0);
 }
 
+/// A stored function can write, so a call of one must never be taken for a call of a built-in.
+#[test]
+fn no_name_that_is_known_as_a_built_in_calls_a_stored_function() {
+    let front = Front::new("stored_names", &[]);
+    let (mut direct, mut guest) = (front.direct(), front.guest());
+    // From here on the session's settings are known.
+    guest.setup(&["DO 1"]);
+    let mut stored = Vec::new();
+    for function in remora_sql::FUNCTIONS {
+        let name = function.name;
+        let create =
+            format!("CREATE FUNCTION `{name}` (x INT) RETURNS INT DETERMINISTIC RETURN 424242");
+        // What can't be created can't be called either.
+        if direct
+            .query(&create)
+            .and_then(|answer| answer.rows())
+            .is_err()
+        {
+            continue;
+        }
+        let call = format!("SELECT {name}(0)");
+        // A built-in may want other arguments.
+        if direct.query_value(&call).ok().flatten().as_deref() == Some("424242") {
+            assert_eq!(guest.run(&call).outcome, "write", "{call} may write");
+            stored.push(name);
+        }
+    }
+    let is_old = front.server().kind() == Kind::MySql56;
+    assert_eq!(stored.contains(&"JSON_VALID"), is_old, "{stored:?}");
+}
+
 #[test]
 fn a_write_drops_the_results_of_its_table_and_of_no_other() {
     let mut setup = T.to_vec();

@@ -1,10 +1,11 @@
-//! The session settings that decide how a statement's text falls into tokens and clauses.
+//! What decides how a statement's text is read: settings of the session, and how old the server is.
 
-/// How the session's settings make the server read text: the parts of `sql_mode` that matter here.
+/// How the server reads the session's text: the parts of `sql_mode` that matter here, and which functions it knows. The
+/// default is the oldest server's with no mode set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is one flag of the server's sql_mode"
+    reason = "each is one thing that a server reads in one way or the other"
 )]
 pub struct Dialect {
     /// `ANSI_QUOTES`: `"` quotes names, not strings.
@@ -17,6 +18,9 @@ pub struct Dialect {
     pub ignore_space: bool,
     /// `HIGH_NOT_PRECEDENCE`: `NOT` binds as tightly as `!`.
     pub high_not_precedence: bool,
+    /// The functions that came with MySQL 5.7 are the server's own: MySQL 5.7.22 and later, MariaDB 10.5 and later. On
+    /// older ones their names may be those of stored functions, which can write.
+    pub functions_of_57: bool,
 }
 
 /// Modes under which the server reads another language, which this crate can't.

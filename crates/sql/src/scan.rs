@@ -5,7 +5,7 @@
 //! a write to everything.
 
 use crate::cursor::Cursor;
-use crate::functions::{Class, Function, Spacing, find_function};
+use crate::functions::{Class, Function, Spacing, native_function};
 use crate::keyword::Keyword as K;
 use crate::lexer::Lexer;
 use crate::refusal::Refusal;
@@ -161,7 +161,8 @@ impl Scan<'_> {
         let T::Word(word) = token.kind else {
             return self.everything(EverythingReason::UnknownFunction);
         };
-        let Some(function) = find_function(self.cursor.bytes(token)) else {
+        let dialect = self.cursor.lexer().dialect();
+        let Some(function) = native_function(self.cursor.bytes(token), dialect) else {
             let is_syntax = word.is_reserved()
                 || matches!(word, K::Any | K::Some | K::Row | K::Over)
                 // `INSERT INTO t VALUE (…)`: the name before it is the target.

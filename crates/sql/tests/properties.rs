@@ -10,7 +10,8 @@ use remora_sql::{
 };
 
 fn dialects() -> impl Strategy<Value = Dialect> {
-    any::<[bool; 5]>().prop_map(|[a, b, c, d, e]| Dialect {
+    any::<[bool; 6]>().prop_map(|[a, b, c, d, e, f]| Dialect {
+        functions_of_57: f,
         ansi_quotes: a,
         no_backslash_escapes: b,
         pipes_as_concat: c,

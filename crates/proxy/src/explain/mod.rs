@@ -143,7 +143,8 @@ impl Explainer {
         if text.len() > bytes_max {
             return Err(NoExplanation::TooLong { bytes_max });
         }
-        let planned = match cacheable(text, question.dialect) {
+        let dialect = self.shared.upstream.aged(question.dialect);
+        let planned = match cacheable(text, dialect) {
             Ok(select) => self.plan(&select, question).await?,
             Err(why) => Err((Bypass::Statement(why), None)),
         };

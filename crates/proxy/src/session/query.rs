@@ -238,9 +238,9 @@ impl Session {
     }
 
     pub(super) fn dialect(&self) -> Option<Dialect> {
-        self.state
-            .fingerprint()
-            .map_or(Some(Dialect::default()), |known| known.dialect)
+        let known = self.state.fingerprint();
+        let dialect = known.map_or(Some(Dialect::default()), |known| known.dialect)?;
+        Some(self.shared.upstream.aged(dialect))
     }
 }
 

@@ -161,6 +161,14 @@ impl ServerFacts {
         self.family == Family::MariaDb || self.release() >= (8, 0, 0)
     }
 
+    /// See [`remora_sql::Dialect::functions_of_57`].
+    pub fn has_functions_of_57(&self) -> bool {
+        match self.family {
+            Family::MariaDb => self.release() >= (10, 5, 0),
+            Family::MySql => self.release() >= (5, 7, 22),
+        }
+    }
+
     /// Whether it opens every table to list all foreign keys in `information_schema`.
     pub fn lists_foreign_keys_slowly(&self) -> bool {
         self.family == Family::MariaDb || self.release() < DEFINITIONS_IN_TABLES_SINCE

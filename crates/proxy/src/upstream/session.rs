@@ -215,6 +215,7 @@ async fn follow(
     let mut control = connect(config).await?;
     let facts = ServerFacts::gather(&mut control).await?;
     shared.set_settings_query(facts.settings_query());
+    shared.set_functions_of_57(facts.has_functions_of_57());
     let findings = check(&facts, config.server_id);
     if is_caching_off(&findings) {
         return Err(Lost::Unsuitable(findings.into()));

@@ -1,9 +1,10 @@
 //! What the follower's thread tells the others: states, counters, and the bells to ring.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use remora_cache::Timeline;
+use remora_sql::Dialect;
 use tokio::sync::Notify;
 
 use super::UpstreamConfig;
@@ -183,6 +184,8 @@ pub struct UpstreamShared {
     lag_ms_max: u64,
     state: RwLock<UpstreamState>,
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
+    /// See [`remora_sql::Dialect::functions_of_57`].
+    functions_of_57: AtomicBool,
 }
 
 impl UpstreamShared {
@@ -206,6 +209,7 @@ impl UpstreamShared {
             lag_ms_max: config.lag_ms_max,
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
+            functions_of_57: AtomicBool::new(false),
         }
     }
 
@@ -221,6 +225,18 @@ impl UpstreamShared {
 
     pub(super) fn bump_privilege_epoch(&self) {
         self.privilege_epoch.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The dialect, as a server of this age reads it.
+    pub fn aged(&self, dialect: Dialect) -> Dialect {
+        Dialect {
+            functions_of_57: self.functions_of_57.load(Ordering::SeqCst),
+            ..dialect
+        }
+    }
+
+    pub(super) fn set_functions_of_57(&self, has_them: bool) {
+        self.functions_of_57.store(has_them, Ordering::SeqCst);
     }
 
     /// The question for a session's settings; `None` until the server is known.

@@ -2,7 +2,7 @@
 
 use super::expression::is_interval_unit;
 use super::{Parsed, Placeholders, SelectParser};
-use crate::functions::{Class, Function, Shape, find_function};
+use crate::functions::{Class, Function, Shape, native_function};
 use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::scan::{call_is_adjacent, refusal_of};
@@ -22,7 +22,7 @@ impl SelectParser<'_> {
             self.cursor.advance();
             return self.parenthesised(Self::expression);
         }
-        let known = find_function(self.cursor.bytes(name));
+        let known = native_function(self.cursor.bytes(name), self.cursor.lexer().dialect());
         let Some(function) = known else {
             return self.unknown_call();
         };

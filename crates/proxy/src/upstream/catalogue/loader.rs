@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use remora_cache::{AsOf, Tag};
+use remora_sql::Dialect;
 use tokio::time::{sleep, timeout};
 
 use super::columns::{Column, Interner, in_order};
@@ -45,6 +46,7 @@ pub(in crate::upstream) async fn run(
         client,
         family: facts.family,
         mode: facts.lower_case_table_names().unwrap_or(0),
+        dialect: shared.aged(Dialect::default()),
         interner: Interner::default(),
     };
     let mut relations = None;
@@ -173,6 +175,7 @@ struct Loader<'a> {
     family: Family,
     /// `lower_case_table_names`.
     mode: u8,
+    dialect: Dialect,
     interner: Interner,
 }
 
@@ -228,7 +231,7 @@ impl Loader<'_> {
         relations: &Relations,
     ) -> Result<Option<TableFacts>, ClientError> {
         let refused = |why| Ok(Some(TableFacts::refused(&view.schema, &view.table, why)));
-        let reads = match views::resolve(self.client, view, self.mode).await? {
+        let reads = match views::resolve(self.client, view, self.mode, self.dialect).await? {
             Ok(reads) => reads,
             // That a table is missing isn't that the view is.
             Err(TableRefusal::Missing) => return refused(TableRefusal::View),

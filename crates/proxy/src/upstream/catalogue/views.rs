@@ -30,11 +30,12 @@ impl Reads {
     }
 }
 
-/// What a view reads, or why that can't be known. `mode` is `lower_case_table_names`.
+/// What a view reads, or why that can't be known. `mode` is `lower_case_table_names`, `dialect` the server's without modes.
 pub(super) async fn resolve(
     client: &mut Client,
     view: &TableKey,
     mode: u8,
+    dialect: Dialect,
 ) -> Result<Result<Reads, TableRefusal>, ClientError> {
     let mut reads = Reads::default();
     let mut seen = BTreeSet::from([view.clone()]);
@@ -42,7 +43,7 @@ pub(super) async fn resolve(
     for _ in 0..DEPTH_MAX {
         let mut named = BTreeSet::new();
         for text in questions::view_texts(client, &views).await? {
-            match names(text.as_deref(), mode) {
+            match names(text.as_deref(), mode, dialect) {
                 Ok(names) => named.extend(names),
                 Err(why) => return Ok(Err(why)),
             }
@@ -72,14 +73,14 @@ pub(super) async fn resolve(
 }
 
 /// The tables and views that a view's text names. The server writes it with each of them qualified and quoted.
-fn names(text: Option<&str>, mode: u8) -> Result<Vec<TableKey>, TableRefusal> {
+fn names(text: Option<&str>, mode: u8, dialect: Dialect) -> Result<Vec<TableKey>, TableRefusal> {
     let text = text.filter(|text| !text.is_empty());
     let text = text.ok_or(TableRefusal::ViewHidden)?;
     // What a backslash means in it depends on how the view was made.
     if text.contains('\\') || text.chars().count() >= VIEW_TEXT_CHARS_MAX {
         return Err(TableRefusal::View);
     }
-    let statement = analyse(text.as_bytes(), Dialect::default());
+    let statement = analyse(text.as_bytes(), dialect);
     let select = statement.cacheable.map_err(|_| TableRefusal::View)?;
     let key = |name: remora_sql::TableName| {
         let schema = name.schema.ok_or(TableRefusal::View)?;
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Result<Vec<String>, TableRefusal> {
-        let keys = names(Some(text), 0)?;
+        let keys = names(Some(text), 0, Dialect::default())?;
         let names = keys.into_iter();
         Ok(names
             .map(|key| format!("{}.{}", key.schema, key.table))
