@@ -49,7 +49,7 @@ pub fn remora() -> anyhow::Result<PathBuf> {
         })
 }
 
-/// The path of another built `remora` than [`remora`]'s, whole, so that it holds in every directory.
+/// The path of another built `remora` than [`remora()`]'s, whole, so that it holds in every directory.
 ///
 /// # Errors
 /// There is no program at `path`.
