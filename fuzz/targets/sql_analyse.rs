@@ -17,6 +17,7 @@ fn dialect(flags: u8) -> Dialect {
         pipes_as_concat: flags & 4 != 0,
         ignore_space: flags & 8 != 0,
         high_not_precedence: flags & 16 != 0,
+        functions_of_57: flags & 32 != 0,
     }
 }
 
