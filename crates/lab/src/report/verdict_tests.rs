@@ -26,7 +26,7 @@ fn row<'a>(html: &'a str, what: &str) -> &'a str {
 #[test]
 fn a_published_ratio_stands_beside_the_cells_that_answer_to_it() {
     let mut run = run_of("e1", 5);
-    run.noise = 0.001;
+    run.noise = 0.0001;
     for (arm, speed) in [
         ("direct", 10_000.0),
         ("builtin_64mib", 3_000.0),
