@@ -1,13 +1,28 @@
 //! Random samples for the tests of the statistics.
 
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use crate::load::random::Random;
 
-/// A generator whose seed is shown where a test fails. `REMORA_LAB_SEED` sets it.
+/// A generator for one test. What these tests say of samples holds with some probability only, so
+/// each draws the same numbers every time: those of its own name, and others at each call.
+/// `REMORA_LAB_SEED` gives other ones: a number, or `random` to search.
 pub(crate) fn seeded() -> Random {
-    let given = std::env::var("REMORA_LAB_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(Random::fresh_seed);
+    thread_local! { static CALLS: Cell<u64> = const { Cell::new(0) } }
+    let given = std::env::var("REMORA_LAB_SEED").ok();
+    let seed = match given.as_deref() {
+        None => {
+            let mut hasher = DefaultHasher::new();
+            std::thread::current().name().hash(&mut hasher);
+            CALLS.replace(CALLS.get() + 1).hash(&mut hasher);
+            hasher.finish()
+        }
+        Some("random") => Random::fresh_seed(),
+        Some(number) => number
+            .parse()
+            .expect("REMORA_LAB_SEED is a number or `random`"),
+    };
     println!("REMORA_LAB_SEED={seed}");
     Random::new(seed)
 }
