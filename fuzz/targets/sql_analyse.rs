@@ -5,9 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use remora_sql::{
-    Block, CONDITIONS_MAX, CONSTANTS_MAX, Condition, Dialect, NarrowedWrite, Select, SessionEffect,
-    SourceSet, Statement, StatementKind, TABLES_MAX, Test, Transaction, WRITTEN_ROWS_MAX, Writes,
-    WrittenRows, analyse, analyse_prefix, analyse_prepared,
+    Block, CONDITIONS_MAX, CONSTANTS_MAX, Condition, DIGEST_TEXT_BYTES_MAX, Dialect, NarrowedWrite,
+    Select, SessionEffect, SourceSet, Statement, StatementKind, TABLES_MAX, Test, Transaction,
+    WRITTEN_ROWS_MAX, Writes, WrittenRows, analyse, analyse_prefix, analyse_prepared, normalise,
+    shape,
 };
 
 fn dialect(flags: u8) -> Dialect {
@@ -104,6 +105,21 @@ fn assert_anything(statement: &Statement, text: &[u8]) {
     assert!(unknown, "{shown}");
 }
 
+/// Statements of one shape have one digest, and its text is bounded.
+fn assert_digest(text: &[u8], dialect: Dialect) {
+    let other: Vec<u8> = text
+        .iter()
+        .map(|byte| if *byte == b'1' { b'7' } else { *byte })
+        .collect();
+    let mut normal = Vec::new();
+    let [digest, of_other] = [text, &other].map(|text| normalise(text, dialect, &mut normal));
+    assert!(normal.len() <= DIGEST_TEXT_BYTES_MAX + 3);
+    let [shape, of_shape] = [text, &other].map(|text| shape(text, dialect, &mut normal));
+    if shape.is_some() && shape == of_shape {
+        assert_eq!(digest, of_other, "{}", String::from_utf8_lossy(text));
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&flags, text)) = data.split_first() else {
         return;
@@ -113,6 +129,7 @@ fuzz_target!(|data: &[u8]| {
     assert_consistent(&statement);
     assert_consistent(&analyse_prepared(text, dialect));
     assert_anything(&analyse_prefix(text, dialect), text);
+    assert_digest(text, dialect);
     // White space before a statement means nothing.
     let spaced = [b" \n", text].concat();
     assert_eq!(analyse(&spaced, dialect), statement);

@@ -494,7 +494,7 @@ static WORD_BYTES: [bool; 256] = {
 };
 
 #[inline]
-fn is_word_byte(byte: u8) -> bool {
+pub(crate) fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[usize::from(byte)]
 }
 

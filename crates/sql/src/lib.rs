@@ -12,6 +12,7 @@
 mod classify;
 mod cursor;
 mod dialect;
+mod digest;
 mod fold;
 mod functions;
 mod keyword;
@@ -27,6 +28,7 @@ mod token;
 
 pub use classify::{analyse, analyse_prefix, analyse_prepared};
 pub use dialect::Dialect;
+pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};
 pub use functions::{Class, FUNCTIONS, Function, find_function};
 pub use keyword::Keyword;
 pub use lexer::Lexer;
