@@ -90,6 +90,7 @@ fn fill(store: &Store, timeline: &Timeline, results: usize, response: &[u8]) {
                 tags: &tags,
                 as_of,
                 response,
+                label: 0,
             })
             .expect("there is room");
     }

@@ -29,6 +29,8 @@ pub struct NewEntry<'a> {
     pub as_of: AsOf,
     /// The response as it will be served.
     pub response: &'a [u8],
+    /// What whoever stores it wants to know of it when it is found; it has no other meaning.
+    pub label: u32,
 }
 
 /// The form of an entry's payload.
@@ -61,6 +63,8 @@ pub struct Entry<P: ?Sized = dyn Payload> {
     response_len: u32,
     /// Where the eviction policy keeps it. Written and read under the policy's lock only.
     place: AtomicU32,
+    /// What whoever stored it wants to know. It lies where the header had room.
+    label: u32,
     tag_count: u8,
     /// Asked for since the eviction hand last passed: the only thing that a hit may write.
     visited: AtomicBool,
@@ -144,6 +148,11 @@ impl Entry {
     pub fn response(&self) -> &[u8] {
         let begin = self.tags_len() + self.text_len as usize;
         &self.bytes()[begin..begin + self.response_len as usize]
+    }
+
+    /// What was given with it.
+    pub fn label(&self) -> u32 {
+        self.label
     }
 
     /// Whether this is the result for exactly this key.
@@ -320,6 +329,7 @@ fn assemble<P: Payload + 'static>(
         text_len: lengths.text,
         response_len: lengths.response,
         place: AtomicU32::new(0),
+        label: new.label,
         tag_count: lengths.tags,
         visited: AtomicBool::new(false),
         payload,
@@ -352,6 +362,7 @@ mod tests {
             tags,
             as_of,
             response,
+            label: 0,
         };
         let lengths = Lengths::of(&new).unwrap();
         let ledger = Arc::new(Ledger::new(usize::MAX));

@@ -46,6 +46,7 @@ fn insert(store: &Store, number: u64, response: &[u8]) -> Result<(), NotStored> 
             tags: &tags,
             as_of: as_of(1),
             response,
+            label: 0,
         })
         .map(|_| ())
 }
@@ -75,6 +76,7 @@ fn a_hit_is_for_exactly_this_text_in_exactly_this_scope() {
                 tags: &tags,
                 as_of: as_of(1),
                 response: &response,
+                label: 0,
             })
             .unwrap();
     }
@@ -112,6 +114,7 @@ fn a_newer_result_takes_the_place_of_an_older_one_and_not_the_reverse() {
             tags: &[],
             as_of: as_of(offset),
             response,
+            label: 0,
         })
     };
     put(5, b"old").unwrap();
@@ -140,6 +143,7 @@ fn what_cannot_be_stored_is_refused_with_a_reason() {
         tags: &tags,
         as_of: as_of(1),
         response: b"",
+        label: 0,
     };
     assert_eq!(store.insert(&new).unwrap_err(), NotStored::TooManyTags);
     let key = KeyRef {
@@ -151,6 +155,7 @@ fn what_cannot_be_stored_is_refused_with_a_reason() {
         tags: &[],
         as_of: as_of(1),
         response: b"",
+        label: 0,
     };
     assert_eq!(store.insert(&new).unwrap_err(), NotStored::TextTooLong);
     let tiny = Store::new(StoreLimits {

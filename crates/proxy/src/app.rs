@@ -25,6 +25,7 @@ use crate::acceptor::Acceptor;
 use crate::admin::{self, AdminError, AdminHandle};
 use crate::clock::Clock;
 use crate::config::{Account, Settings};
+use crate::digests::Digests;
 use crate::explain::Explainer;
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
@@ -210,9 +211,12 @@ impl App {
                 load: Arc::clone(load),
             });
             let (shared, metrics) = (Arc::clone(&self.shared), Arc::clone(metrics));
+            let Some(digests) = shared.digests.worker(number) else {
+                break;
+            };
             let (load, phase) = (Arc::clone(load), phase.clone());
             let run = move || {
-                if let Err(error) = worker::run(&shared, metrics, incoming, &load, phase) {
+                if let Err(error) = worker::run(&shared, metrics, digests, incoming, &load, phase) {
                     tracing::error!(%error, "a worker can't run");
                 }
             };
@@ -323,6 +327,7 @@ fn build_shared(
         link,
         proxy_protocol_from: settings.listen.proxy_protocol_from.clone().into(),
         metrics: Arc::clone(metrics),
+        digests: Digests::new(settings.workers.threads, settings.digests.count_max),
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
             result_bytes_max: cache.result_bytes_max.bytes(),

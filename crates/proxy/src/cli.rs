@@ -11,6 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{ConfigError, Override, Settings, one_line};
+use crate::digests::Order;
 use crate::explain::client::Request;
 
 /// A query cache for MySQL and MariaDB that follows the binary log.
@@ -31,6 +32,10 @@ pub enum Command {
     Check(SettingsArgs),
     /// Ask a running Remora what becomes of a statement: whether it is cached, what it depends on, what is held
     Explain(ExplainArgs),
+    /// Ask a running Remora what became of each query: hits, time, what was not kept and why
+    Digests(DigestsArgs),
+    /// Watch a running Remora: what it did in the last seconds, again and again
+    Top(TopArgs),
     /// Print a configuration file with every option, its meaning and its default
     Config(PrintArgs),
     /// Print every metric and its meaning
@@ -39,34 +44,19 @@ pub enum Command {
     Reasons(PrintArgs),
 }
 
-/// What is asked of a running Remora.
+/// Which running Remora is asked.
 #[derive(Debug, Args)]
-pub struct ExplainArgs {
-    /// The statement, as clients send it; `?` stands for bound values
-    #[arg(value_name = "STATEMENT")]
-    pub statement: String,
-    /// The default schema of the session that would send it
-    #[arg(long, value_name = "NAME")]
-    pub schema: Option<String>,
+pub struct RunningArgs {
     /// Where that Remora serves metrics and health: IP address and port [default: as `config` says, else 127.0.0.1:9307]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<String>,
     /// That Remora's configuration file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print JSON instead of words
-    #[arg(long)]
-    pub json: bool,
-    /// Read it as under `ANSI_QUOTES`
-    #[arg(long)]
-    pub ansi_quotes: bool,
-    /// Read it as under `NO_BACKSLASH_ESCAPES`
-    #[arg(long)]
-    pub no_backslash_escapes: bool,
 }
 
-impl ExplainArgs {
-    /// Where to ask.
+impl RunningArgs {
+    /// Where its admin listener is.
     ///
     /// # Errors
     /// What is wrong with the options or the configuration.
@@ -82,7 +72,69 @@ impl ExplainArgs {
                 .to_owned()
         })
     }
+}
 
+/// What is asked of a running Remora.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The statement, as clients send it; `?` stands for bound values
+    #[arg(value_name = "STATEMENT")]
+    pub statement: String,
+    /// The default schema of the session that would send it
+    #[arg(long, value_name = "NAME")]
+    pub schema: Option<String>,
+    /// Which Remora is asked.
+    #[command(flatten)]
+    pub running: RunningArgs,
+    /// Print JSON instead of words
+    #[arg(long)]
+    pub json: bool,
+    /// Read it as under `ANSI_QUOTES`
+    #[arg(long)]
+    pub ansi_quotes: bool,
+    /// Read it as under `NO_BACKSLASH_ESCAPES`
+    #[arg(long)]
+    pub no_backslash_escapes: bool,
+}
+
+/// What is asked of a running Remora about its digests.
+#[derive(Debug, Args)]
+pub struct DigestsArgs {
+    /// The order, the largest first
+    #[arg(long, value_enum, default_value_t)]
+    pub sort: Order,
+    /// How many are shown
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub limit: usize,
+    /// Print JSON, all of it and in no order
+    #[arg(long)]
+    pub json: bool,
+    /// Which Remora is asked.
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+/// How a running Remora is watched.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The order of the digests, the largest first
+    #[arg(long, value_enum, default_value_t)]
+    pub sort: Order,
+    /// How many digests are shown
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub limit: usize,
+    /// Seconds between two pictures
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub interval: u64,
+    /// Pictures, after which it ends [default: until Ctrl-C]
+    #[arg(long, value_name = "NUMBER")]
+    pub count: Option<u32>,
+    /// Which Remora is asked.
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+impl ExplainArgs {
     /// What to ask.
     pub fn request(&self) -> Request {
         Request {

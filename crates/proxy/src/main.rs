@@ -1,11 +1,16 @@
 //! The command `remora`.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use remora::cli::{self, Command, ExplainArgs, NoCommand, PrintArgs, SettingsArgs};
+use remora::cli::{
+    self, Command, DigestsArgs, ExplainArgs, NoCommand, PrintArgs, SettingsArgs, TopArgs,
+};
 use remora::config::{self, Settings};
+use remora::digests::{DigestReport, table};
 use remora::explain::client;
+use remora::top::{self, TopError, View};
 use remora::{commands, logging, metrics, open_files, reason};
 
 #[global_allocator]
@@ -24,6 +29,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check(&args),
         Command::Explain(args) => explain(&args),
+        Command::Digests(args) => digests(&args),
+        Command::Top(args) => watch(&args),
         Command::Config(PrintArgs { markdown: false }) => print(&config::example_toml()),
         Command::Config(PrintArgs { markdown: true }) => print(&config::reference_markdown()),
         // Without a choice of format there is only one: Markdown reads well in a terminal.
@@ -64,13 +71,56 @@ fn check(args: &SettingsArgs) -> ExitCode {
 }
 
 fn explain(args: &ExplainArgs) -> ExitCode {
-    let address = match args.address() {
+    let address = match args.running.address() {
         Ok(address) => address,
         Err(why) => return complain(&why, STATUS_USAGE),
     };
     match client::ask(address, &args.request()) {
         Ok(page) => print(&page),
         Err(error @ client::AskError::Refused(_)) => complain(&error.to_string(), STATUS_USAGE),
+        Err(error) => complain(&error.to_string(), 1),
+    }
+}
+
+fn digests(args: &DigestsArgs) -> ExitCode {
+    let address = match args.running.address() {
+        Ok(address) => address,
+        Err(why) => return complain(&why, STATUS_USAGE),
+    };
+    let page = match client::digests(address) {
+        Ok(page) => page,
+        Err(error) => return complain(&error.to_string(), 1),
+    };
+    if args.json {
+        return print(&page);
+    }
+    match serde_json::from_str::<Vec<DigestReport>>(&page) {
+        Ok(all) => print(&table(&all, args.sort, args.limit)),
+        Err(error) => complain(
+            &format!(
+                "{address} did not answer as this version does ({error}); --json shows what it says"
+            ),
+            1,
+        ),
+    }
+}
+
+fn watch(args: &TopArgs) -> ExitCode {
+    let address = match args.running.address() {
+        Ok(address) => address,
+        Err(why) => return complain(&why, STATUS_USAGE),
+    };
+    let mut output = std::io::stdout().lock();
+    let view = View {
+        order: args.sort,
+        count_max: args.limit,
+        interval: Duration::from_secs(args.interval),
+        pictures: args.count,
+        clears: output.is_terminal(),
+    };
+    match top::run(address, &view, &mut output) {
+        // A reader that has left is no error.
+        Ok(()) | Err(TopError::Output(_)) => ExitCode::SUCCESS,
         Err(error) => complain(&error.to_string(), 1),
     }
 }

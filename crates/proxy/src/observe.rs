@@ -115,6 +115,7 @@ impl Observer {
                 counters.catalogue_scan_timeouts.load(Ordering::Relaxed),
             ),
             (Limit::CatalogueTables, evicted),
+            (Limit::Digests, self.shared.digests.without_place()),
         ]
     }
 
@@ -151,6 +152,7 @@ impl Observed for Observer {
             upstream: self.shared.last_attempt.get(),
             connections: open_connections(&self.loads) as u64,
             fingerprints: self.shared.fingerprints.len() as u64,
+            digests: self.shared.digests.len() as u64,
             catalogue_tables: self.shared.upstream.catalogue.len() as u64,
             shape_tables: shape_tables as u64,
             shapes: shapes as u64,

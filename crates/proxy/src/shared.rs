@@ -8,6 +8,7 @@ use remora_cache::{FillsInFlight, Store, Timeline};
 
 use crate::clock::Clock;
 use crate::config::Network;
+use crate::digests::Digests;
 use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
@@ -36,6 +37,8 @@ pub struct Shared {
     pub last_attempt: LastAttempt,
     /// The counters.
     pub metrics: Arc<Metrics>,
+    /// Statements by their digests.
+    pub digests: Digests,
     /// Limits of a session.
     pub limits: SessionLimits,
 }

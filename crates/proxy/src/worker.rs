@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
+use crate::digests::{Digester, WorkerDigests};
 use crate::metrics::WorkerMetrics;
 use crate::net::{Accepted, Stream};
 use crate::reason::Limit;
@@ -30,6 +31,8 @@ pub(crate) struct Worker {
     capture_buffer: Cell<Vec<u8>>,
     /// This worker's counters.
     pub metrics: Arc<WorkerMetrics>,
+    /// Its counters of digests, and what it needs to find them.
+    pub digests: Digester,
     clients: RefCell<Vec<Weak<Stream>>>,
 }
 
@@ -64,6 +67,7 @@ impl Drop for Counted {
 pub(crate) fn run(
     shared: &Arc<Shared>,
     metrics: Arc<WorkerMetrics>,
+    digests: Arc<WorkerDigests>,
     mut incoming: mpsc::UnboundedReceiver<Accepted>,
     load: &Arc<AtomicUsize>,
     mut phase: watch::Receiver<Phase>,
@@ -75,6 +79,7 @@ pub(crate) fn run(
         scratch: RefCell::new(vec![0; shared.limits.read_bytes_max].into_boxed_slice()),
         capture_buffer: Cell::default(),
         metrics,
+        digests: Digester::new(digests),
         clients: RefCell::new(Vec::new()),
     });
     let sessions = LocalSet::new();

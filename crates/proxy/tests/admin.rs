@@ -32,6 +32,7 @@ fn healthy() -> Observation {
         upstream: Reachability::Reachable,
         connections: 7,
         fingerprints: 3,
+        digests: 2,
         shape_tables: 0,
         shapes: 0,
         catalogue_tables: 11,

@@ -230,6 +230,7 @@ impl Bed {
                 tags: &tags,
                 as_of,
                 response: &response,
+                label: 0,
             });
             stored.map_err(|why| anyhow::anyhow!("a result wasn't stored: {why:?}"))?;
         }

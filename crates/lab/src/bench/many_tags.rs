@@ -210,6 +210,7 @@ impl Core {
                 tags: &tags,
                 as_of,
                 response: &[b'x'; 195],
+                label: 0,
             };
             let stored = store.insert(&new);
             stored.map_err(|why| anyhow::anyhow!("a result wasn't stored: {why:?}"))?;

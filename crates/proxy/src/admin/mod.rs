@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `/` | the list of paths |
 //! | `/metrics` | all metrics, for Prometheus |
+//! | `/digests` | what became of each query, by digest |
 //! | `/explain` | what Remora makes of a statement, and what it holds of it |
 //! | `/healthz` | 200 while the process runs: restart it if this fails |
 //! | `/readyz` | 200 while clients can be served, else 503: send clients elsewhere if this fails |
@@ -139,6 +140,7 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
     let router = Router::new()
         .route("/", get(list_paths))
         .route("/metrics", get(show_metrics))
+        .route("/digests", get(show_digests))
         .route("/explain", get(explain::show).post(explain::show))
         .route("/healthz", get(show_health))
         .route("/readyz", get(show_readiness))
@@ -152,6 +154,7 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
 
 const PATHS: &str = "Remora\n\n\
     /metrics  metrics for Prometheus\n\
+    /digests  what became of each query: JSON, by digest\n\
     /explain  what becomes of a statement: ?schema=…&sql=…, or POST it; Accept: text/plain for words\n\
     /healthz  200 while the process runs\n\
     /readyz   200 while clients can be served; says whether caching is on\n";
@@ -188,6 +191,19 @@ async fn show_metrics(State(sources): State<Arc<Sources>>) -> Response {
     let observation = sources.observed.observe();
     match metrics::encode(&sources.metrics, observation, sources.started.elapsed()) {
         Ok(text) => answer(StatusCode::OK, metrics::CONTENT_TYPE, text),
+        Err(error) => answer_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+async fn show_digests(State(sources): State<Arc<Sources>>) -> Response {
+    let Some(explainer) = &sources.explainer else {
+        return answer_text(
+            StatusCode::NOT_FOUND,
+            "nothing is counted here\n".to_owned(),
+        );
+    };
+    match serde_json::to_string_pretty(&explainer.digests()) {
+        Ok(json) => answer(StatusCode::OK, "application/json", json + "\n"),
         Err(error) => answer_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
 }

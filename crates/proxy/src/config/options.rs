@@ -26,6 +26,8 @@ pub struct Options {
     pub cache: CacheOptions,
     /// The threads that serve clients, and the clients' limits.
     pub workers: WorkerOptions,
+    /// What is counted of each query that applications have.
+    pub digests: DigestOptions,
     /// The HTTP listener for metrics and health. It has a thread of its own.
     pub admin: AdminOptions,
     /// What happens when Remora is asked to stop (SIGTERM or SIGINT).
@@ -309,6 +311,21 @@ impl Default for WorkerOptions {
             prepared_text_bytes_max: ByteSize::new(1 << 20),
             server_contact_ms: 10_000,
         }
+    }
+}
+
+/// What is counted of each query that applications have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DigestOptions {
+    /// Digests (statements without their values) that are counted one by one; those that are asked for most get a place, the others are counted together. Each takes up to 2 KiB and 0.5 KiB for each worker. 0: all are counted together.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub count_max: u32,
+}
+
+impl Default for DigestOptions {
+    fn default() -> Self {
+        Self { count_max: 1_000 }
     }
 }
 

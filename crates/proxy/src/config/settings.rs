@@ -10,8 +10,8 @@ use std::path::Path;
 use super::error::{ConfigError, Origin};
 use super::merge::{Merged, Override, merge};
 use super::options::{
-    AdminOptions, CacheOptions, FollowOptions, ListenOptions, ShutdownOptions, UpstreamOptions,
-    WorkerOptions,
+    AdminOptions, CacheOptions, DigestOptions, FollowOptions, ListenOptions, ShutdownOptions,
+    UpstreamOptions, WorkerOptions,
 };
 use super::transport;
 use super::value::{AdminListen, Endpoint, LogLevel};
@@ -31,6 +31,8 @@ pub struct Settings {
     pub cache: CacheOptions,
     /// The workers. `threads` is no longer 0.
     pub workers: WorkerOptions,
+    /// What is counted of each query.
+    pub digests: DigestOptions,
     /// Where the admin listener listens, if there is one.
     pub admin_listen: Option<SocketAddr>,
     /// The admin listener's limits.
@@ -79,6 +81,7 @@ impl Settings {
             follow: options.follow,
             cache: options.cache,
             workers: options.workers,
+            digests: options.digests,
             admin_listen,
             admin: options.admin,
             shutdown: options.shutdown,

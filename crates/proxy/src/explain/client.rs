@@ -56,14 +56,34 @@ pub enum AskError {
 
 /// Asks for an explanation: the page as it came.
 pub fn ask(address: SocketAddr, request: &Request) -> Result<String, AskError> {
+    send(
+        address,
+        "/explain",
+        &head(address, request),
+        request.statement.as_bytes(),
+    )
+}
+
+/// Asks for what was counted of each digest: JSON.
+pub fn digests(address: SocketAddr) -> Result<String, AskError> {
+    get(address, "/digests")
+}
+
+/// Asks for all metrics, in the text form of Prometheus.
+pub fn metrics(address: SocketAddr) -> Result<String, AskError> {
+    get(address, "/metrics")
+}
+
+fn get(address: SocketAddr, path: &str) -> Result<String, AskError> {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    send(address, path, &head, b"")
+}
+
+fn send(address: SocketAddr, path: &str, head: &str, body: &[u8]) -> Result<String, AskError> {
     let stream = TcpStream::connect_timeout(&address, PATIENCE)
         .map_err(|source| AskError::Unreachable { address, source })?;
     let not_remora = |why: String| AskError::NotRemora { address, why };
-    let answer = exchange(
-        stream,
-        &head(address, request),
-        request.statement.as_bytes(),
-    );
+    let answer = exchange(stream, head, body);
     let answer = answer.map_err(|error| not_remora(error.to_string()))?;
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer
@@ -72,9 +92,7 @@ pub fn ask(address: SocketAddr, request: &Request) -> Result<String, AskError> {
     match head.split(' ').nth(1) {
         Some("200") => Ok(body.to_owned()),
         Some("400" | "413") => Err(AskError::Refused(body.trim_end().to_owned())),
-        Some("404") => Err(not_remora(
-            "it has no /explain: an older version?".to_owned(),
-        )),
+        Some("404") => Err(not_remora(format!("it has no {path}: an older version?"))),
         _ => Err(not_remora(
             head.lines().next().unwrap_or_default().to_owned(),
         )),

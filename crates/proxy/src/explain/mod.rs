@@ -22,6 +22,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 pub use self::held::{Held, HeldResult};
+use crate::digests::DigestReport;
 use crate::reason::{Bypass, CachingOff, Words};
 use crate::session::query::may_be_select;
 use crate::shared::Shared;
@@ -128,6 +129,11 @@ impl Explainer {
     /// The longest statement that is explained, bytes.
     pub fn statement_bytes_max(&self) -> usize {
         self.shared.limits.statement_bytes_max
+    }
+
+    /// What was counted of each digest.
+    pub fn digests(&self) -> Vec<DigestReport> {
+        self.shared.digests.report()
     }
 
     /// Answers a question.

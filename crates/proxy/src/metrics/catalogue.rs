@@ -89,6 +89,8 @@ metrics! {
         "Bytes sent to clients, from memory or from the server";
     FINGERPRINTS = Gauge "remora_fingerprints" []
         "Combinations of account, schema and settings that have been told apart";
+    DIGESTS = Gauge "remora_digests" []
+        "Digests (statements without their values) that are counted one by one";
     LIMITS = Counter "remora_limit_reached_total" ["limit"]
         "Times that a limit of the configuration kept something from happening; the label is the option";
 

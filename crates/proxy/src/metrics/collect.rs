@@ -122,6 +122,7 @@ impl Scrape {
             self.sum(WorkerMetrics::client_bytes_out),
         )?;
         page.gauge(metric::FINGERPRINTS, state.fingerprints)?;
+        page.gauge(metric::DIGESTS, state.digests)?;
         let limits = Limit::ALL.iter().map(|limit| {
             let elsewhere = state.limits.iter().filter(|(other, _)| other == limit);
             let elsewhere: u64 = elsewhere.map(|(_, count)| count).sum();

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::single_writer::add;
+
 /// How many buckets there are: the first ends at a microsecond, each next one at twice the time, the last one is open.
 pub const BUCKETS: usize = 26;
 
-/// Durations, counted in buckets that double. Counting takes no lock and is meant for one thread's use.
+/// Durations, counted in buckets that double. Only one thread may count.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
@@ -31,7 +33,7 @@ pub fn bucket_bound_seconds(bucket: usize) -> f64 {
 }
 
 /// The bucket that a duration belongs to: the first whose bound is not below it.
-fn bucket_of(took: Duration) -> usize {
+pub fn bucket_of(took: Duration) -> usize {
     let microseconds = took.as_nanos().div_ceil(1_000);
     let bucket = microseconds.max(1).next_power_of_two().ilog2() as usize;
     bucket.min(BUCKETS - 1)
@@ -40,9 +42,9 @@ fn bucket_of(took: Duration) -> usize {
 impl Histogram {
     /// Something took so long.
     pub fn observe(&self, took: Duration) {
-        self.buckets[bucket_of(took)].fetch_add(1, Relaxed);
+        add(&self.buckets[bucket_of(took)], 1);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(nanoseconds, Relaxed);
+        add(&self.nanoseconds, nanoseconds);
     }
 }
 

@@ -11,6 +11,7 @@ mod catalogue;
 mod collect;
 mod histogram;
 mod observation;
+mod single_writer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,11 +21,12 @@ use crate::reason::{Limit, Outcome, Reason};
 
 pub use catalogue::{Kind, Metric, declared, reference_markdown};
 pub use collect::{CONTENT_TYPE, encode};
-pub use histogram::{BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds};
+pub use histogram::{BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds, bucket_of};
 pub use observation::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
     StoreObservation,
 };
+pub use single_writer::add;
 
 /// All that is counted. One for each Remora in the process; clones of the `Arc` go to whoever counts.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ impl Metrics {
     }
 }
 
-/// The counters of one worker. Only that worker should count here, so that the cache lines stay with its core.
+/// The counters of one worker. Only that worker may count here: additions by two threads could be lost.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct WorkerMetrics {
@@ -84,24 +86,24 @@ impl Default for WorkerMetrics {
 impl WorkerMetrics {
     /// A statement had this outcome.
     pub fn count(&self, outcome: Outcome) {
-        self.outcomes[outcome.index()].fetch_add(1, Relaxed);
+        add(&self.outcomes[outcome.index()], 1);
     }
 
     /// A statement was answered from memory with so many bytes, after so long.
     pub fn count_hit(&self, bytes: usize, took: Duration) {
         self.count(Outcome::Hit);
-        self.hit_bytes.fetch_add(bytes as u64, Relaxed);
+        add(&self.hit_bytes, bytes as u64);
         self.hit_seconds.observe(took);
     }
 
     /// So many bytes came from clients.
     pub fn count_client_bytes_in(&self, bytes: usize) {
-        self.client_bytes_in.fetch_add(bytes as u64, Relaxed);
+        add(&self.client_bytes_in, bytes as u64);
     }
 
     /// So many bytes went to clients, from memory or from the server.
     pub fn count_client_bytes_out(&self, bytes: usize) {
-        self.client_bytes_out.fetch_add(bytes as u64, Relaxed);
+        add(&self.client_bytes_out, bytes as u64);
     }
 
     /// How many statements had this outcome.

@@ -22,6 +22,8 @@ pub struct Observation {
     pub connections: u64,
     /// Combinations of account, schema and settings that have been told apart.
     pub fingerprints: u64,
+    /// Digests that are counted one by one.
+    pub digests: u64,
     /// Tables whose definitions are remembered.
     pub catalogue_tables: u64,
     /// Tables that have shapes.

@@ -97,6 +97,7 @@ reasons! {
         CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";
         ResultBytes: "cache.result_bytes_max", "A result was not kept because of its size.";
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
+        Digests: "digests.count_max", "A statement was counted together with others whose digests have no place of their own.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         ProxyProtocolTime: "listen.proxy_protocol_timeout_ms", "A connection was closed because the PROXY protocol's header did not come.";

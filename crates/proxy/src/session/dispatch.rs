@@ -164,7 +164,7 @@ impl Session {
         outcome: Outcome,
     ) -> Result<Step, Ended> {
         if !matches!(outcome, Outcome::Fill) {
-            self.worker.metrics.count(outcome);
+            self.count(plan.counted.map(|(label, _)| label), outcome);
         }
         let wrote = self.resolve_writes(&plan.writes);
         let fence = self.raise_fence(&plan.effects, wrote.as_ref());

@@ -20,6 +20,7 @@ use super::fill::Fill;
 use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, WriteScope};
 use super::{BUFFER_BYTES_KEPT, Ended, Session, Side, either_readable};
+use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome};
 
 /// What a message will do, decided before it is sent.
@@ -36,6 +37,8 @@ pub(super) struct Plan {
     pub fill: Option<Fill>,
     /// When it was looked up, if it was.
     pub looked_up: Option<Instant>,
+    /// What it is counted under, and when it came, if it is a statement.
+    pub counted: Option<(Label, Instant)>,
     /// What its success means beyond that.
     pub settling: Settling,
     /// Where in the message its sent part ends, if the client hasn't sent all of it yet.
@@ -78,6 +81,7 @@ impl Plan {
             forgets: false,
             fill: None,
             looked_up: None,
+            counted: None,
             settling: Settling::Plain,
             rest: None,
         }
@@ -167,8 +171,8 @@ impl Session {
             }
             self.shared.upstream.wake();
         }
-        if plan.fill.take().is_some() {
-            self.count_bypass(Bypass::AnswerCutShort);
+        if let Some(fill) = plan.fill.take() {
+            self.count_bypass(fill.label, Bypass::AnswerCutShort);
         }
         let Some(summary) = result? else {
             return Ok(());
@@ -335,20 +339,31 @@ impl Session {
         match progress {
             Progress::Done(summary) => self.finish_fill(fill, piece, &summary),
             Progress::More => {
+                let label = fill.label;
                 plan.fill = self.capture(fill, piece);
                 if plan.fill.is_none() {
-                    self.count_bypass(Bypass::AnswerTooLarge);
+                    self.count_bypass(label, Bypass::AnswerTooLarge);
                 }
             }
-            Progress::LocalFile => self.count_bypass(Bypass::AnswerIsNotOneResultSet),
+            Progress::LocalFile => {
+                self.count_bypass(fill.label, Bypass::AnswerIsNotOneResultSet);
+            }
         }
     }
 
-    fn count_bypass(&self, why: Bypass) {
+    fn count_bypass(&self, label: Label, why: Bypass) {
         if why == Bypass::AnswerTooLarge {
             self.shared.metrics.rare.count_limit(Limit::ResultBytes);
         }
-        self.worker.metrics.count(Outcome::Bypass(why));
+        self.count(Some(label), Outcome::Bypass(why));
+    }
+
+    /// Counts what became of a message; `label` if it is a statement.
+    pub(super) fn count(&self, label: Option<Label>, outcome: Outcome) {
+        self.worker.metrics.count(outcome);
+        if let Some(label) = label {
+            self.worker.digests.count(label, Count::Outcome(outcome));
+        }
     }
 
     /// The server asked for a file: the client's messages go up until an empty one.
@@ -380,6 +395,10 @@ impl Session {
     fn settle(&mut self, plan: &mut Plan, wrote: Option<&WriteScope>, summary: &Summary) {
         if let Some(began) = plan.looked_up {
             self.worker.metrics.miss_seconds.observe(began.elapsed());
+        }
+        if let Some((label, began)) = plan.counted {
+            let took = began.elapsed();
+            self.worker.digests.count(label, Count::Miss { took });
         }
         self.state.after(&plan.effects, wrote, summary);
         match std::mem::replace(&mut plan.settling, Settling::Plain) {

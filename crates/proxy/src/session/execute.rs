@@ -67,6 +67,7 @@ impl Session {
             diagnostics: statement.diagnostics,
             read,
             write_parameters: WriteParameters::default(),
+            label: self.label_of(text, dialect),
         };
         let plan = Plan {
             settling: Settling::Prepared(Box::new(prepared)),
@@ -165,12 +166,12 @@ impl Session {
                 }
                 self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began)
             }
-            Look::NotNow(why) => {
+            Look::NotNow(_, why) => {
                 let outcome = Outcome::Bypass(Bypass::Unservable(why));
                 self.execute_on_server(message, id, Command::StmtExecute, outcome)
             }
             Look::Outdated(entry, reason) => {
-                self.shared.store.remove_if_same(&entry, reason);
+                self.drop_outdated(&entry, reason);
                 self.fill_execution(message, id, wanted.place, key, began)
             }
             Look::Nothing => self.fill_execution(message, id, wanted.place, key, began),
@@ -196,12 +197,17 @@ impl Session {
             let read = known.read.as_ref().ok()?;
             let body = message.get(HEADER_BYTES + 1 + ID_BYTES..)?;
             let execution = read.execution(body, capabilities)?;
-            Some((Arc::clone(&read.select), read.bound_values(&execution)))
+            Some((
+                Arc::clone(&read.select),
+                read.bound_values(&execution),
+                known.label,
+            ))
         });
-        let fill = read.map(|(select, bound)| {
+        let fill = read.map(|(select, bound, label)| {
             let read = Read {
                 select: &select,
                 bound: &bound,
+                label,
             };
             self.plan_fill(place, &read, key)
         });
@@ -263,6 +269,7 @@ impl Session {
             effects: statement.effects.clone(),
             writes: statement.writes.clone(),
             forgets: statement.effects.session == SessionEffect::BinlogOff,
+            counted: Some((statement.label, Instant::now())),
             ..Plan::plain(expect)
         };
         let at = self.shared.timeline.as_of();

@@ -14,6 +14,7 @@ use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
 use super::query::Place;
+use crate::digests::Label;
 use crate::reason::{Bypass, Limit, Outcome};
 use crate::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use crate::upstream::catalogue::Lookup;
@@ -24,6 +25,8 @@ pub(super) struct Read<'a> {
     pub select: &'a Select,
     /// The values of its parameters; none for a statement as text.
     pub bound: &'a [BoundValue<'a>],
+    /// What it is counted under.
+    pub label: Label,
 }
 
 /// A read whose answer may be kept.
@@ -31,6 +34,8 @@ pub(super) struct Fill {
     scope: Scope,
     as_of: AsOf,
     tags: Vec<Tag>,
+    /// What it is counted under.
+    pub(super) label: Label,
     /// At most one fill per key at a time.
     _permit: FillPermit,
     /// The answer so far, if it came in several pieces.
@@ -79,6 +84,7 @@ impl Session {
             scope: place.scope,
             as_of,
             tags,
+            label: read.label,
             _permit: permit,
             captured: Vec::new(),
         })
@@ -156,7 +162,7 @@ impl Session {
             Ok(()) => Outcome::Fill,
             Err(why) => Outcome::Bypass(why),
         };
-        self.worker.metrics.count(outcome);
+        self.count(Some(fill.label), outcome);
         if self.fill_text.capacity() > super::BUFFER_BYTES_KEPT {
             self.fill_text = Vec::new();
         }
@@ -203,6 +209,7 @@ impl Session {
             tags: &fill.tags,
             as_of: fill.as_of,
             response,
+            label: fill.label.number(),
         };
         shared
             .store

@@ -11,6 +11,7 @@ use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 use super::fence::PlannedWrites;
 use super::settings::Fingerprint;
 use super::state::Effects;
+use crate::digests::Label;
 use crate::reason::Bypass;
 
 /// The server's number of a prepared statement.
@@ -30,6 +31,8 @@ pub(super) struct PreparedStatement {
     pub read: Result<PreparedRead, Bypass>,
     /// The parameters by which its writes are narrowed.
     pub write_parameters: WriteParameters,
+    /// What it is counted under.
+    pub label: Label,
 }
 
 /// Whether a statement's parameters have always had the same types.

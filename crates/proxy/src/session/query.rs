@@ -16,6 +16,7 @@ use super::fill::{Fill, Read};
 use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
+use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Outcome};
 
 /// Where a statement is looked up.
@@ -29,6 +30,8 @@ pub(super) struct Place {
 pub(super) struct Sent {
     /// The length of its response.
     bytes: usize,
+    /// What the entry is counted under.
+    label: Label,
     /// The entry and how much of it was taken, if that wasn't all.
     rest: Option<(Arc<Entry>, usize)>,
 }
@@ -40,7 +43,7 @@ pub(super) enum Look {
     /// An entry, and it was sent.
     Sent(Sent),
     /// An entry that may not be served now but perhaps later.
-    NotNow(Unservable),
+    NotNow(Label, Unservable),
     /// An entry that may never be served again.
     Outdated(Arc<Entry>, InvalidationReason),
 }
@@ -72,13 +75,17 @@ impl Session {
                 Look::Sent(sent) => {
                     return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
                 }
-                Look::NotNow(why) => {
+                Look::NotNow(label, why) => {
                     // Only reads without effects are ever stored, so it needs no analysis.
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
-                    return self.forward(message, Plan::plain(Expect::Results), outcome);
+                    let plan = Plan {
+                        counted: Some((label, began)),
+                        ..Plan::plain(Expect::Results)
+                    };
+                    return self.forward(message, plan, outcome);
                 }
                 Look::Outdated(entry, reason) => {
-                    self.shared.store.remove_if_same(&entry, reason);
+                    self.drop_outdated(&entry, reason);
                 }
                 Look::Nothing => {}
             }
@@ -132,16 +139,24 @@ impl Session {
                     let rest = (written < response.len()).then(|| (Arc::clone(entry), written));
                     Ok::<_, Ended>(Look::Sent(Sent {
                         bytes: response.len(),
+                        label: Label::from_number(entry.label()),
                         rest,
                     }))
                 }
                 Err(why) => Ok(match why.invalidation() {
                     Some(reason) => Look::Outdated(Arc::clone(entry), reason),
-                    None => Look::NotNow(why),
+                    None => Look::NotNow(Label::from_number(entry.label()), why),
                 }),
             }
         });
         look.unwrap_or(Ok(Look::Nothing))
+    }
+
+    /// A result was found that can never be served again.
+    pub(super) fn drop_outdated(&self, entry: &Arc<Entry>, reason: InvalidationReason) {
+        let label = Label::from_number(entry.label());
+        self.worker.digests.count(label, Count::Outdated);
+        self.shared.store.remove_if_same(entry, reason);
     }
 
     /// Memory has answered a message.
@@ -152,7 +167,11 @@ impl Session {
         sent: Sent,
         began: Instant,
     ) -> Result<Step, Ended> {
-        self.worker.metrics.count_hit(sent.bytes, began.elapsed());
+        let (bytes, took) = (sent.bytes, began.elapsed());
+        self.worker.metrics.count_hit(bytes, took);
+        self.worker
+            .digests
+            .count(sent.label, Count::Hit { bytes, took });
         if let Some(closed) = self.unseen_hit.set(payload, statement) {
             self.close_late(closed)?;
         }
@@ -170,20 +189,23 @@ impl Session {
         place: Option<Place>,
         began: Instant,
     ) -> Result<Step, Ended> {
-        let Some(statement) = self.analyse(text) else {
+        let Some(dialect) = self.dialect() else {
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
             return self.forward(message, Plan::unknown(Expect::Results), outcome);
         };
+        let statement = remora_sql::analyse(text, dialect);
         if self.should_learn_settings(&statement) {
             return Ok(Step::LearnSettings);
         }
         if statement.diagnostics && !self.unseen_hit.is_none() {
             return Ok(Step::RepeatHit);
         }
+        let label = self.label_of(text, dialect);
         let mut plan = Plan {
             effects: effects_of(&statement),
             writes: self.plan_writes(&statement),
             looked_up: place.map(|_| began),
+            counted: Some((label, began)),
             ..Plan::plain(Expect::Results)
         };
         if turns_the_log_off(&statement, text) {
@@ -191,7 +213,7 @@ impl Session {
             plan.writes = PlannedWrites::Everything;
             plan.forgets = true;
         }
-        let outcome = match self.plan_read(&statement, place, text) {
+        let outcome = match self.plan_read(&statement, place, text, label) {
             Ok(fill) => {
                 plan.fill = Some(fill);
                 Outcome::Fill
@@ -208,6 +230,7 @@ impl Session {
         statement: &Statement,
         place: Option<Place>,
         text: &[u8],
+        label: Label,
     ) -> Result<Fill, Bypass> {
         let select = statement
             .cacheable
@@ -217,7 +240,12 @@ impl Session {
         // Text that a look-up passed over for its first letter is no `SELECT`.
         let place = place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
         debug_assert_eq!(scope, place.scope);
-        self.plan_fill(place, &Read { select, bound: &[] }, text)
+        let read = Read {
+            select,
+            bound: &[],
+            label,
+        };
+        self.plan_fill(place, &read, text)
     }
 
     pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {
@@ -230,13 +258,16 @@ impl Session {
                 || statement.transaction == Transaction::Begin)
     }
 
-    /// Analyses text as the server reads this session's, as far as that is known. What the default
-    /// dialect can't read right, it reads as something that writes everything. `None`: the server
-    /// reads a language that Remora doesn't.
-    fn analyse(&self, text: &[u8]) -> Option<Statement> {
-        Some(remora_sql::analyse(text, self.dialect()?))
+    /// What a statement is counted under.
+    pub(super) fn label_of(&self, text: &[u8], dialect: Dialect) -> Label {
+        let shared = &self.shared;
+        self.worker
+            .digests
+            .label(&shared.digests, text, dialect, shared.clock.now_ms())
     }
 
+    /// How the server reads this session's text, as far as that is known. What the default dialect can't read right, it
+    /// reads as something that writes everything. `None`: the server reads a language that Remora doesn't.
     pub(super) fn dialect(&self) -> Option<Dialect> {
         let known = self.state.fingerprint();
         let dialect = known.map_or(Some(Dialect::default()), |known| known.dialect)?;

@@ -1,0 +1,205 @@
+//! What one worker counts of each digest.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::Label;
+use super::report::DigestReport;
+use crate::metrics::{BUCKETS, add, bucket_of};
+use crate::reason::Outcome;
+
+/// Different reasons that are counted of a digest: it rarely has more than two.
+const REFUSALS_MAX: usize = 4;
+
+/// What is counted of a digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// Memory answered with so many bytes after so long.
+    Hit {
+        /// Of the response.
+        bytes: usize,
+        /// From reading the statement to handing over the answer.
+        took: Duration,
+    },
+    /// The server answered after so long.
+    Miss {
+        /// From reading the statement to the end of the answer.
+        took: Duration,
+    },
+    /// What became of a statement that the server was asked.
+    Outcome(Outcome),
+    /// A stored result was found that a change had outdated.
+    Outdated,
+}
+
+/// The counters of one worker, which alone writes them.
+#[derive(Debug)]
+pub struct WorkerDigests {
+    /// Made when a digest is first counted here.
+    blocks: Box<[OnceLock<Box<Block>>]>,
+}
+
+/// The counters of a digest.
+#[derive(Debug, Default)]
+struct Block {
+    /// Of the place, when these counters began. Whoever reads with another generation finds nothing.
+    generation: AtomicU32,
+    hits: AtomicU64,
+    hit_bytes: AtomicU64,
+    hit_nanoseconds: AtomicU64,
+    misses: AtomicU64,
+    miss_nanoseconds: AtomicU64,
+    writes: AtomicU64,
+    fills: AtomicU64,
+    outdated: AtomicU64,
+    /// An outcome's index and one, and how often; 0: free.
+    refusals: [(AtomicU32, AtomicU64); REFUSALS_MAX],
+    refusals_of_other_reasons: AtomicU64,
+    hit_seconds: [AtomicU32; BUCKETS],
+    miss_seconds: [AtomicU32; BUCKETS],
+}
+
+fn add_to_bucket(buckets: &[AtomicU32; BUCKETS], took: Duration) {
+    let bucket = &buckets[bucket_of(took)];
+    bucket.store(bucket.load(Relaxed).saturating_add(1), Relaxed);
+}
+
+fn nanoseconds(took: Duration) -> u64 {
+    u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Block {
+    fn count(&self, count: Count) {
+        match count {
+            Count::Hit { bytes, took } => {
+                add(&self.hits, 1);
+                add(&self.hit_bytes, bytes as u64);
+                add(&self.hit_nanoseconds, nanoseconds(took));
+                add_to_bucket(&self.hit_seconds, took);
+            }
+            Count::Miss { took } => {
+                add(&self.misses, 1);
+                add(&self.miss_nanoseconds, nanoseconds(took));
+                add_to_bucket(&self.miss_seconds, took);
+            }
+            Count::Outcome(Outcome::Fill) => add(&self.fills, 1),
+            Count::Outcome(Outcome::Write) => add(&self.writes, 1),
+            Count::Outcome(outcome) => self.count_refusal(outcome),
+            Count::Outdated => add(&self.outdated, 1),
+        }
+    }
+
+    fn count_refusal(&self, outcome: Outcome) {
+        let Ok(number) = u32::try_from(outcome.index() + 1) else {
+            return;
+        };
+        for (of, count) in &self.refusals {
+            let known = of.load(Relaxed);
+            if known == 0 {
+                of.store(number, Relaxed);
+            }
+            if known == 0 || known == number {
+                return add(count, 1);
+            }
+        }
+        add(&self.refusals_of_other_reasons, 1);
+    }
+
+    /// As new, for another digest.
+    fn clear(&self, generation: u32) {
+        let counters = [
+            &self.hits,
+            &self.hit_bytes,
+            &self.hit_nanoseconds,
+            &self.misses,
+            &self.miss_nanoseconds,
+            &self.writes,
+            &self.fills,
+            &self.outdated,
+            &self.refusals_of_other_reasons,
+        ];
+        for counter in counters {
+            counter.store(0, Relaxed);
+        }
+        for (of, count) in &self.refusals {
+            of.store(0, Relaxed);
+            count.store(0, Relaxed);
+        }
+        for bucket in self.hit_seconds.iter().chain(&self.miss_seconds) {
+            bucket.store(0, Relaxed);
+        }
+        self.generation.store(generation, Relaxed);
+    }
+}
+
+impl WorkerDigests {
+    pub(super) fn new(places: usize) -> WorkerDigests {
+        WorkerDigests {
+            blocks: (0..places).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// Counts. Only the worker's own thread may call it.
+    pub fn count(&self, label: Label, count: Count) {
+        let Some(place) = self.blocks.get(label.index()) else {
+            return;
+        };
+        let block = place.get_or_init(Box::default);
+        let generation = block.generation.load(Relaxed);
+        if generation != label.generation() {
+            // The label of a result that was stored for whoever had the place before says nothing of who has it now.
+            let is_older =
+                label.generation().wrapping_sub(generation) & GENERATION_MASK > GENERATION_MASK / 2;
+            if is_older {
+                return self.count(Label::OTHERS, count);
+            }
+            block.clear(label.generation());
+        }
+        block.count(count);
+    }
+
+    fn block(&self, index: usize, generation: u32) -> Option<&Block> {
+        let block = self.blocks.get(index)?.get()?;
+        (block.generation.load(Relaxed) == generation).then_some(&**block)
+    }
+
+    pub(super) fn calls_at(&self, index: usize, generation: u32) -> u64 {
+        self.block(index, generation).map_or(0, |block| {
+            let read = |counter: &AtomicU64| counter.load(Relaxed);
+            read(&block.hits) + read(&block.misses)
+        })
+    }
+
+    pub(super) fn add_to(&self, index: usize, generation: u32, report: &mut DigestReport) {
+        let Some(block) = self.block(index, generation) else {
+            return;
+        };
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        report.hits += read(&block.hits);
+        report.hit_bytes += read(&block.hit_bytes);
+        report.hit_us += read(&block.hit_nanoseconds) / 1_000;
+        report.misses += read(&block.misses);
+        report.miss_us += read(&block.miss_nanoseconds) / 1_000;
+        report.writes += read(&block.writes);
+        report.fills += read(&block.fills);
+        report.outdated += read(&block.outdated);
+        report.refusals_of_other_reasons += read(&block.refusals_of_other_reasons);
+        for (of, count) in &block.refusals {
+            let index = of.load(Relaxed).checked_sub(1);
+            if let Some(outcome) = index.and_then(|index| Outcome::all().get(index as usize)) {
+                report.add_refusals(*outcome, read(count));
+            }
+        }
+        let buckets = |buckets: &[AtomicU32; BUCKETS], totals: &mut [u64; BUCKETS]| {
+            for (total, bucket) in totals.iter_mut().zip(buckets) {
+                *total += u64::from(bucket.load(Relaxed));
+            }
+        };
+        buckets(&block.hit_seconds, &mut report.hit_buckets);
+        buckets(&block.miss_seconds, &mut report.miss_buckets);
+    }
+}
+
+/// The bits of a label that tell generations apart.
+const GENERATION_MASK: u32 = u32::MAX >> super::INDEX_BITS;
