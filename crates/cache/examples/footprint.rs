@@ -14,7 +14,7 @@ use remora_cache::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const SCOPE: Scope = Scope::new(1);
+const SCOPE: Scope = Scope::new(1).unwrap();
 
 /// Resident bytes of this process, from `/proc/self/statm`.
 fn resident_bytes() -> usize {

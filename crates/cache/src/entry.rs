@@ -53,19 +53,21 @@ impl Payload for Box<[u8]> {
 
 /// A stored result. The type parameter is of no concern outside this crate.
 pub struct Entry<P: ?Sized = dyn Payload> {
-    scope: Scope,
     position: Position,
     /// Where the entry's bytes are accounted until they are freed.
     ledger: Arc<Ledger>,
 
+    /// The scope's number, its upper bits in `scope_high`.
+    scope_low: u32,
     generation: u32,
-    text_len: u32,
+    /// The length of the text, above it the number of tags.
+    text_len_and_tag_count: u32,
     response_len: u32,
     /// Where the eviction policy keeps it. Written and read under the policy's lock only.
     place: AtomicU32,
-    /// What whoever stored it wants to know. It lies where the header had room.
+    /// What whoever stored it wants to know.
     label: u32,
-    tag_count: u8,
+    scope_high: u8,
     /// Asked for since the eviction hand last passed: the only thing that a hit may write.
     visited: AtomicBool,
     payload: P,
@@ -86,6 +88,10 @@ const INLINE_ALLOCATION_MIN: usize = 80;
 const INLINE_ALLOCATION_MAX: usize = 4096;
 /// An entry in the map: digest and pointer, in an allocation of its own.
 const MAP_ENTRY: usize = 32;
+/// Bits of the header that hold the length of the text.
+const TEXT_LEN_BITS: u32 = 24;
+/// The longest text.
+const TEXT_LEN_MAX: u32 = (1 << TEXT_LEN_BITS) - 1;
 /// Bytes of one tag.
 const TAG: usize = size_of::<u64>();
 
@@ -117,19 +123,19 @@ impl Entry {
 
     /// The scope of its key.
     pub fn scope(&self) -> Scope {
-        self.scope
+        Scope::from_parts(self.scope_low, self.scope_high)
     }
 
     /// The text of its key.
     pub fn text(&self) -> &[u8] {
         let begin = self.tags_len();
-        &self.bytes()[begin..begin + self.text_len as usize]
+        &self.bytes()[begin..begin + self.text_len()]
     }
 
     /// Its key.
     pub fn key(&self) -> KeyRef<'_> {
         KeyRef {
-            scope: self.scope,
+            scope: self.scope(),
             text: self.text(),
         }
     }
@@ -146,7 +152,7 @@ impl Entry {
 
     /// The response as it was stored.
     pub fn response(&self) -> &[u8] {
-        let begin = self.tags_len() + self.text_len as usize;
+        let begin = self.tags_len() + self.text_len();
         &self.bytes()[begin..begin + self.response_len as usize]
     }
 
@@ -157,7 +163,7 @@ impl Entry {
 
     /// Whether this is the result for exactly this key.
     pub(crate) fn answers(&self, key: &KeyRef<'_>) -> bool {
-        self.scope == key.scope && self.text() == key.text
+        self.scope() == key.scope && self.text() == key.text
     }
 
     /// Notes that it was asked for. Writes only if that isn't noted yet, so that hits on the same
@@ -193,7 +199,11 @@ impl Entry {
     }
 
     fn tags_len(&self) -> usize {
-        usize::from(self.tag_count) * TAG
+        (self.text_len_and_tag_count >> TEXT_LEN_BITS) as usize * TAG
+    }
+
+    fn text_len(&self) -> usize {
+        (self.text_len_and_tag_count & TEXT_LEN_MAX) as usize
     }
 
     fn bytes(&self) -> &[u8] {
@@ -204,8 +214,10 @@ impl Entry {
 impl<P: ?Sized> Entry<P> {
     fn lengths(&self) -> Lengths {
         Lengths {
-            tags: self.tag_count,
-            text: self.text_len,
+            // The upper bits, which are exactly those of the type.
+            #[allow(clippy::cast_possible_truncation)]
+            tags: (self.text_len_and_tag_count >> TEXT_LEN_BITS) as u8,
+            text: self.text_len_and_tag_count & TEXT_LEN_MAX,
             response: self.response_len,
         }
     }
@@ -220,7 +232,7 @@ impl<P: ?Sized> Drop for Entry<P> {
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Entry")
-            .field("scope", &self.scope)
+            .field("scope", &self.scope())
             .field("text", &String::from_utf8_lossy(self.text()))
             .field("tags", &self.tags().len())
             .field("as_of", &self.as_of())
@@ -264,7 +276,10 @@ impl Lengths {
     pub(crate) fn of(new: &NewEntry<'_>) -> Result<Lengths, NotStored> {
         Ok(Lengths {
             tags: u8::try_from(new.tags.len()).map_err(|_| NotStored::TooManyTags)?,
-            text: u32::try_from(new.key.text.len()).map_err(|_| NotStored::TextTooLong)?,
+            text: u32::try_from(new.key.text.len())
+                .ok()
+                .filter(|length| *length <= TEXT_LEN_MAX)
+                .ok_or(NotStored::TextTooLong)?,
             response: u32::try_from(new.response.len()).map_err(|_| NotStored::TooLarge)?,
         })
     }
@@ -321,16 +336,17 @@ fn assemble<P: Payload + 'static>(
     ledger: Arc<Ledger>,
     payload: P,
 ) -> Arc<Entry> {
+    let (scope_low, scope_high) = new.key.scope.parts();
     Arc::new(Entry {
-        scope: new.key.scope,
         position: new.as_of.position(),
         ledger,
+        scope_low,
         generation: new.as_of.generation(),
-        text_len: lengths.text,
+        text_len_and_tag_count: u32::from(lengths.tags) << TEXT_LEN_BITS | lengths.text,
         response_len: lengths.response,
         place: AtomicU32::new(0),
         label: new.label,
-        tag_count: lengths.tags,
+        scope_high,
         visited: AtomicBool::new(false),
         payload,
     })
@@ -351,11 +367,11 @@ fn write_payload(new: &NewEntry<'_>, payload: &mut [u8]) {
 mod tests {
     use super::*;
 
+    /// With bits in both parts of the header that hold it.
+    const SCOPE: Scope = Scope::new(0x12_3456_789A).unwrap();
+
     fn entry(text: &[u8], tags: &[Tag], response: &[u8]) -> Arc<Entry> {
-        let key = KeyRef {
-            scope: Scope::new(3),
-            text,
-        };
+        let key = KeyRef { scope: SCOPE, text };
         let as_of = AsOf::from_parts(9, Position::new(1, 2).unwrap());
         let new = NewEntry {
             key,
@@ -382,13 +398,31 @@ mod tests {
                 assert_eq!(entry.text(), b"SELECT 1");
                 assert_eq!(entry.tags().collect::<Vec<_>>(), tags[..tag_count]);
                 assert_eq!(entry.response(), response);
-                assert_eq!(entry.scope(), Scope::new(3));
+                assert_eq!(entry.scope(), SCOPE);
                 assert_eq!(
                     entry.as_of(),
                     AsOf::from_parts(9, Position::new(1, 2).unwrap())
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_text_that_the_header_has_no_length_for_is_refused() {
+        let lengths_of = |text: &[u8]| {
+            let key = KeyRef { scope: SCOPE, text };
+            Lengths::of(&NewEntry {
+                key,
+                tags: &[],
+                as_of: AsOf::from_parts(9, Position::ZERO),
+                response: b"",
+                label: 0,
+            })
+        };
+        let mut text = vec![b' '; TEXT_LEN_MAX as usize];
+        assert!(lengths_of(&text).is_ok());
+        text.push(b' ');
+        assert_eq!(lengths_of(&text).err(), Some(NotStored::TextTooLong));
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn text(number: u64) -> String {
 fn insert(store: &Store, number: u64, response: &[u8]) -> Result<(), NotStored> {
     let text = text(number);
     let key = KeyRef {
-        scope: Scope::new(1),
+        scope: Scope::new(1).unwrap(),
         text: text.as_bytes(),
     };
     let tags = [Tag::table("s", &text)];
@@ -54,7 +54,7 @@ fn insert(store: &Store, number: u64, response: &[u8]) -> Result<(), NotStored> 
 fn get(store: &Store, number: u64) -> Option<Arc<Entry>> {
     let text = text(number);
     let key = KeyRef {
-        scope: Scope::new(1),
+        scope: Scope::new(1).unwrap(),
         text: text.as_bytes(),
     };
     store.with(&key, key.digest(), Arc::clone)
@@ -66,7 +66,7 @@ fn a_hit_is_for_exactly_this_text_in_exactly_this_scope() {
     let tags = [Tag::definitions()];
     for scope in 0..20 {
         let key = KeyRef {
-            scope: Scope::new(scope),
+            scope: Scope::new(scope).unwrap(),
             text: b"SELECT 1",
         };
         let response = scope.to_le_bytes();
@@ -82,18 +82,18 @@ fn a_hit_is_for_exactly_this_text_in_exactly_this_scope() {
     }
     for scope in 0..20 {
         let key = KeyRef {
-            scope: Scope::new(scope),
+            scope: Scope::new(scope).unwrap(),
             text: b"SELECT 1",
         };
         let response = store.with(&key, key.digest(), |entry| entry.response().to_vec());
         assert_eq!(response, Some(scope.to_le_bytes().to_vec()));
     }
     let other = KeyRef {
-        scope: Scope::new(0),
+        scope: Scope::new(0).unwrap(),
         text: b"select 1",
     };
     let stored = KeyRef {
-        scope: Scope::new(0),
+        scope: Scope::new(0).unwrap(),
         text: b"SELECT 1",
     };
     assert!(store.with(&other, other.digest(), |_| ()).is_none());
@@ -105,7 +105,7 @@ fn a_hit_is_for_exactly_this_text_in_exactly_this_scope() {
 fn a_newer_result_takes_the_place_of_an_older_one_and_not_the_reverse() {
     let store = Store::new(SMALL);
     let key = KeyRef {
-        scope: Scope::new(1),
+        scope: Scope::new(1).unwrap(),
         text: b"SELECT 1",
     };
     let put = |offset, response: &[u8]| {
@@ -135,7 +135,7 @@ fn what_cannot_be_stored_is_refused_with_a_reason() {
     assert_eq!(insert(&store, 1, &long), Err(NotStored::TooLarge));
     let tags = vec![Tag::definitions(); 256];
     let key = KeyRef {
-        scope: Scope::new(1),
+        scope: Scope::new(1).unwrap(),
         text: b"SELECT 1",
     };
     let new = NewEntry {
@@ -147,7 +147,7 @@ fn what_cannot_be_stored_is_refused_with_a_reason() {
     };
     assert_eq!(store.insert(&new).unwrap_err(), NotStored::TooManyTags);
     let key = KeyRef {
-        scope: Scope::new(1),
+        scope: Scope::new(1).unwrap(),
         text: &long,
     };
     let new = NewEntry {
@@ -498,7 +498,7 @@ fn after_clear_only_the_indexes_are_accounted() {
 fn wants(store: &Store, number: u64) -> bool {
     let text = text(number);
     let key = KeyRef {
-        scope: Scope::new(1),
+        scope: Scope::new(1).unwrap(),
         text: text.as_bytes(),
     };
     store.wants(key.digest())

@@ -49,7 +49,7 @@ const C: usize = 2;
 const TAG_SLOTS: usize = 2 << 20;
 const FENCE_SLOTS: usize = 65_536;
 const TAGS_MAX: usize = 65_536;
-const SCOPE: Scope = Scope::new(1);
+const SCOPE: Scope = Scope::new(1).unwrap();
 /// Where a file of the log has its first event.
 const FIRST_EVENT: usize = 4;
 /// Of an event's header: where its length stands.

@@ -36,7 +36,7 @@ const COST_MAX: f64 = 1.15;
 const ENTRIES: usize = 100_000;
 /// Look-ups in a round.
 const LOOK_UPS: usize = 1_000_000;
-const SCOPE: Scope = Scope::new(1);
+const SCOPE: Scope = Scope::new(1).unwrap();
 
 /// What a round of an arm showed.
 #[derive(Debug, Clone, Copy, Default)]

@@ -150,9 +150,9 @@ fn status_bits(status: StatusFlags) -> u8 {
 }
 
 /// The scope of a fingerprint with these flags: the number that no other combination has.
-fn scope_of(fingerprint_id: u64, status: StatusFlags, rows: RowFormat) -> Scope {
+fn scope_of(fingerprint_id: u64, status: StatusFlags, rows: RowFormat) -> Result<Scope, Bypass> {
     let bits = u64::from(status_bits(status)) << 1 | rows as u64;
-    Scope::new(fingerprint_id << (STATUS_IN_KEY.len() + 1) | bits)
+    Scope::new(fingerprint_id << (STATUS_IN_KEY.len() + 1) | bits).ok_or(Bypass::FingerprintsFull)
 }
 
 /// How the rows of a result are written.
@@ -210,7 +210,7 @@ impl SessionState {
     pub fn binary_scope(&self) -> Result<Scope, Bypass> {
         self.scope?;
         match &self.settings {
-            Settings::Known(known) => Ok(scope_of(known.id, self.status, RowFormat::Binary)),
+            Settings::Known(known) => scope_of(known.id, self.status, RowFormat::Binary),
             Settings::Unknown => Err(Bypass::SettingsUnknown),
         }
     }
@@ -376,7 +376,7 @@ impl SessionState {
             return Err(Bypass::StatusUncertain);
         }
         self.check_transaction(fingerprint)?;
-        Ok(scope_of(fingerprint.id, self.status, RowFormat::Text))
+        scope_of(fingerprint.id, self.status, RowFormat::Text)
     }
 
     /// Outside a transaction each statement stands alone. Inside one it does so only at
