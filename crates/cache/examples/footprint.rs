@@ -91,6 +91,8 @@ fn fill(store: &Store, timeline: &Timeline, results: usize, response: &[u8]) {
                 as_of,
                 response,
                 label: 0,
+                epoch: store.epoch(),
+                expires_at_ms: None,
             })
             .expect("there is room");
     }

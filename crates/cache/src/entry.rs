@@ -31,11 +31,16 @@ pub struct NewEntry<'a> {
     pub response: &'a [u8],
     /// What whoever stores it wants to know of it when it is found; it has no other meaning.
     pub label: u32,
+    /// What [`crate::Store::epoch`] gave before it was decided to store it.
+    pub epoch: u64,
+    /// From when on it may not be served any more, whatever the timeline says; by the clock whose time the caller
+    /// gives to [`Entry::has_expired`], milliseconds.
+    pub expires_at_ms: Option<u64>,
 }
 
 /// The form of an entry's payload.
 pub trait Payload: Send + Sync {
-    /// Tags, text and response, and perhaps some zeros.
+    /// Tags, text and response, perhaps the time of its expiry, and perhaps some zeros.
     fn bytes(&self) -> &[u8];
 }
 
@@ -60,7 +65,7 @@ pub struct Entry<P: ?Sized = dyn Payload> {
     /// The scope's number, its upper bits in `scope_high`.
     scope_low: u32,
     generation: u32,
-    /// The length of the text, above it the number of tags.
+    /// The length of the text, above it whether it expires, above that the number of tags.
     text_len_and_tag_count: u32,
     response_len: u32,
     /// Where the eviction policy keeps it. Written and read under the policy's lock only.
@@ -89,9 +94,15 @@ const INLINE_ALLOCATION_MAX: usize = 4096;
 /// An entry in the map: digest and pointer, in an allocation of its own.
 const MAP_ENTRY: usize = 32;
 /// Bits of the header that hold the length of the text.
-const TEXT_LEN_BITS: u32 = 24;
+const TEXT_LEN_BITS: u32 = 23;
 /// The longest text.
 const TEXT_LEN_MAX: u32 = (1 << TEXT_LEN_BITS) - 1;
+/// The bit above it: the payload ends with the time of the entry's expiry.
+const EXPIRES: u32 = 1 << TEXT_LEN_BITS;
+/// Where the number of tags begins.
+const TAG_COUNT_SHIFT: u32 = TEXT_LEN_BITS + 1;
+/// Bytes of the time of an entry's expiry.
+const EXPIRY: usize = size_of::<u64>();
 /// Bytes of one tag.
 const TAG: usize = size_of::<u64>();
 
@@ -161,6 +172,22 @@ impl Entry {
         self.label
     }
 
+    /// From when on it may not be served any more, if there is such a time, milliseconds.
+    pub fn expires_at_ms(&self) -> Option<u64> {
+        if self.text_len_and_tag_count & EXPIRES == 0 {
+            return None;
+        }
+        let begin = self.tags_len() + self.text_len() + self.response_len as usize;
+        let bytes = self.bytes().get(begin..)?.first_chunk::<EXPIRY>()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// Whether it may not be served any more at this time.
+    #[inline]
+    pub fn has_expired(&self, now_ms: u64) -> bool {
+        self.expires_at_ms().is_some_and(|end| now_ms >= end)
+    }
+
     /// Whether this is the result for exactly this key.
     pub(crate) fn answers(&self, key: &KeyRef<'_>) -> bool {
         self.scope() == key.scope && self.text() == key.text
@@ -199,7 +226,7 @@ impl Entry {
     }
 
     fn tags_len(&self) -> usize {
-        (self.text_len_and_tag_count >> TEXT_LEN_BITS) as usize * TAG
+        (self.text_len_and_tag_count >> TAG_COUNT_SHIFT) as usize * TAG
     }
 
     fn text_len(&self) -> usize {
@@ -216,7 +243,8 @@ impl<P: ?Sized> Entry<P> {
         Lengths {
             // The upper bits, which are exactly those of the type.
             #[allow(clippy::cast_possible_truncation)]
-            tags: (self.text_len_and_tag_count >> TEXT_LEN_BITS) as u8,
+            tags: (self.text_len_and_tag_count >> TAG_COUNT_SHIFT) as u8,
+            expires: self.text_len_and_tag_count & EXPIRES != 0,
             text: self.text_len_and_tag_count & TEXT_LEN_MAX,
             response: self.response_len,
         }
@@ -267,6 +295,7 @@ impl ExactSizeIterator for Tags<'_> {}
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Lengths {
     tags: u8,
+    expires: bool,
     text: u32,
     response: u32,
 }
@@ -276,6 +305,7 @@ impl Lengths {
     pub(crate) fn of(new: &NewEntry<'_>) -> Result<Lengths, NotStored> {
         Ok(Lengths {
             tags: u8::try_from(new.tags.len()).map_err(|_| NotStored::TooManyTags)?,
+            expires: new.expires_at_ms.is_some(),
             text: u32::try_from(new.key.text.len())
                 .ok()
                 .filter(|length| *length <= TEXT_LEN_MAX)
@@ -285,7 +315,8 @@ impl Lengths {
     }
 
     fn payload(self) -> usize {
-        usize::from(self.tags) * TAG + self.text as usize + self.response as usize
+        let expiry = usize::from(self.expires) * EXPIRY;
+        usize::from(self.tags) * TAG + self.text as usize + self.response as usize + expiry
     }
 
     /// What the entry takes of the allocator, with its entry in the map.
@@ -327,6 +358,7 @@ fn spilled(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Ent
     bytes.extend(new.tags.iter().flat_map(|tag| tag.to_bits().to_le_bytes()));
     bytes.extend_from_slice(new.key.text);
     bytes.extend_from_slice(new.response);
+    bytes.extend(new.expires_at_ms.iter().flat_map(|end| end.to_le_bytes()));
     assemble(new, lengths, ledger, bytes.into_boxed_slice())
 }
 
@@ -342,7 +374,9 @@ fn assemble<P: Payload + 'static>(
         ledger,
         scope_low,
         generation: new.as_of.generation(),
-        text_len_and_tag_count: u32::from(lengths.tags) << TEXT_LEN_BITS | lengths.text,
+        text_len_and_tag_count: u32::from(lengths.tags) << TAG_COUNT_SHIFT
+            | if lengths.expires { EXPIRES } else { 0 }
+            | lengths.text,
         response_len: lengths.response,
         place: AtomicU32::new(0),
         label: new.label,
@@ -352,7 +386,7 @@ fn assemble<P: Payload + 'static>(
     })
 }
 
-/// Tags, text, response; the rest of the payload stays zero.
+/// Tags, text, response, expiry; the rest of the payload stays zero.
 fn write_payload(new: &NewEntry<'_>, payload: &mut [u8]) {
     let (tags, rest) = payload.split_at_mut(new.tags.len() * TAG);
     for (bytes, tag) in tags.chunks_exact_mut(TAG).zip(new.tags) {
@@ -360,7 +394,11 @@ fn write_payload(new: &NewEntry<'_>, payload: &mut [u8]) {
     }
     let (text, rest) = rest.split_at_mut(new.key.text.len());
     text.copy_from_slice(new.key.text);
-    rest[..new.response.len()].copy_from_slice(new.response);
+    let (response, rest) = rest.split_at_mut(new.response.len());
+    response.copy_from_slice(new.response);
+    if let Some(end) = new.expires_at_ms {
+        rest[..EXPIRY].copy_from_slice(&end.to_le_bytes());
+    }
 }
 
 #[cfg(test)]
@@ -371,6 +409,15 @@ mod tests {
     const SCOPE: Scope = Scope::new(0x12_3456_789A).unwrap();
 
     fn entry(text: &[u8], tags: &[Tag], response: &[u8]) -> Arc<Entry> {
+        entry_until(text, tags, response, None)
+    }
+
+    fn entry_until(
+        text: &[u8],
+        tags: &[Tag],
+        response: &[u8],
+        expires_at_ms: Option<u64>,
+    ) -> Arc<Entry> {
         let key = KeyRef { scope: SCOPE, text };
         let as_of = AsOf::from_parts(9, Position::new(1, 2).unwrap());
         let new = NewEntry {
@@ -379,6 +426,8 @@ mod tests {
             as_of,
             response,
             label: 0,
+            epoch: 0,
+            expires_at_ms,
         };
         let lengths = Lengths::of(&new).unwrap();
         let ledger = Arc::new(Ledger::new(usize::MAX));
@@ -408,6 +457,26 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_that_expires_is_as_any_other_and_knows_when() {
+        let tags: Vec<Tag> = (0..255).map(Tag::from_bits).collect();
+        for length in [0, 1, 100, 3000, 3990, 4000, 4090, 100_000] {
+            for tag_count in [0, 3, 255] {
+                let response = vec![7; length];
+                let tags = &tags[..tag_count];
+                let entry = entry_until(b"SELECT 1", tags, &response, Some(1_000));
+                assert_eq!(entry.text(), b"SELECT 1");
+                assert!(entry.tags().eq(tags.iter().copied()));
+                assert_eq!(entry.response(), response);
+                assert_eq!(entry.expires_at_ms(), Some(1_000));
+                assert!(!entry.has_expired(999) && entry.has_expired(1_000));
+                let longer = entry_until(b"SELECT 1", tags, &vec![7; length + EXPIRY], None);
+                assert_eq!(entry.cost(), longer.cost());
+                assert!(!longer.has_expired(u64::MAX));
+            }
+        }
+    }
+
+    #[test]
     fn a_text_that_the_header_has_no_length_for_is_refused() {
         let lengths_of = |text: &[u8]| {
             let key = KeyRef { scope: SCOPE, text };
@@ -417,6 +486,8 @@ mod tests {
                 as_of: AsOf::from_parts(9, Position::ZERO),
                 response: b"",
                 label: 0,
+                epoch: 0,
+                expires_at_ms: None,
             })
         };
         let mut text = vec![b' '; TEXT_LEN_MAX as usize];

@@ -55,7 +55,8 @@ reasons! {
         Everything = "everything": "A commit may have touched anything.",
         Forgotten = "forgotten":
             "The binary log was lost, or a change was made that it does not show, so everything stored before was forgotten.",
-        Cleared = "cleared": "An operator emptied the cache.",
+        Cleared = "cleared": "An operator emptied the cache, or changed its rules.",
+        Expired = "expired": "It had become older than a rule allows (`time_to_live_ms`).",
     }
 }
 
@@ -71,6 +72,7 @@ reasons! {
         Unwanted = "unwanted":
             "The store is full and it has not been asked for lately; it is stored when it comes again.",
         NewerStored = "newer_stored": "A newer result of the same statement is stored already.",
+        Cleared = "cleared": "An operator emptied the cache, or changed its rules, while it was on its way.",
     }
 }
 

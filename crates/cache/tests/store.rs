@@ -47,6 +47,8 @@ fn insert(store: &Store, number: u64, response: &[u8]) -> Result<(), NotStored> 
             as_of: as_of(1),
             response,
             label: 0,
+            epoch: store.epoch(),
+            expires_at_ms: None,
         })
         .map(|_| ())
 }
@@ -77,6 +79,8 @@ fn a_hit_is_for_exactly_this_text_in_exactly_this_scope() {
                 as_of: as_of(1),
                 response: &response,
                 label: 0,
+                epoch: store.epoch(),
+                expires_at_ms: None,
             })
             .unwrap();
     }
@@ -115,6 +119,8 @@ fn a_newer_result_takes_the_place_of_an_older_one_and_not_the_reverse() {
             as_of: as_of(offset),
             response,
             label: 0,
+            epoch: store.epoch(),
+            expires_at_ms: None,
         })
     };
     put(5, b"old").unwrap();
@@ -126,6 +132,71 @@ fn a_newer_result_takes_the_place_of_an_older_one_and_not_the_reverse() {
     assert_eq!(response.as_deref(), Some(&b"new"[..]));
     assert_eq!(store.stats().entries, 1);
     assert_eq!(store.stats().entry_bytes, bytes);
+}
+
+#[test]
+fn what_was_on_its_way_when_the_store_was_emptied_is_not_stored() {
+    let store = Store::new(SMALL);
+    let key = KeyRef {
+        scope: Scope::new(1).unwrap(),
+        text: b"SELECT 1",
+    };
+    let epoch = store.epoch();
+    let put = |epoch| {
+        store.insert(&NewEntry {
+            key,
+            tags: &[],
+            as_of: as_of(1),
+            response: b"",
+            label: 0,
+            epoch,
+            expires_at_ms: None,
+        })
+    };
+    put(epoch).unwrap();
+    store.clear();
+    assert_eq!(put(epoch).unwrap_err(), NotStored::Cleared);
+    assert_eq!(store.stats().entries, 0);
+    put(store.epoch()).unwrap();
+    assert_eq!(store.stats().entries, 1);
+}
+
+#[test]
+fn no_result_from_before_a_clear_is_found_after_it() {
+    let store = Store::new(SMALL);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let key = KeyRef {
+        scope: Scope::new(1).unwrap(),
+        text: b"SELECT 1",
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let epoch = store.epoch();
+                    // Whether it is taken is what the other thread is about.
+                    let _ = store.insert(&NewEntry {
+                        key,
+                        tags: &[],
+                        as_of: as_of(1),
+                        response: &epoch.to_le_bytes(),
+                        label: 0,
+                        epoch,
+                        expires_at_ms: None,
+                    });
+                }
+            });
+        }
+        for _ in 0..2_000 {
+            store.clear();
+            let now = store.epoch();
+            let found = store.with(&key, key.digest(), |entry| entry.response().to_vec());
+            if let Some(found) = found {
+                assert_eq!(found, now.to_le_bytes());
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }
 
 #[test]
@@ -144,6 +215,8 @@ fn what_cannot_be_stored_is_refused_with_a_reason() {
         as_of: as_of(1),
         response: b"",
         label: 0,
+        epoch: store.epoch(),
+        expires_at_ms: None,
     };
     assert_eq!(store.insert(&new).unwrap_err(), NotStored::TooManyTags);
     let key = KeyRef {
@@ -156,6 +229,8 @@ fn what_cannot_be_stored_is_refused_with_a_reason() {
         as_of: as_of(1),
         response: b"",
         label: 0,
+        epoch: store.epoch(),
+        expires_at_ms: None,
     };
     assert_eq!(store.insert(&new).unwrap_err(), NotStored::TextTooLong);
     let tiny = Store::new(StoreLimits {

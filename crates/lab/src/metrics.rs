@@ -26,11 +26,20 @@ impl Page {
 
 /// Asks for a page.
 pub fn get(address: SocketAddr, path: &str) -> anyhow::Result<Page> {
+    send(address, "GET", path, "")
+}
+
+/// Asks for something to be done; `headers` are lines that each end in CR LF.
+pub fn post(address: SocketAddr, path: &str, headers: &str) -> anyhow::Result<Page> {
+    send(address, "POST", path, headers)
+}
+
+fn send(address: SocketAddr, method: &str, path: &str, headers: &str) -> anyhow::Result<Page> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     write!(
         stream,
-        "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n"
     )?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;

@@ -22,7 +22,7 @@ use remora_cache::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
-use crate::admin::{self, AdminError, AdminHandle};
+use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenError};
 use crate::clock::Clock;
 use crate::config::{Account, Settings};
 use crate::digests::Digests;
@@ -53,6 +53,9 @@ pub enum StartError {
     /// A certificate or key can't be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The admin listener's token can't be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// The admin listener can't be started.
     #[error(transparent)]
     Admin(#[from] AdminError),
@@ -70,6 +73,7 @@ pub struct App {
     phase: watch::Sender<Phase>,
     threads: Vec<JoinHandle<()>>,
     admin: Option<AdminHandle>,
+    admin_token: Arc<AdminToken>,
     follower: Option<JoinHandle<()>>,
     /// Dropped to end the follower.
     stop_follower: Option<oneshot::Sender<()>>,
@@ -94,6 +98,7 @@ impl App {
             .collect::<io::Result<Vec<_>>>()?;
         let metrics = Metrics::new(settings.workers.threads);
         let link = Arc::new(ServerLink::new(&settings.listen, &settings.upstream)?);
+        let admin_token = Arc::new(AdminToken::load(settings.admin.token_file.as_deref())?);
         let shared = build_shared(settings, broken, &metrics, link);
         let (phase, watched) = watch::channel(Phase::Running);
         let loads: Vec<Arc<AtomicUsize>> = (0..settings.workers.threads)
@@ -105,24 +110,11 @@ impl App {
             phase,
             threads: Vec::new(),
             admin: None,
+            admin_token,
             follower: None,
             stop_follower: None,
         };
-        if let Some(address) = settings.admin_listen {
-            let observer = Observer::new(Arc::clone(&shared), loads.clone(), settings);
-            let explainer = Explainer::new(
-                Arc::clone(&shared),
-                observer.configured_off(),
-                Duration::from_millis(settings.admin.request_timeout_ms),
-            );
-            app.admin = Some(admin::start(
-                address,
-                &settings.admin,
-                Arc::clone(&metrics),
-                Arc::new(observer),
-                Some(explainer),
-            )?);
-        }
+        app.start_admin(settings, &loads)?;
         app.start_follower(settings)?;
         let workers = app.start_workers(&metrics, &loads, &watched)?;
         let acceptor = Acceptor {
@@ -154,6 +146,11 @@ impl App {
         self.shared.link.tls().reload()
     }
 
+    /// Reads the admin listener's token again. If the file is wrong, nothing changes.
+    pub fn reload_token(&self) -> Result<(), TokenError> {
+        self.admin_token.reload()
+    }
+
     /// Stops accepting, lets running statements finish within the grace period, and ends.
     pub fn stop(mut self) {
         self.shut_down();
@@ -171,6 +168,37 @@ impl App {
             let _ = follower.join();
         }
         drop(self.admin.take());
+    }
+
+    /// Starts the admin listener, if the settings ask for one.
+    fn start_admin(
+        &mut self,
+        settings: &Settings,
+        loads: &[Arc<AtomicUsize>],
+    ) -> Result<(), StartError> {
+        let Some(address) = settings.admin_listen else {
+            return Ok(());
+        };
+        let shared = &self.shared;
+        let observer = Observer::new(Arc::clone(shared), loads.to_vec(), settings);
+        let explainer = Explainer::new(
+            Arc::clone(shared),
+            observer.configured_off(),
+            Duration::from_millis(settings.admin.request_timeout_ms),
+        );
+        let control = Control {
+            shared: Arc::clone(shared),
+            token: Arc::clone(&self.admin_token),
+        };
+        self.admin = Some(admin::start(
+            address,
+            &settings.admin,
+            Arc::clone(&shared.metrics),
+            Arc::new(observer),
+            Some(explainer),
+            Some(control),
+        )?);
+        Ok(())
     }
 
     /// Starts to follow the server, if the settings allow anything to be cached.

@@ -78,6 +78,12 @@ impl Shared {
         self.last_attempt.record(Reachability::Unreachable(why));
     }
 
+    /// Drops every result, stored or on its way into memory. When this returns, nothing from before the call is
+    /// served.
+    pub fn flush(&self) {
+        self.store.clear();
+    }
+
     /// Whether anything is being cached now.
     pub fn is_caching(&self) -> bool {
         self.timeline.is_live()

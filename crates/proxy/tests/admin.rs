@@ -68,7 +68,15 @@ fn start(options: &AdminOptions) -> Running {
     let state = Arc::new(Scripted(Mutex::new(healthy())));
     let observed = Arc::<Scripted>::clone(&state);
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-    let admin = admin::start(any_port, options, Arc::clone(&metrics), observed, None).unwrap();
+    let admin = admin::start(
+        any_port,
+        options,
+        Arc::clone(&metrics),
+        observed,
+        None,
+        None,
+    )
+    .unwrap();
     Running {
         admin,
         metrics,
@@ -267,7 +275,15 @@ fn its_port_is_free_again_when_it_has_stopped() {
     let address = remora.admin.address();
     let metrics = Arc::clone(&remora.metrics);
     let state = Arc::<Scripted>::clone(&remora.state);
-    let taken = admin::start(address, &AdminOptions::default(), metrics, state, None).unwrap_err();
+    let taken = admin::start(
+        address,
+        &AdminOptions::default(),
+        metrics,
+        state,
+        None,
+        None,
+    )
+    .unwrap_err();
     assert!(
         taken
             .to_string()

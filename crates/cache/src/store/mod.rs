@@ -30,6 +30,7 @@ mod policy;
 mod shard;
 
 use std::hash::Hasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use papaya::Guard as _;
@@ -66,6 +67,8 @@ pub struct Store {
     result_bytes_max: usize,
     is_outdated: OutdatedJudge,
     sweep: Mutex<StoreCursor>,
+    /// How often it was emptied. Read by fills only.
+    epoch: AtomicU64,
 }
 
 /// Where the next step through the store begins; the default is its beginning.
@@ -144,6 +147,7 @@ impl Store {
             result_bytes_max: limits.result_bytes_max,
             is_outdated,
             sweep: Mutex::default(),
+            epoch: AtomicU64::new(0),
         }
     }
 
@@ -196,7 +200,8 @@ impl Store {
         let mut stored = Stored::default();
         shard.reserve(lengths.cost(), &is_outdated, &mut stored.evicted)?;
         let entry = Entry::new(new, lengths, Arc::clone(&shard.ledger));
-        shard.publish(digest, entry, &is_outdated, &mut stored.evicted)?;
+        let is_current = || self.epoch() == new.epoch;
+        shard.publish(digest, entry, is_current, &is_outdated, &mut stored.evicted)?;
         Ok(stored)
     }
 
@@ -266,8 +271,17 @@ impl Store {
         (cursor.shard < self.shards.len()).then_some(cursor)
     }
 
-    /// Drops everything that is stored now.
+    /// How often everything was dropped. A result is stored only if that hasn't happened since this was asked.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Drops everything that is stored now, and keeps from being stored what is on its way: when this returns, no
+    /// result is found whose [`NewEntry::epoch`] was taken before the call.
     pub fn clear(&self) {
+        // First. Whoever stores a result looks at it under the lock of the shard: either before that is emptied,
+        // and the result leaves with the others, or afterwards, and then it is seen.
+        self.epoch.fetch_add(1, Ordering::SeqCst);
         for shard in &self.shards {
             shard.clear();
         }

@@ -115,11 +115,12 @@ impl Shard {
     }
 
     /// Makes an entry visible, in place of an older one of the same digest. Evicts down to what the
-    /// shard keeps free.
+    /// shard keeps free. `is_current` says whether the entry may still become visible.
     pub(super) fn publish(
         &self,
         digest: u128,
         entry: Arc<Entry>,
+        is_current: impl Fn() -> bool,
         is_outdated: &impl Fn(&Entry) -> bool,
         evicted: &mut Evictions,
     ) -> Result<(), NotStored> {
@@ -131,6 +132,7 @@ impl Shard {
             let nodes = writers.policy.nodes();
             let old = self.map.get(&digest, &guard);
             let published = match old {
+                _ if !is_current() => Err(NotStored::Cleared),
                 Some(old) if old.answers(&entry.key()) && old.as_of() > entry.as_of() => {
                     Err(NotStored::NewerStored)
                 }

@@ -231,6 +231,8 @@ impl Bed {
                 as_of,
                 response: &response,
                 label: 0,
+                epoch: self.store.epoch(),
+                expires_at_ms: None,
             });
             stored.map_err(|why| anyhow::anyhow!("a result wasn't stored: {why:?}"))?;
         }

@@ -211,6 +211,8 @@ impl Core {
                 as_of,
                 response: &[b'x'; 195],
                 label: 0,
+                epoch: store.epoch(),
+                expires_at_ms: None,
             };
             let stored = store.insert(&new);
             stored.map_err(|why| anyhow::anyhow!("a result wasn't stored: {why:?}"))?;

@@ -9,14 +9,17 @@
 //! | `/explain` | what Remora makes of a statement, and what it holds of it |
 //! | `/healthz` | 200 while the process runs: restart it if this fails |
 //! | `/readyz` | 200 while clients can be served, else 503: send clients elsewhere if this fails |
+//! | `POST /flush` | drops every result; needs the token |
 //!
 //! Caching being off doesn't make Remora unready: it then passes everything through, and clients are served. The
 //! body says so in a line of its own, `caching: on` or `caching: off (reason)`, and `remora_caching` is the metric to
 //! alert on.
 
+mod control;
 mod explain;
 mod listener;
 pub(crate) mod query;
+mod token;
 
 use std::fmt::Write as _;
 use std::io;
@@ -29,11 +32,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get, post};
 use tokio::sync::oneshot;
 
+pub use self::control::Control;
 use self::listener::BoundedListener;
+pub use self::token::{AdminToken, TokenError};
 use crate::config::options::AdminOptions;
 use crate::explain::Explainer;
 use crate::metrics::{self, Caching, Metrics, Observation, Observed, Reachability};
@@ -84,16 +90,18 @@ struct Sources {
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observed>,
     explainer: Option<Explainer>,
+    control: Option<Control>,
     started: Instant,
 }
 
-/// Listens at the address and starts to answer.
+/// Listens at the address and starts to answer. Without a [`Control`] nothing can be changed.
 pub fn start(
     address: SocketAddr,
     options: &AdminOptions,
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observed>,
     explainer: Option<Explainer>,
+    control: Option<Control>,
 ) -> Result<AdminHandle, AdminError> {
     let failed = |source| AdminError { address, source };
     let socket = std::net::TcpListener::bind(address).map_err(failed)?;
@@ -107,6 +115,7 @@ pub fn start(
         metrics,
         observed,
         explainer,
+        control,
         started: Instant::now(),
     });
     let options = options.clone();
@@ -137,6 +146,10 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
             return;
         }
     };
+    let changing = |handler: MethodRouter<Arc<Sources>>| {
+        let sources = Arc::clone(&sources);
+        handler.route_layer(from_fn_with_state(sources, control::require_token))
+    };
     let router = Router::new()
         .route("/", get(list_paths))
         .route("/metrics", get(show_metrics))
@@ -144,9 +157,10 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
         .route("/explain", get(explain::show).post(explain::show))
         .route("/healthz", get(show_health))
         .route("/readyz", get(show_readiness))
+        .route("/flush", changing(post(control::flush)))
         .fallback(refuse_path)
-        .layer(axum::middleware::map_response(close_after))
-        .with_state(sources);
+        .layer(map_response(close_after))
+        .with_state(Arc::clone(&sources));
     if let Err(error) = axum::serve(listener, router).await {
         tracing::error!(%error, "the admin listener ended");
     }
@@ -157,7 +171,8 @@ const PATHS: &str = "Remora\n\n\
     /digests  what became of each query: JSON, by digest\n\
     /explain  what becomes of a statement: ?schema=…&sql=…, or POST it; Accept: text/plain for words\n\
     /healthz  200 while the process runs\n\
-    /readyz   200 while clients can be served; says whether caching is on\n";
+    /readyz   200 while clients can be served; says whether caching is on\n\n\
+    POST /flush  drops every result; needs the token of admin.token_file\n";
 
 /// Closes the connection after its answer, so that an idle one holds no place.
 async fn close_after(mut response: Response) -> Response {

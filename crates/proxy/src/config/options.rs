@@ -341,6 +341,10 @@ pub struct AdminOptions {
     /// Time for one HTTP connection, from its begin to the end of its answer.
     #[schemars(range(min = 10, max = 600_000))]
     pub request_timeout_ms: u64,
+    /// File with a token on one line, for requests that change something: they come with `Authorization: Bearer` and the token. Without it the listener is read-only. Only its owner should be able to read it. Read again on SIGHUP.
+    #[schemars(example = &"/etc/remora/admin-token")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<PathBuf>,
 }
 
 impl Default for AdminOptions {
@@ -349,6 +353,7 @@ impl Default for AdminOptions {
             listen: AdminListen::At(std::net::SocketAddr::from(([127, 0, 0, 1], 9307))),
             connections_max: 64,
             request_timeout_ms: 5_000,
+            token_file: None,
         }
     }
 }

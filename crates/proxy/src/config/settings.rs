@@ -1,10 +1,7 @@
 //! The validated configuration: typed values that no one has to look at twice.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::error::{ConfigError, Origin};
@@ -13,6 +10,7 @@ use super::options::{
     AdminOptions, CacheOptions, DigestOptions, FollowOptions, ListenOptions, ShutdownOptions,
     UpstreamOptions, WorkerOptions,
 };
+use super::secret::{open_file_warning, read_secret};
 use super::transport;
 use super::value::{AdminListen, Endpoint, LogLevel};
 
@@ -254,9 +252,6 @@ fn read_account(
     }
 }
 
-/// A password longer than this is no password: the wrong file was named.
-const PASSWORD_BYTES_MAX: usize = 4_096;
-
 /// The file's text without the line break at its end.
 fn read_password(
     path: &Path,
@@ -272,24 +267,9 @@ fn read_password(
         path: path.to_owned(),
         why,
     };
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| unreadable(error.to_string()))?;
-    if metadata.mode() & 0o077 != 0 && metadata.is_file() {
-        warnings.push(format!(
-            "follow.password_file: others than its owner can use {}; mend it with `chmod 600 {0}`",
-            path.display()
-        ));
+    let secret = read_secret(path).map_err(unreadable)?;
+    if secret.is_open {
+        warnings.push(open_file_warning("follow.password_file", path));
     }
-    let mut text = String::new();
-    file.take(PASSWORD_BYTES_MAX as u64 + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| unreadable(error.to_string()))?;
-    let password = text.strip_suffix('\n').unwrap_or(&text);
-    let password = password.strip_suffix('\r').unwrap_or(password);
-    if password.len() > PASSWORD_BYTES_MAX || password.contains('\n') {
-        return Err(unreadable("it holds more than one line of text".to_owned()));
-    }
-    Ok(password.to_owned())
+    Ok(secret.text)
 }

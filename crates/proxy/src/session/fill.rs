@@ -33,6 +33,8 @@ pub(super) struct Read<'a> {
 pub(super) struct Fill {
     scope: Scope,
     as_of: AsOf,
+    /// The store's, taken before anything was decided.
+    epoch: u64,
     tags: Vec<Tag>,
     /// What it is counted under.
     pub(super) label: Label,
@@ -63,6 +65,7 @@ impl Session {
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
+        let epoch = shared.store.epoch();
         let tags = self.tags_of(read, as_of)?;
         if shared.timeline.needs_fresher_watermark(&tags) {
             // Such an answer would never be served: a change is known that may not be visible yet.
@@ -83,6 +86,7 @@ impl Session {
         Ok(Fill {
             scope: place.scope,
             as_of,
+            epoch,
             tags,
             label: read.label,
             _permit: permit,
@@ -210,6 +214,8 @@ impl Session {
             as_of: fill.as_of,
             response,
             label: fill.label.number(),
+            epoch: fill.epoch,
+            expires_at_ms: None,
         };
         shared
             .store
