@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::acceptor::open_connections;
-use crate::config::Settings;
+use crate::config::{OptionInForce, Settings};
 use crate::metrics::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
     StoreObservation,
@@ -45,6 +45,7 @@ pub(crate) struct Observer {
     loads: Vec<Arc<AtomicUsize>>,
     /// Caching that the configuration turns off.
     configured_off: Option<CachingOff>,
+    configuration: Vec<OptionInForce>,
 }
 
 impl Observer {
@@ -64,6 +65,7 @@ impl Observer {
             shared,
             loads,
             configured_off,
+            configuration: settings.in_force(),
         }
     }
 
@@ -115,6 +117,10 @@ impl Observer {
                 counters.catalogue_scan_timeouts.load(Ordering::Relaxed),
             ),
             (Limit::CatalogueTables, evicted),
+            (
+                Limit::TableCounts,
+                self.shared.upstream.table_changes.of_others(),
+            ),
             (Limit::Digests, self.shared.digests.without_place()),
         ]
     }
@@ -140,6 +146,7 @@ impl Observer {
             connections: read(&counters.connections),
             forgotten: self.shared.upstream.restarts(),
             watermark_queries: read(&counters.asks),
+            table_changes: self.shared.upstream.table_changes.get(),
         }
     }
 }
@@ -172,6 +179,10 @@ impl Observed for Observer {
             store: self.store(),
             follower: self.follower(),
         }
+    }
+
+    fn configuration(&self) -> &[OptionInForce] {
+        &self.configuration
     }
 }
 

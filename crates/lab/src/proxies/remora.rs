@@ -101,8 +101,17 @@ pub struct Remora {
 impl Remora {
     /// Starts one in front of `server` and waits until it relays and, if it follows, is ready to cache.
     pub fn start(server: &Server, options: &RemoraOptions) -> anyhow::Result<Remora> {
+        Remora::start_at(server, options, ports::free()?, ports::free()?)
+    }
+
+    /// The same at these addresses, which must be free: clients connect to the first, the second is for its metrics.
+    pub fn start_at(
+        server: &Server,
+        options: &RemoraOptions,
+        address: SocketAddr,
+        admin: SocketAddr,
+    ) -> anyhow::Result<Remora> {
         let scratch = Scratch::new()?;
-        let (address, admin) = (ports::free()?, ports::free()?);
         let path = options.program.clone().map_or_else(programs::remora, Ok)?;
         let program = Program::new("remora", path, scratch.join("log"))
             .arg("serve")

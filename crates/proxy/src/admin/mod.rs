@@ -3,7 +3,8 @@
 //!
 //! | path | answers |
 //! |---|---|
-//! | `/` | the list of paths |
+//! | `/` | the dashboard to a browser, the list of paths to others |
+//! | `/dashboard` | a page that shows what Remora does |
 //! | `/metrics` | all metrics, for Prometheus |
 //! | `/digests` | what became of each query, by digest |
 //! | `/explain` | what Remora makes of a statement, and what it holds of it |
@@ -16,6 +17,7 @@
 //! alert on.
 
 mod control;
+mod dashboard;
 mod explain;
 mod listener;
 pub(crate) mod query;
@@ -30,14 +32,15 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::header::{CONNECTION, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use tokio::sync::oneshot;
 
 pub use self::control::Control;
+use self::dashboard::Dashboard;
 use self::listener::BoundedListener;
 pub use self::token::{AdminToken, TokenError};
 use crate::config::options::AdminOptions;
@@ -92,6 +95,7 @@ struct Sources {
     explainer: Option<Explainer>,
     control: Option<Control>,
     started: Instant,
+    dashboard: Dashboard,
 }
 
 /// Listens at the address and starts to answer. Without a [`Control`] nothing can be changed.
@@ -112,6 +116,7 @@ pub fn start(
         .build()
         .map_err(failed)?;
     let sources = Arc::new(Sources {
+        dashboard: Dashboard::new(&metrics, &observed.observe()),
         metrics,
         observed,
         explainer,
@@ -125,7 +130,8 @@ pub fn start(
         .spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = serve(socket, &options, sources) => {}
+                    () = serve(socket, &options, Arc::clone(&sources)) => {}
+                    () = dashboard::sample(&sources) => {}
                     _ = stopped => {}
                 }
             });
@@ -151,13 +157,14 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
         handler.route_layer(from_fn_with_state(sources, control::require_token))
     };
     let router = Router::new()
-        .route("/", get(list_paths))
+        .route("/", get(show_front))
         .route("/metrics", get(show_metrics))
         .route("/digests", get(show_digests))
         .route("/explain", get(explain::show).post(explain::show))
         .route("/healthz", get(show_health))
         .route("/readyz", get(show_readiness))
         .route("/flush", changing(post(control::flush)))
+        .merge(dashboard::routes())
         .fallback(refuse_path)
         .layer(map_response(close_after))
         .with_state(Arc::clone(&sources));
@@ -167,11 +174,12 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
 }
 
 const PATHS: &str = "Remora\n\n\
-    /metrics  metrics for Prometheus\n\
-    /digests  what became of each query: JSON, by digest\n\
-    /explain  what becomes of a statement: ?schema=…&sql=…, or POST it; Accept: text/plain for words\n\
-    /healthz  200 while the process runs\n\
-    /readyz   200 while clients can be served; says whether caching is on\n\n\
+    /dashboard  a page for browsers that shows what Remora does, live\n\
+    /metrics    metrics for Prometheus\n\
+    /digests    what became of each query: JSON, by digest\n\
+    /explain    what becomes of a statement: ?schema=…&sql=…, or POST it; Accept: text/plain for words\n\
+    /healthz    200 while the process runs\n\
+    /readyz     200 while clients can be served; says whether caching is on\n\n\
     POST /flush  drops every result; needs the token of admin.token_file\n";
 
 /// Closes the connection after its answer, so that an idle one holds no place.
@@ -190,7 +198,11 @@ fn answer_text(status: StatusCode, body: String) -> Response {
     answer(status, "text/plain; charset=utf-8", body)
 }
 
-async fn list_paths() -> Response {
+async fn show_front(headers: HeaderMap) -> Response {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("text/html")) {
+        return dashboard::page().await;
+    }
     answer_text(StatusCode::OK, PATHS.to_owned())
 }
 

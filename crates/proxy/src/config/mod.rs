@@ -6,6 +6,7 @@
 pub mod options;
 
 mod error;
+mod in_force;
 mod merge;
 mod print;
 mod secret;
@@ -16,6 +17,7 @@ mod value;
 
 pub(crate) use error::one_line;
 pub use error::{ConfigError, Origin};
+pub use in_force::OptionInForce;
 pub use merge::Override;
 pub use options::Options;
 pub use print::{example_toml, reference_markdown};

@@ -189,6 +189,9 @@ pub struct FollowOptions {
     /// Time for the server to list its foreign keys. To an account without `PROCESS`, MariaDB, and MySQL before 8.0, open every table for it, at up to a millisecond each; until then nothing is cached.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub catalogue_scan_timeout_ms: u64,
+    /// Tables whose changes are counted one by one, for the dashboard and the metrics; those of further ones are counted together. Each takes some 200 bytes and is a time series in Prometheus.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub table_counts_max: usize,
 }
 
 impl Default for FollowOptions {
@@ -209,6 +212,7 @@ impl Default for FollowOptions {
             catalogue_queue_max: 1_024,
             catalogue_batch_max: 16,
             catalogue_scan_timeout_ms: 300_000,
+            table_counts_max: 200,
         }
     }
 }

@@ -165,9 +165,15 @@ impl WorkerDigests {
     }
 
     pub(super) fn calls_at(&self, index: usize, generation: u32) -> u64 {
-        self.block(index, generation).map_or(0, |block| {
-            let read = |counter: &AtomicU64| counter.load(Relaxed);
-            read(&block.hits) + read(&block.misses)
+        let (hits, misses) = self.tally_at(index, generation);
+        hits + misses
+    }
+
+    /// Hits and misses.
+    pub(super) fn tally_at(&self, index: usize, generation: u32) -> (u64, u64) {
+        let block = self.block(index, generation);
+        block.map_or((0, 0), |block| {
+            (block.hits.load(Relaxed), block.misses.load(Relaxed))
         })
     }
 

@@ -96,6 +96,24 @@ struct Slot {
     about: RwLock<Option<Arc<About>>>,
 }
 
+fn about(slot: &Slot) -> Option<Arc<About>> {
+    let about = slot.about.read();
+    about.unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// What was counted of a digest, in short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Its number.
+    pub digest: Digest,
+    /// When it got its place, milliseconds of Remora's clock.
+    pub since_ms: u64,
+    /// Statements that memory answered.
+    pub hits: u64,
+    /// Statements that the server answered.
+    pub misses: u64,
+}
+
 /// What is written only by who gives places away.
 #[derive(Debug, Default)]
 struct Admission {
@@ -261,12 +279,6 @@ impl Digests {
 
     /// What was counted of every digest, and last of the others together.
     pub fn report(&self) -> Vec<DigestReport> {
-        let about = |slot: &Slot| {
-            slot.about
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone()
-        };
         let mut all: Vec<DigestReport> = (1..self.slots.len())
             .filter_map(|index| {
                 let generation = self.generation_at(index);
@@ -276,6 +288,35 @@ impl Digests {
             .collect();
         all.push(self.report_at(0, 0, None));
         all
+    }
+
+    /// What was counted of one digest, or with none of the others together; none if it has no place.
+    pub fn report_of(&self, digest: Option<Digest>) -> Option<DigestReport> {
+        let Some(digest) = digest else {
+            return Some(self.report_at(0, 0, None));
+        };
+        let label = *self.known.pin().get(&digest)?;
+        let index = label.index();
+        let about = about(&self.slots[index]).filter(|about| about.digest == digest)?;
+        Some(self.report_at(index, label.generation(), Some(&about)))
+    }
+
+    /// What was counted of every digest, in short: much less work than [`Digests::report`].
+    pub fn tallies(&self) -> impl Iterator<Item = Tally> {
+        (1..self.slots.len()).filter_map(|index| {
+            let generation = self.generation_at(index);
+            let about = about(&self.slots[index])?;
+            let tallies = self.workers.iter();
+            let (hits, misses) = tallies
+                .map(|worker| worker.tally_at(index, generation))
+                .fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+            Some(Tally {
+                digest: about.digest,
+                since_ms: about.since_ms,
+                hits,
+                misses,
+            })
+        })
     }
 
     fn report_at(&self, index: usize, generation: u32, about: Option<&About>) -> DigestReport {

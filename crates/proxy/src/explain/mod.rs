@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 pub use self::held::{Held, HeldResult};
-use crate::digests::DigestReport;
+use crate::digests::{DigestReport, Digests};
 use crate::reason::{Bypass, CachingOff, Words};
 use crate::session::query::may_be_select;
 use crate::shared::Shared;
@@ -133,7 +133,12 @@ impl Explainer {
 
     /// What was counted of each digest.
     pub fn digests(&self) -> Vec<DigestReport> {
-        self.shared.digests.report()
+        self.digest_table().report()
+    }
+
+    /// Where they are counted.
+    pub(crate) fn digest_table(&self) -> &Digests {
+        &self.shared.digests
     }
 
     /// Answers a question.

@@ -125,6 +125,8 @@ metrics! {
         "Commits applied from the binary log";
     COMMITS_OF_EVERYTHING = Counter "remora_follower_commits_of_everything_total" []
         "Those of them that counted as a change of everything, because what they changed was not certain";
+    TABLE_CHANGES = Counter "remora_table_changes_total" ["schema", "table"]
+        "Commits by the table that they changed; those of tables beyond follow.table_counts_max together, with empty labels";
     FOLLOWER_CONNECTIONS = Counter "remora_follower_connections_total" []
         "Connections established to follow the binary log";
     FORGOTTEN = Counter "remora_forgotten_total" ["reason"]

@@ -157,6 +157,12 @@ impl Scrape {
             metric::COMMITS_OF_EVERYTHING,
             follower.commits_of_everything,
         )?;
+        let changes = &follower.table_changes;
+        let of_tables = changes.of.iter();
+        let of_tables =
+            of_tables.map(|(table, count)| ([&table.schema[..], &table.table[..]], *count));
+        let of_others = (changes.others > 0).then_some((["", ""], changes.others));
+        page.counters(metric::TABLE_CHANGES, of_tables.chain(of_others))?;
         page.counter(metric::FOLLOWER_CONNECTIONS, follower.connections)?;
         page.counters(metric::FORGOTTEN, by_reason(&follower.forgotten))?;
         page.counter(metric::WATERMARK_QUERIES, follower.watermark_queries)?;
@@ -237,10 +243,10 @@ impl Page<'_> {
         self.begin(metric)?.encode_gauge(&value.as_secs_f64())
     }
 
-    fn counters<const N: usize>(
+    fn counters<'a, const N: usize>(
         &mut self,
         metric: Metric,
-        values: impl IntoIterator<Item = ([&'static str; N], u64)>,
+        values: impl IntoIterator<Item = ([&'a str; N], u64)>,
     ) -> fmt::Result {
         let mut family = self.begin(metric)?;
         for (labels, value) in values {
@@ -274,10 +280,7 @@ impl Page<'_> {
 }
 
 /// The metric's label names with the values at hand.
-fn pairs<const N: usize>(
-    metric: Metric,
-    values: [&'static str; N],
-) -> Vec<(&'static str, &'static str)> {
+fn pairs<const N: usize>(metric: Metric, values: [&str; N]) -> Vec<(&'static str, &str)> {
     debug_assert_eq!(metric.labels.len(), N, "{}", metric.name);
     metric.labels.iter().copied().zip(values).collect()
 }

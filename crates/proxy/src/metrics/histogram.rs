@@ -70,6 +70,38 @@ impl HistogramTotals {
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
+
+    /// What was counted after `before`, which is an older sum of the same histograms.
+    #[must_use]
+    pub fn less(&self, before: &HistogramTotals) -> HistogramTotals {
+        let bucket = |bucket| {
+            let (now, then): (u64, u64) = (self.buckets[bucket], before.buckets[bucket]);
+            now.saturating_sub(then)
+        };
+        HistogramTotals {
+            buckets: std::array::from_fn(bucket),
+            seconds: (self.seconds - before.seconds).max(0.0),
+        }
+    }
+
+    /// The duration that a share of them (0 to 1) does not exceed, as Prometheus' `histogram_quantile` estimates it: evenly
+    /// spread within its bucket, and the last bound for what lies behind. None if nothing was counted.
+    pub fn quantile_seconds(&self, share: f64) -> Option<f64> {
+        #[allow(clippy::cast_precision_loss)]
+        let float = |count: u64| count as f64;
+        let rank = share * float(self.count());
+        let mut below = 0;
+        for (bucket, &count) in self.buckets.iter().enumerate() {
+            if count > 0 && float(below + count) >= rank {
+                let lower = bucket.checked_sub(1).map_or(0.0, bucket_bound_seconds);
+                let upper = bucket_bound_seconds(bucket.min(BUCKETS - 2));
+                let part = (rank - float(below)).max(0.0) / float(count);
+                return Some(lower + (upper - lower).max(0.0) * part);
+            }
+            below += count;
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -114,5 +146,28 @@ mod tests {
         totals.add(&other);
         assert_eq!(totals.count(), 3);
         assert!((totals.seconds - 100.007).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_quantile_lies_in_the_bucket_that_holds_it() {
+        assert_eq!(HistogramTotals::default().quantile_seconds(0.5), None);
+        let histogram = Histogram::default();
+        for _ in 0..99 {
+            histogram.observe(Duration::from_micros(3));
+        }
+        let mut before = HistogramTotals::default();
+        before.add(&histogram);
+        histogram.observe(Duration::from_secs(100));
+        let mut totals = HistogramTotals::default();
+        totals.add(&histogram);
+        let median = totals.quantile_seconds(0.5).unwrap();
+        assert!((2e-6..=4e-6).contains(&median), "{median}");
+        let last_bound = bucket_bound_seconds(BUCKETS - 2);
+        assert_eq!(totals.quantile_seconds(1.0), Some(last_bound));
+        let later = totals.less(&before);
+        assert_eq!(
+            (later.count(), later.quantile_seconds(0.0)),
+            (1, Some(last_bound))
+        );
     }
 }

@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use crate::config::OptionInForce;
 use crate::reason::{CachingOff, Limit};
+use crate::upstream::table_changes::TableCounts;
 
 /// Gives the state of a running Remora. Asked from the admin thread, at each scrape: it must not wait for
 /// anything that a busy worker holds.
 pub trait Observed: Send + Sync + 'static {
     /// The state now.
     fn observe(&self) -> Observation;
+
+    /// The configuration in force; nothing where there is none.
+    fn configuration(&self) -> &[OptionInForce] {
+        &[]
+    }
 }
 
 /// The state of a running Remora.
@@ -111,4 +118,6 @@ pub struct FollowerObservation {
     pub forgotten: ReasonCounts,
     /// Questions to the server for its position since the start.
     pub watermark_queries: u64,
+    /// Commits by the table that they changed since the start.
+    pub table_changes: TableCounts,
 }

@@ -371,6 +371,11 @@ impl<'a> Follower<'a> {
             timeline.set_applied(at);
             self.shared.applied_bell.notify_one();
         }
+        if let Touched::Tables(tables) = &commit.touched
+            && commit.kind != CommitKind::Progress
+        {
+            self.shared.table_changes.count(tables);
+        }
         Ok(())
     }
 

@@ -24,6 +24,7 @@ pub mod place;
 pub mod server_facts;
 mod session;
 pub mod state;
+pub mod table_changes;
 mod watermark;
 
 use std::future::Future;
@@ -65,6 +66,8 @@ pub struct UpstreamConfig {
     pub catalogue_queue_max: usize,
     /// Time for the answer on all foreign keys of the server, milliseconds.
     pub catalogue_scan_timeout_ms: u64,
+    /// Tables whose changes are counted one by one.
+    pub table_counts_max: usize,
     /// Tables that are loaded together.
     pub catalogue_batch_max: usize,
     /// Tables of one transaction that are told apart.

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::UpstreamConfig;
 use super::catalogue::Catalogue;
 use super::check::Finding;
+use super::table_changes::TableChanges;
 use crate::clock::Clock;
 use crate::reason::CachingOff;
 use crate::session::settings::SettingsQuery;
@@ -170,6 +171,8 @@ pub struct UpstreamShared {
     pub catalogue: Catalogue,
     /// The shapes by which results are tagged.
     pub shapes: TableShapes,
+    /// How often each table was changed.
+    pub table_changes: TableChanges,
     /// Counters.
     pub counters: UpstreamCounters,
     pub(super) timeline: Arc<Timeline>,
@@ -199,6 +202,7 @@ impl UpstreamShared {
                 config.catalogue_batch_max,
             ),
             shapes: TableShapes::new(Arc::clone(&timeline), config.shapes),
+            table_changes: TableChanges::new(config.table_counts_max),
             counters: UpstreamCounters::default(),
             timeline,
             clock,

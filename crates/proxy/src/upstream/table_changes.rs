@@ -1,0 +1,77 @@
+//! How often each table was changed, for a bounded number of tables.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use remora_binlog::LoggedTable;
+
+/// Counts the commits that changed each table. The follower counts when it has applied them; nobody else waits.
+#[derive(Debug)]
+pub struct TableChanges {
+    tables_max: usize,
+    counts: Mutex<TableCounts>,
+}
+
+/// The counts since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableCounts {
+    /// Commits by the table that they changed.
+    pub of: HashMap<Arc<LoggedTable>, u64>,
+    /// The same of all tables that have no count of their own, together.
+    pub others: u64,
+}
+
+impl TableChanges {
+    /// For so many tables.
+    pub fn new(tables_max: usize) -> TableChanges {
+        TableChanges {
+            tables_max,
+            counts: Mutex::default(),
+        }
+    }
+
+    /// A commit changed these.
+    pub fn count(&self, tables: &BTreeSet<LoggedTable>) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for table in tables {
+            if let Some(count) = counts.of.get_mut(table) {
+                *count += 1;
+            } else if counts.of.len() < self.tables_max {
+                counts.of.insert(Arc::new(table.clone()), 1);
+            } else {
+                counts.others += 1;
+            }
+        }
+    }
+
+    /// Changes of tables that have no count of their own.
+    pub fn of_others(&self) -> u64 {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.others
+    }
+
+    /// The counts now.
+    pub fn get(&self) -> TableCounts {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_beyond_the_limit_are_counted_together() {
+        let changes = TableChanges::new(2);
+        let table = |name: &str| LoggedTable::new("shop", name);
+        changes.count(&["a", "b"].map(table).into());
+        changes.count(&["a", "b", "c", "d"].map(table).into());
+        changes.count(&["a", "c"].map(table).into());
+        let counts = changes.get();
+        let expected = [("a", 3), ("b", 2)].map(|(name, count)| (Arc::new(table(name)), count));
+        assert_eq!(counts.of, HashMap::from(expected));
+        assert_eq!((counts.others, changes.of_others()), (3, 3));
+        assert_eq!(TableChanges::new(0).get(), TableCounts::default());
+    }
+}
