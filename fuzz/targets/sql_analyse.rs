@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use remora_sql::{
     Block, CONDITIONS_MAX, CONSTANTS_MAX, Condition, DIGEST_TEXT_BYTES_MAX, Dialect, NarrowedWrite,
     Select, SessionEffect, SourceSet, Statement, StatementKind, TABLES_MAX, Test, Transaction,
-    WRITTEN_ROWS_MAX, Writes, WrittenRows, analyse, analyse_prefix, analyse_prepared, normalise,
-    shape,
+    WRITTEN_ROWS_MAX, Writes, WrittenRows, analyse, analyse_prefix, analyse_prepared, key_text,
+    normalise, shape,
 };
 
 fn dialect(flags: u8) -> Dialect {
@@ -120,6 +120,18 @@ fn assert_digest(text: &[u8], dialect: Dialect) {
     }
 }
 
+/// A statement means what the text means by which it is looked up.
+fn assert_key_text(text: &[u8], dialect: Dialect, statement: &Statement) {
+    let mut key = Vec::new();
+    if key_text(text, dialect, &mut key) {
+        let shown = text.escape_ascii();
+        assert!(key.len() < text.len() || key != text, "{shown}");
+        assert_eq!(&analyse(&key, dialect), statement, "{shown}");
+        let mut again = Vec::new();
+        assert!(!key_text(&key, dialect, &mut again), "{shown}");
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&flags, text)) = data.split_first() else {
         return;
@@ -130,6 +142,7 @@ fuzz_target!(|data: &[u8]| {
     assert_consistent(&analyse_prepared(text, dialect));
     assert_anything(&analyse_prefix(text, dialect), text);
     assert_digest(text, dialect);
+    assert_key_text(text, dialect, &statement);
     // White space before a statement means nothing.
     let spaced = [b" \n", text].concat();
     assert_eq!(analyse(&spaced, dialect), statement);

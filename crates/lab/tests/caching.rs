@@ -7,7 +7,7 @@ use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 use remora_lab::servers::{Kind, numbers};
 
-use front::{Front, OTHER_PASSWORD, OTHER_USER, PATIENCE, shared_server};
+use front::{Front, OTHER_PASSWORD, OTHER_USER, PATIENCE, assert_same, shared_server};
 
 /// Creates a table `t` with three rows.
 const T: [&str; 2] = [
@@ -500,12 +500,16 @@ fn text_that_differs_in_one_byte_is_another_key() {
         "SELECT a FROM t WHERE s = 'one'",
         "SELECT a FROM t WHERE s = 'ona'",
         "SELECT a FROM t WHERE s = 'ONE'",
-        "SELECT a FROM t WHERE s = 'one' ",
+        "SELECT a FROM t WHERE s = 'one '",
+        "SELECT a FROM t WHERE s = ' one'",
         "SELECT A FROM t WHERE s = 'one'",
-        "SELECT a FROM t WHERE s = 'one' /* request 1 */",
-        "SELECT a FROM t WHERE s = 'one' /* request 2 */",
-        "SELECT a FROM t WHERE s = 'one' -- 1",
-        "SELECT a FROM t WHERE s = 'one' # 1",
+        "SELECT a+1 FROM t WHERE s = 'one'",
+        "SELECT a + 1 FROM t WHERE s = 'one'",
+        "SELECT a  +  1 FROM t WHERE s = 'one'",
+        "SELECT a/* 1 */+1 FROM t WHERE s = 'one'",
+        "SELECT a FROM t WHERE s = 'one' /*+ 1 */",
+        "SELECT * FROM (SELECT a + 1 FROM t WHERE s = 'one') AS x",
+        "SELECT * FROM (SELECT a  + 1 FROM t WHERE s = 'one') AS x",
         "SELECT a FROM t WHERE s = 'two'",
     ];
     for sql in texts {
@@ -521,6 +525,68 @@ fn text_that_differs_in_one_byte_is_another_key() {
     }
 }
 
+/// Each with texts that are looked up by the same key, the first of which is stored.
+const SPELLINGS: [&[&str]; 6] = [
+    &[
+        "SELECT a, s FROM t WHERE s = 'one'",
+        "/* app:web */ SELECT a, s FROM t WHERE s = 'one'",
+        "SELECT a, s FROM t WHERE s = 'one' /*traceparent='00-4bf92f35-00f0-01',route='it%27s'*/",
+        "SELECT a, s FROM t WHERE s = 'one' -- it's",
+        "SELECT a, s FROM t WHERE s = 'one'# it's",
+        "\n  SELECT a, s FROM t\n  WHERE\ts /* \" */ = 'one'\r\n  ",
+    ],
+    &[
+        "SELECT a FROM t WHERE s = ' /* a  b */ -- c'",
+        "SELECT a FROM t  WHERE s = ' /* a  b */ -- c' /* d */",
+    ],
+    &[
+        "SELECT a  + 1, (SELECT MAX(a)  FROM t), 'x  y' FROM t",
+        "-- d\nSELECT a  + 1, (SELECT MAX(a)  FROM t), 'x  y' FROM t /* d */",
+    ],
+    &[
+        "SELECT * FROM (SELECT a  * 2 FROM t WHERE a > 0) AS x",
+        "SELECT * FROM (SELECT a  * 2 FROM t  WHERE/**/a > 0)\nAS x -- d",
+    ],
+    &[
+        "SELECT a  - 1 FROM t UNION SELECT 9  * a FROM t ORDER BY 1",
+        "SELECT a  - 1 FROM t  UNION/**/SELECT 9  * a FROM t\nORDER BY  1",
+    ],
+    &[
+        "( SELECT a FROM t WHERE a - -1 > 0 ) LIMIT 1",
+        "  ( SELECT a FROM t WHERE a - -1 > 0 /*)*/)  LIMIT 1",
+    ],
+];
+
+#[test]
+fn texts_that_differ_in_comments_and_white_space_share_results_and_each_gets_its_own_bytes() {
+    // Nobody else's definitions outdate what is kept.
+    let front = Front::alone("spellings", &T);
+    let mut guest = front.guest();
+    let mut direct = front.direct();
+    for spellings in SPELLINGS {
+        let stored = direct.query_bytes(spellings[0]).unwrap().to_vec();
+        guest.becomes_hit(spellings[0], &stored);
+        for sql in spellings {
+            let expected = direct.query_bytes(sql).unwrap().to_vec();
+            let seen = guest.run(sql);
+            assert_same(sql, &seen.bytes, &expected);
+            assert_eq!(seen.outcome, "hit", "{sql}");
+        }
+    }
+}
+
+#[test]
+fn without_the_option_each_text_is_a_key_of_its_own() {
+    let options = RemoraOptions::following().with("cache.strip_comments", "false");
+    let front = Front::with("unstripped", options, &T);
+    let mut guest = front.guest();
+    for sql in SPELLINGS[0] {
+        let expected = front.direct().query_bytes(sql).unwrap().to_vec();
+        assert_ne!(guest.run(sql).outcome, "hit", "{sql}");
+        guest.becomes_hit(sql, &expected);
+    }
+}
+
 #[test]
 fn clients_with_and_without_deprecate_eof_never_get_each_others_bytes() {
     let front = Front::new("eof", &T);
@@ -529,7 +595,7 @@ fn clients_with_and_without_deprecate_eof_never_get_each_others_bytes() {
         return;
     }
     for (order, first_has_it) in [("a", true), ("b", false)] {
-        let sql = format!("SELECT a, s FROM t /* {order} */");
+        let sql = format!("SELECT a, s /* {order} */ FROM t");
         for has_it in [first_has_it, !first_has_it] {
             let mut options = front.options();
             options.deprecate_eof = has_it;

@@ -40,7 +40,7 @@ fn statements_that_differ_in_values_and_spelling_are_one_query() {
     for (sql, times) in [
         ("SELECT a, b FROM t WHERE a = 1", 3),
         ("select a, b from t where a=2 -- trace 7", 2),
-        ("/* trace 8 */ SELECT a, b\nFROM t WHERE a = 3", 2),
+        ("/* trace 8 */ SELECT a,\nb FROM t WHERE a = 3", 2),
     ] {
         let expected = front.direct().query_bytes(sql).unwrap().to_vec();
         guest.becomes_hit(sql, &expected);

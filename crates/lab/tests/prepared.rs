@@ -538,7 +538,7 @@ fn texts_beyond_the_limit_are_not_kept_and_it_shows() {
     let front = Front::with("prepared_limit", options, &T);
     let mut guest = front.guest();
     warm(&front, &mut guest, BY_KEY, &[Int(1)]);
-    let padded = |n: usize| format!("SELECT a FROM t WHERE a = ? /* {} */", "x".repeat(n));
+    let padded = |n: usize| format!("SELECT a FROM t WHERE a = ? /*+ {} */", "x".repeat(n));
     let first = prepare(&mut guest, &padded(900));
     let second = prepare(&mut guest, &padded(901));
     for _ in 0..3 {

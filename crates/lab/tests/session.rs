@@ -245,9 +245,9 @@ mod settings {
                 two.replace("{schema}", front.schema()),
             );
             let mut hits = 0;
-            // Each order on its own: other text, other keys.
-            hits += check(&front, &one, &two, &format!("{query} /* {number} */"));
-            hits += check(&front, &two, &one, &format!("{query} -- {number}"));
+            // Each order on its own: other text, other keys. What has a hint's form is no comment to be stripped.
+            hits += check(&front, &one, &two, &format!("{query} /*+ {number} */"));
+            hits += check(&front, &two, &one, &format!("{query} /*+ back {number} */"));
             if hits == 0 {
                 without_hits.push(query);
             }

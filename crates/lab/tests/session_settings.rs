@@ -225,18 +225,18 @@ fn two_sessions_that_differ_in_a_result_setting_get_their_own_bytes() {
         }
         let restore = format!("SELECT @@global.{}", case.setting);
         let before = front.direct().query_value(&restore);
-        // Each order on its own: other text, other keys.
+        // Each order on its own: other text, other keys. What has a hint's form is no comment to be stripped.
         let there = check(
             &front,
             case,
             [case.one, case.two],
-            &format!("{} /* {number} */", case.query),
+            &format!("{} /*+ {number} */", case.query),
         );
         let back = check(
             &front,
             case,
             [case.two, case.one],
-            &format!("{} -- {number}", case.query),
+            &format!("{} /*+ back {number} */", case.query),
         );
         if case.one.starts_with("SET GLOBAL") {
             let value = before.unwrap().unwrap();

@@ -358,6 +358,7 @@ fn build_shared(
         digests: Digests::new(settings.workers.threads, settings.digests.count_max),
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
+            strip_comments: cache.strip_comments,
             result_bytes_max: cache.result_bytes_max.bytes(),
             read_bytes_max: settings.workers.read_bytes_max.bytes(),
             prepared_statements_max: settings.workers.prepared_statements_max,

@@ -48,6 +48,8 @@ pub struct Shared {
 pub struct SessionLimits {
     /// The longest statement that is analysed, bytes. A longer one passes and fences everything.
     pub statement_bytes_max: usize,
+    /// Whether a statement is looked up by its text without comments ([`remora_sql::key_text`]).
+    pub strip_comments: bool,
     /// The largest answer that is kept, bytes.
     pub result_bytes_max: usize,
     /// How much is read from a socket at a time, bytes.

@@ -29,6 +29,9 @@ pub(crate) struct Worker {
     pub scratch: RefCell<Box<[u8]>>,
     /// What the last answer that came in several pieces was captured in, for the next one.
     capture_buffer: Cell<Vec<u8>>,
+    /// The last text that a statement was looked up by, where that isn't its own: room for the next one. It is no
+    /// longer than `cache.statement_bytes_max`.
+    pub key_text: Cell<Vec<u8>>,
     /// This worker's counters.
     pub metrics: Arc<WorkerMetrics>,
     /// Its counters of digests, and what it needs to find them.
@@ -78,6 +81,7 @@ pub(crate) fn run(
     let worker = Rc::new(Worker {
         scratch: RefCell::new(vec![0; shared.limits.read_bytes_max].into_boxed_slice()),
         capture_buffer: Cell::default(),
+        key_text: Cell::default(),
         metrics,
         digests: Digester::new(digests),
         clients: RefCell::new(Vec::new()),

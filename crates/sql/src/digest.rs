@@ -134,7 +134,7 @@ fn literal(
 }
 
 /// Behind the quote that closes the one at a place.
-fn end_of_quoted(text: &[u8], at: usize, has_escapes: bool) -> Option<usize> {
+pub(crate) fn end_of_quoted(text: &[u8], at: usize, has_escapes: bool) -> Option<usize> {
     let quote = text[at];
     let mut index = at + 1;
     loop {

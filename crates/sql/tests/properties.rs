@@ -2,23 +2,12 @@
 
 mod common;
 
-use common::{default, names};
+use common::{default, dialects, names};
 use proptest::prelude::*;
 use remora_sql::{
     Class, Dialect, FUNCTIONS, Keyword, Lexer, TokenKind, Writes, analyse, analyse_logged,
     analyse_prefix, find_function,
 };
-
-fn dialects() -> impl Strategy<Value = Dialect> {
-    any::<[bool; 6]>().prop_map(|[a, b, c, d, e, f]| Dialect {
-        functions_of_57: f,
-        ansi_quotes: a,
-        no_backslash_escapes: b,
-        pipes_as_concat: c,
-        ignore_space: d,
-        high_not_precedence: e,
-    })
-}
 
 const FRAGMENTS: &[&str] = &[
     "SELECT",

@@ -23,9 +23,9 @@ pub(crate) const LONG: &str = "SELECT id, text FROM long_rows ORDER BY id";
 /// Stands in a statement for something that makes it another each time.
 pub(crate) const MARK: &str = "########";
 
-/// A text that is another one with each `tag`.
+/// A text that is another one with each `tag`, and has another key: what has a hint's form isn't stripped.
 pub(crate) fn tagged(text: &str, tag: usize) -> String {
-    format!("{text} /* {tag:08} */")
+    format!("{text} /*+ {tag:08} */")
 }
 
 impl Kind {
@@ -46,7 +46,7 @@ impl Kind {
 }
 
 fn fresh(text: &str) -> Vec<u8> {
-    query(&format!("{text} /* {MARK} */"))
+    query(&format!("{text} /*+ {MARK} */"))
 }
 
 fn query(text: &str) -> Vec<u8> {
@@ -147,9 +147,9 @@ fn of_text() -> Vec<Kind> {
 
 fn of_prepared_statements() -> Vec<Kind> {
     let by_id = prepare(&format!(
-        "SELECT id, value FROM t WHERE id = ? /* {MARK} */"
+        "SELECT id, value FROM t WHERE id = ? /*+ {MARK} */"
     ));
-    let all = prepare(&format!("{ROWS} /* {MARK} */"));
+    let all = prepare(&format!("{ROWS} /*+ {MARK} */"));
     let write = prepare("UPDATE t SET value = value + 1 WHERE id = ?");
     let execute = |head: [u8; 5], values: &[u8]| statement(EXECUTE, &[&head, values].concat());
     let (two, nothing) = (execute(NO_CURSOR, &TWO), execute(NO_CURSOR, &[]));

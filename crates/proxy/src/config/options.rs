@@ -232,6 +232,8 @@ pub struct CacheOptions {
     /// The longest statement that is looked up. Longer ones pass through without being held. At most an eighth of `memory_bytes_max`.
     #[schemars(range(min = 64_u64, max = 67_108_864_u64))]
     pub statement_bytes_max: ByteSize,
+    /// Whether statements that differ only in comments and white space share results, as with MariaDB's `query_cache_strip_comments`: trace ids in comments then do no harm. Hints and executable comments count, and so does what stands between `SELECT` and `FROM`, because servers name columns by it.
+    pub strip_comments: bool,
     /// Parts of the store that take new results independently of one another. A power of two.
     #[schemars(range(min = 1, max = 4_096))]
     pub shards: usize,
@@ -268,6 +270,7 @@ impl Default for CacheOptions {
             memory_bytes_max: ByteSize::new(256 << 20),
             result_bytes_max: ByteSize::new(1 << 20),
             statement_bytes_max: ByteSize::new(256 << 10),
+            strip_comments: true,
             shards: 64,
             tag_slots: 2_097_152,
             fence_slots: 65_536,

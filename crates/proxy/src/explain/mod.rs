@@ -38,7 +38,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// What is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
-    /// The statement, byte for byte as clients send it; `?` stands for bound values.
+    /// The statement, as clients send it; `?` stands for bound values.
     pub statement: Vec<u8>,
     /// The default schema of the session that would send it.
     pub schema: Option<String>,
@@ -155,6 +155,10 @@ impl Explainer {
             return Err(NoExplanation::TooLong { bytes_max });
         }
         let dialect = self.shared.upstream.aged(question.dialect);
+        let mut stripped = Vec::new();
+        let is_stripped =
+            self.shared.limits.strip_comments && remora_sql::key_text(text, dialect, &mut stripped);
+        let key = if is_stripped { &stripped } else { text };
         let planned = match cacheable(text, dialect) {
             Ok(select) => self.plan(&select, question).await?,
             Err(why) => Err((Bypass::Statement(why), None)),
@@ -180,7 +184,7 @@ impl Explainer {
             caching_off: off.map(Words::of),
             dropped_by: dropped_by(&depends_on),
             depends_on,
-            held: held::find(&self.shared, text).await,
+            held: held::find(&self.shared, key).await,
         })
     }
 

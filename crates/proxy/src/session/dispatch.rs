@@ -2,7 +2,8 @@
 //!
 //! `message -> command -> hit | miss -> analysis -> fill | write | bypass`
 //!
-//! A hit needs no analysis: the key is the text itself, and only analysed statements get in.
+//! A hit needs no analysis: the key is the text itself, or what of it can matter ([`remora_sql::key_text`]), and only
+//! analysed statements get in.
 
 use std::sync::Arc;
 

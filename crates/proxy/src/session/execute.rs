@@ -51,16 +51,19 @@ impl Session {
             effects.session = SessionEffect::BinlogOff;
         }
         let writes = self.plan_writes(&statement);
+        let mut stripped = self.worker.key_text.take();
+        let key = self.key_text(text, &mut stripped);
         let read = match (statement.cacheable, self.state.fingerprint()) {
             (Err(why), _) => Err(Bypass::Statement(why)),
             (Ok(_), None) => Err(Bypass::SettingsUnknown),
             (Ok(select), Some(fingerprint)) => Ok(PreparedRead::new(
-                text,
+                key,
                 select,
                 fingerprint.clone(),
                 self.shared.timeline.as_of(),
             )),
         };
+        self.worker.key_text.set(stripped);
         let prepared = PreparedStatement {
             effects,
             writes,

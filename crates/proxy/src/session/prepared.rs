@@ -133,7 +133,7 @@ impl WriteParameters {
 /// the types, and if it doesn't, has it run such an execution before one that leaves them out.
 #[derive(Debug)]
 pub(super) struct PreparedRead {
-    /// The text that was prepared.
+    /// What stands for the text that was prepared: its key text.
     pub text: Box<[u8]>,
     /// What it reads.
     pub select: Arc<Select>,

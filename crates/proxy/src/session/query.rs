@@ -68,10 +68,29 @@ impl Session {
         let Some(text) = self.statement_text(body) else {
             return self.forward(message, Plan::unknown(Expect::Results), Outcome::Write);
         };
-        let place = self.place_of(text);
+        let mut stripped = self.worker.key_text.take();
+        let key = self.key_text(text, &mut stripped);
+        let step = self.handle_text(message, text, key);
+        self.worker.key_text.set(stripped);
+        step
+    }
+
+    /// What a statement is looked up by: its text, or what is put into `stripped`.
+    pub(super) fn key_text<'t>(&self, text: &'t [u8], stripped: &'t mut Vec<u8>) -> &'t [u8] {
+        let differs = self.shared.limits.strip_comments
+            && remora_sql::may_differ_from_key_text(text)
+            && self
+                .dialect()
+                .is_some_and(|dialect| remora_sql::key_text(text, dialect, stripped));
+        if differs { stripped } else { text }
+    }
+
+    /// A statement whose text is known, and what it is looked up by.
+    fn handle_text(&mut self, message: &[u8], text: &[u8], key: &[u8]) -> Result<Step, Ended> {
+        let place = self.place_of(key);
         let began = Instant::now();
         if let Some(place) = place {
-            match self.look_up(place, text, began)? {
+            match self.look_up(place, key, began)? {
                 Look::Sent(sent) => {
                     return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
                 }
@@ -90,7 +109,7 @@ impl Session {
                 Look::Nothing => {}
             }
         }
-        self.handle_miss(message, text, place, began)
+        self.handle_miss(message, text, key, place, began)
     }
 
     /// The text of a query, behind its attributes if it can have them; `None` if it can't be found.
@@ -104,7 +123,7 @@ impl Session {
         attributes::statement_text(body).ok().map(|(_, text)| text)
     }
 
-    /// Where the text is looked up, if it can be a `SELECT` and the session allows look-ups.
+    /// Where a key text is looked up, if it can be that of a `SELECT` and the session allows look-ups.
     fn place_of(&self, text: &[u8]) -> Option<Place> {
         if !may_be_select(text) {
             return None;
@@ -116,7 +135,7 @@ impl Session {
         })
     }
 
-    /// Looks a statement up and sends what is stored, if that may be served now.
+    /// Looks a key text up and sends what is stored, if that may be served now.
     pub(super) fn look_up(&self, place: Place, text: &[u8], began: Instant) -> Result<Look, Ended> {
         let shared = &*self.shared;
         let now_ms = shared.clock.to_ms(began);
@@ -186,6 +205,7 @@ impl Session {
         &mut self,
         message: &[u8],
         text: &[u8],
+        key: &[u8],
         place: Option<Place>,
         began: Instant,
     ) -> Result<Step, Ended> {
@@ -213,7 +233,7 @@ impl Session {
             plan.writes = PlannedWrites::Everything;
             plan.forgets = true;
         }
-        let outcome = match self.plan_read(&statement, place, text, label) {
+        let outcome = match self.plan_read(&statement, place, key, label) {
             Ok(fill) => {
                 plan.fill = Some(fill);
                 Outcome::Fill
@@ -229,7 +249,7 @@ impl Session {
         &mut self,
         statement: &Statement,
         place: Option<Place>,
-        text: &[u8],
+        key: &[u8],
         label: Label,
     ) -> Result<Fill, Bypass> {
         let select = statement
@@ -245,7 +265,7 @@ impl Session {
             bound: &[],
             label,
         };
-        self.plan_fill(place, &read, text)
+        self.plan_fill(place, &read, key)
     }
 
     pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {

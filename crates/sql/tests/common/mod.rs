@@ -3,6 +3,7 @@
 
 pub(crate) mod describe;
 
+use proptest::prelude::*;
 use remora_sql::{Dialect, Statement, TableName, Writes, analyse};
 
 /// The analysis under the default dialect.
@@ -35,4 +36,16 @@ pub(crate) fn tables_written(text: &str) -> Vec<String> {
         Writes::Tables(tables) => names(&tables),
         other => panic!("{text}: {other:?}"),
     }
+}
+
+/// Every dialect.
+pub(crate) fn dialects() -> impl Strategy<Value = Dialect> {
+    any::<[bool; 6]>().prop_map(|[a, b, c, d, e, f]| Dialect {
+        functions_of_57: f,
+        ansi_quotes: a,
+        no_backslash_escapes: b,
+        pipes_as_concat: c,
+        ignore_space: d,
+        high_not_precedence: e,
+    })
 }
