@@ -250,6 +250,11 @@ impl Asker {
         question.statement.values.is_some() && self.prepared[at].is_none()
     }
 
+    /// Has a question prepared anew when it is asked next.
+    pub(super) fn forget(&mut self, at: usize) {
+        self.prepared[at] = None;
+    }
+
     /// Prepares a question if that is needed and not done; gives the error's answer if it can't be.
     pub(super) fn prepare(
         &mut self,
