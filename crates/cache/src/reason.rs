@@ -57,6 +57,7 @@ reasons! {
             "The binary log was lost, or a change was made that it does not show, so everything stored before was forgotten.",
         Cleared = "cleared": "An operator emptied the cache, or changed its rules.",
         Expired = "expired": "It had become older than a rule allows (`time_to_live_ms`).",
+        Faulty = "faulty": "A verification found that the server answers otherwise.",
     }
 }
 

@@ -35,6 +35,7 @@ use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
 use crate::tls::TlsError;
 use crate::upstream::{self, UpstreamConfig, UpstreamShared};
+use crate::verification::{SwitchedOff, Verification};
 use crate::worker::{self, Phase, WorkerHandle};
 
 /// Why Remora could not start. Each says which option to change.
@@ -356,6 +357,7 @@ fn build_shared(
         proxy_protocol_from: settings.listen.proxy_protocol_from.clone().into(),
         metrics: Arc::clone(metrics),
         digests: Digests::new(settings.workers.threads, settings.digests.count_max),
+        verification: verification(settings),
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
             strip_comments: cache.strip_comments,
@@ -370,6 +372,17 @@ fn build_shared(
             shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
         },
     })
+}
+
+fn verification(settings: &Settings) -> Verification {
+    let observe = &settings.observe;
+    Verification {
+        share: observe.verify_sample,
+        timeout: Duration::from_millis(observe.verify_timeout_ms),
+        lag_ms_max: settings.follow.lag_ms_max,
+        disables_digest: observe.verify_disables_digest,
+        off: SwitchedOff::new(observe.verify_digests_off_max),
+    }
 }
 
 /// What the follower needs of the settings.

@@ -160,6 +160,7 @@ impl Observed for Observer {
             connections: open_connections(&self.loads) as u64,
             fingerprints: self.shared.fingerprints.len() as u64,
             digests: self.shared.digests.len() as u64,
+            digests_off: self.shared.verification.off.len() as u64,
             catalogue_tables: self.shared.upstream.catalogue.len() as u64,
             shape_tables: shape_tables as u64,
             shapes: shapes as u64,

@@ -14,6 +14,7 @@ use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
 use crate::session::settings::Fingerprints;
 use crate::upstream::UpstreamShared;
+use crate::verification::Verification;
 
 /// Everything that sessions on all workers use. Nothing in it takes a lock on a hit.
 pub struct Shared {
@@ -39,6 +40,8 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// Statements by their digests.
     pub digests: Digests,
+    /// How hits are verified.
+    pub verification: Verification,
     /// Limits of a session.
     pub limits: SessionLimits,
 }

@@ -16,6 +16,7 @@ use crate::digests::{Digester, WorkerDigests};
 use crate::metrics::WorkerMetrics;
 use crate::net::{Accepted, Stream};
 use crate::reason::Limit;
+use crate::sampler::Sampler;
 use crate::session;
 use crate::shared::Shared;
 
@@ -36,6 +37,8 @@ pub(crate) struct Worker {
     pub metrics: Arc<WorkerMetrics>,
     /// Its counters of digests, and what it needs to find them.
     pub digests: Digester,
+    /// Chooses the hits that are verified.
+    pub verify: Sampler,
     clients: RefCell<Vec<Weak<Stream>>>,
 }
 
@@ -84,6 +87,7 @@ pub(crate) fn run(
         key_text: Cell::default(),
         metrics,
         digests: Digester::new(digests),
+        verify: Sampler::new(shared.verification.share),
         clients: RefCell::new(Vec::new()),
     });
     let sessions = LocalSet::new();

@@ -33,6 +33,7 @@ fn healthy() -> Observation {
         connections: 7,
         fingerprints: 3,
         digests: 2,
+        digests_off: 0,
         shape_tables: 0,
         shapes: 0,
         catalogue_tables: 11,

@@ -27,6 +27,7 @@ impl Observed for Unreachable {
             connections: 3,
             fingerprints: 0,
             digests: 0,
+            digests_off: 0,
             catalogue_tables: 0,
             shape_tables: 0,
             shapes: 0,

@@ -22,7 +22,7 @@ impl Countable for InvalidationReason {
     }
 }
 
-const REASONS_MAX: usize = 5;
+const REASONS_MAX: usize = 6;
 const _: () = assert!(EvictionReason::ALL.len() <= REASONS_MAX);
 const _: () = assert!(InvalidationReason::ALL.len() <= REASONS_MAX);
 

@@ -32,6 +32,7 @@ impl Settings {
             cache: self.cache.clone(),
             workers: self.workers.clone(),
             digests: self.digests.clone(),
+            observe: self.observe.clone(),
             admin: self.admin.clone(),
             shutdown: self.shutdown.clone(),
             log: LogOptions {

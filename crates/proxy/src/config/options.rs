@@ -28,6 +28,8 @@ pub struct Options {
     pub workers: WorkerOptions,
     /// What is counted of each query that applications have.
     pub digests: DigestOptions,
+    /// A share of what happens that is looked at more closely.
+    pub observe: ObserveOptions,
     /// The HTTP listener for metrics and health. It has a thread of its own.
     pub admin: AdminOptions,
     /// What happens when Remora is asked to stop (SIGTERM or SIGINT).
@@ -333,6 +335,34 @@ pub struct DigestOptions {
 impl Default for DigestOptions {
     fn default() -> Self {
         Self { count_max: 1_000 }
+    }
+}
+
+/// A share of what happens that is looked at more closely.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ObserveOptions {
+    /// Of the hits outside transactions, the share that is sent to the server as well, after the client has its answer, and compared with the server's. The client's next statement waits for that.
+    #[schemars(range(min = 0, max = 1))]
+    pub verify_sample: f64,
+    /// How long the verification of a hit waits for the log, if the server has answered otherwise. Hits of a digest whose misses take longer than this on average aren't verified. At least twice `follow.lag_ms_max`.
+    #[schemars(range(min = 20, max = 3_600_000))]
+    pub verify_timeout_ms: u64,
+    /// Whether the results of a digest are no longer kept once a fault was found in one of them. Until a restart.
+    pub verify_disables_digest: bool,
+    /// Digests for which that may happen. With one more, nothing at all is kept any longer.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub verify_digests_off_max: usize,
+}
+
+impl Default for ObserveOptions {
+    fn default() -> Self {
+        Self {
+            verify_sample: 0.0,
+            verify_timeout_ms: 5_000,
+            verify_disables_digest: true,
+            verify_digests_off_max: 100,
+        }
     }
 }
 

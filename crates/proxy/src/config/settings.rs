@@ -7,8 +7,8 @@ use std::path::Path;
 use super::error::{ConfigError, Origin};
 use super::merge::{Merged, Override, merge};
 use super::options::{
-    AdminOptions, CacheOptions, DigestOptions, FollowOptions, ListenOptions, ShutdownOptions,
-    UpstreamOptions, WorkerOptions,
+    AdminOptions, CacheOptions, DigestOptions, FollowOptions, ListenOptions, ObserveOptions,
+    ShutdownOptions, UpstreamOptions, WorkerOptions,
 };
 use super::secret::{open_file_warning, read_secret};
 use super::transport;
@@ -31,6 +31,8 @@ pub struct Settings {
     pub workers: WorkerOptions,
     /// What is counted of each query.
     pub digests: DigestOptions,
+    /// What is looked at more closely.
+    pub observe: ObserveOptions,
     /// Where the admin listener listens, if there is one.
     pub admin_listen: Option<SocketAddr>,
     /// The admin listener's limits.
@@ -80,6 +82,7 @@ impl Settings {
             cache: options.cache,
             workers: options.workers,
             digests: options.digests,
+            observe: options.observe,
             admin_listen,
             admin: options.admin,
             shutdown: options.shutdown,
@@ -187,6 +190,7 @@ fn check_together(merged: &Merged) -> Result<(), ConfigError> {
             (got * 2 > follow.lag_ms_max * 1_000)
                 .then(|| Broken("follow.watermark_interval_us_min", got.to_string(), accepts))
         })
+        .or_else(|| check_observing(&options.observe, follow))
         .or_else(|| check_addresses(&options.listen.addresses, &options.upstream.address))
         .or_else(|| transport::broken_rule(options));
     match broken {
@@ -198,6 +202,16 @@ fn check_together(merged: &Merged) -> Result<(), ConfigError> {
             accepts,
         }),
     }
+}
+
+fn check_observing(observe: &ObserveOptions, follow: &FollowOptions) -> Option<Broken> {
+    let accepts = format!(
+        "at least twice follow.lag_ms_max ({} ms)",
+        follow.lag_ms_max
+    );
+    let got = observe.verify_timeout_ms;
+    (observe.verify_sample > 0.0 && got < 2 * follow.lag_ms_max)
+        .then(|| Broken("observe.verify_timeout_ms", got.to_string(), accepts))
 }
 
 fn check_addresses(listen: &[Endpoint], upstream: &Endpoint) -> Option<Broken> {

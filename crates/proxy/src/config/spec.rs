@@ -43,6 +43,7 @@ pub(super) struct OptionSpec {
 pub(super) enum Accepts {
     Integer { min: u64, max: u64 },
     Size { min: u64, max: u64 },
+    Share,
     Boolean,
     Text,
     Endpoint,
@@ -60,6 +61,7 @@ impl fmt::Display for Accepts {
                 let (min, max) = (display_size(*min), display_size(*max));
                 write!(f, "a size from {min} to {max}, such as \"8MiB\"")
             }
+            Self::Share => f.write_str("a number from 0 to 1"),
             Self::Boolean => f.write_str("true or false"),
             Self::Text => f.write_str("text that is not empty"),
             Self::Endpoint => f.write_str("host:port or unix:/path"),
@@ -90,6 +92,8 @@ impl Accepts {
                 };
                 size.is_some_and(|size| (*min..=*max).contains(&(size.bytes() as u64)))
             }
+            (Self::Share, toml::Value::Float(share)) => (0.0..=1.0).contains(share),
+            (Self::Share, toml::Value::Integer(share)) => (0..=1).contains(share),
             (Self::Boolean, toml::Value::Boolean(_)) => true,
             (Self::Text, toml::Value::String(text)) => !text.is_empty(),
             (Self::Endpoint, toml::Value::String(text)) => text.parse::<Endpoint>().is_ok(),
@@ -112,6 +116,7 @@ impl Accepts {
         let written = toml::Value::String(text.to_owned());
         match self {
             Self::Integer { .. } => text.parse().map_or(written, toml::Value::Integer),
+            Self::Share => text.parse().map_or(written, toml::Value::Float),
             Self::Boolean => text.parse().map_or(written, toml::Value::Boolean),
             Self::Networks if text.trim().is_empty() => toml::Value::Array(Vec::new()),
             Self::Endpoints | Self::Networks => {
@@ -198,6 +203,7 @@ fn accepts(property: &Json) -> Accepts {
         (_, Some("admin-listen")) => Accepts::AdminListen,
         (Some("array"), _) if property["items"]["format"] == "network" => Accepts::Networks,
         (Some("array"), _) => Accepts::Endpoints,
+        (Some("number"), _) => Accepts::Share,
         (Some("boolean"), _) => Accepts::Boolean,
         (Some("integer"), _) => Accepts::Integer { min, max },
         _ => property["oneOf"]

@@ -164,6 +164,14 @@ impl WorkerDigests {
         (block.generation.load(Relaxed) == generation).then_some(&**block)
     }
 
+    /// How long the misses of a digest took here on average, if there were any.
+    pub(super) fn mean_miss(&self, label: Label) -> Option<Duration> {
+        let block = self.block(label.index(), label.generation())?;
+        let nanoseconds = block.miss_nanoseconds.load(Relaxed);
+        let mean = nanoseconds.checked_div(block.misses.load(Relaxed))?;
+        Some(Duration::from_nanos(mean))
+    }
+
     pub(super) fn calls_at(&self, index: usize, generation: u32) -> u64 {
         let (hits, misses) = self.tally_at(index, generation);
         hits + misses

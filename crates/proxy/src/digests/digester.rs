@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use remora_sql::{Dialect, normalise, shape};
 
@@ -80,6 +81,11 @@ impl Digester {
             *memo.place(shape) = (shape, label);
         }
         label
+    }
+
+    /// How long the misses of a digest took on this worker on average, if there were any.
+    pub(crate) fn mean_miss(&self, label: Label) -> Option<Duration> {
+        self.counters.mean_miss(label)
     }
 
     /// Counts on this worker.

@@ -91,6 +91,10 @@ metrics! {
         "Combinations of account, schema and settings that have been told apart";
     DIGESTS = Gauge "remora_digests" []
         "Digests (statements without their values) that are counted one by one";
+    VERIFICATIONS = Counter "remora_verifications_total" ["verdict", "reason"]
+        "Hits that were chosen to be verified, by what came of it; a fault is an answer that should not have been given";
+    DIGESTS_OFF = Gauge "remora_digests_switched_off" []
+        "Digests whose results are no longer kept because a verification found a fault";
     LIMITS = Counter "remora_limit_reached_total" ["limit"]
         "Times that a limit of the configuration kept something from happening; the label is the option";
 

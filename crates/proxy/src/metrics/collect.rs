@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use super::catalogue::{self as metric, Kind, Metric};
 use super::histogram::{BUCKETS, HistogramTotals, bucket_bound_seconds};
 use super::{Caching, Histogram, Metrics, Observation, Reachability, WorkerMetrics};
-use crate::reason::{Limit, Outcome};
+use crate::reason::{Limit, NotVerified, Outcome, Verdict};
 
 /// The media type of what [`encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -123,6 +123,13 @@ impl Scrape {
         )?;
         page.gauge(metric::FINGERPRINTS, state.fingerprints)?;
         page.gauge(metric::DIGESTS, state.digests)?;
+        let given_up = Verdict::GivenUp.as_str();
+        let verdicts = Verdict::ALL.iter().filter(|it| **it != Verdict::GivenUp);
+        let verdicts = verdicts.map(|it| ([it.as_str(), ""], rare.verdict(*it)));
+        let reasons = NotVerified::ALL.iter();
+        let reasons = reasons.map(|why| ([given_up, why.as_str()], rare.not_verified(*why)));
+        page.counters(metric::VERIFICATIONS, verdicts.chain(reasons))?;
+        page.gauge(metric::DIGESTS_OFF, state.digests_off)?;
         let limits = Limit::ALL.iter().map(|limit| {
             let elsewhere = state.limits.iter().filter(|(other, _)| other == limit);
             let elsewhere: u64 = elsewhere.map(|(_, count)| count).sum();

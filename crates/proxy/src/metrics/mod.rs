@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::reason::{Limit, Outcome, Reason};
+use crate::reason::{Limit, NotVerified, Outcome, Reason, Verdict};
 
 pub use catalogue::{Kind, Metric, declared, reference_markdown};
 pub use collect::{CONTENT_TYPE, encode};
@@ -131,6 +131,8 @@ impl WorkerMetrics {
 #[derive(Debug)]
 pub struct RareCounters {
     limits: Box<[AtomicU64]>,
+    verdicts: [AtomicU64; Verdict::ALL.len()],
+    not_verified: [AtomicU64; NotVerified::ALL.len()],
     /// Client connections accepted.
     pub connections_accepted: AtomicU64,
     /// Client connections closed because a client or the server broke the protocol.
@@ -143,6 +145,8 @@ impl Default for RareCounters {
     fn default() -> Self {
         Self {
             limits: Limit::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            verdicts: Default::default(),
+            not_verified: Default::default(),
             connections_accepted: AtomicU64::new(0),
             protocol_errors: AtomicU64::new(0),
             upstream_connect_failures: AtomicU64::new(0),
@@ -154,6 +158,27 @@ impl RareCounters {
     /// A configured limit kept something from happening.
     pub fn count_limit(&self, limit: Limit) {
         self.limits[limit.ordinal()].fetch_add(1, Relaxed);
+    }
+
+    /// A hit was verified, and this was found.
+    pub fn count_verdict(&self, verdict: Verdict) {
+        self.verdicts[verdict.ordinal()].fetch_add(1, Relaxed);
+    }
+
+    /// How often this was found.
+    pub fn verdict(&self, verdict: Verdict) -> u64 {
+        self.verdicts[verdict.ordinal()].load(Relaxed)
+    }
+
+    /// A hit was chosen and not verified. Counts as a verdict, too.
+    pub fn count_not_verified(&self, why: NotVerified) {
+        self.count_verdict(Verdict::GivenUp);
+        self.not_verified[why.ordinal()].fetch_add(1, Relaxed);
+    }
+
+    /// How often a hit was not verified for this reason.
+    pub fn not_verified(&self, why: NotVerified) -> u64 {
+        self.not_verified[why.ordinal()].load(Relaxed)
     }
 
     /// How often a limit kept something from happening.

@@ -31,6 +31,8 @@ pub struct Observation {
     pub fingerprints: u64,
     /// Digests that are counted one by one.
     pub digests: u64,
+    /// Digests whose results are no longer kept because of a fault.
+    pub digests_off: u64,
     /// Tables whose definitions are remembered.
     pub catalogue_tables: u64,
     /// Tables that have shapes.

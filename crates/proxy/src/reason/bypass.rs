@@ -133,6 +133,8 @@ bypasses! {
         PreparedTextsFull(Command): "prepared_texts_full", "A prepared statement whose text was not kept, because the session's others fill `workers.prepared_text_bytes_max`.";
         StatementTooLong(Command): "text_too_long", "The text is longer than `cache.statement_bytes_max`.";
 
+        DigestSwitchedOff(Statement): "digest_switched_off", "A verification has found a fault in a result of its digest, or in too many others.";
+
         InTransaction(Session): "in_transaction", "In a transaction whose reads must all fit one snapshot (REPEATABLE READ or SERIALIZABLE).";
         TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written: it must see its own changes.";
         AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";

@@ -6,7 +6,7 @@ use remora_cache::{EvictionReason, InvalidationReason};
 
 use crate::upstream::RestartReason;
 
-use super::{About, Bypass, CachingOff, Coarse, Limit, Outcome, Reason};
+use super::{About, Bypass, CachingOff, Coarse, Limit, NotVerified, Outcome, Reason, Verdict};
 
 /// `docs/reasons.md`.
 pub fn reference_markdown() -> String {
@@ -73,6 +73,7 @@ pub fn reference_markdown() -> String {
         "Counted in `remora_forgotten_total{reason}`: everything stored before was forgotten.",
         "reason",
     );
+    push_verifications(&mut page);
     push_table::<Limit>(
         &mut page,
         "Limits",
@@ -80,6 +81,21 @@ pub fn reference_markdown() -> String {
         "limit",
     );
     page
+}
+
+fn push_verifications(page: &mut String) {
+    push_table::<Verdict>(
+        page,
+        "Verdicts of verifications",
+        "Counted in `remora_verifications_total{verdict, reason}`.",
+        "verdict",
+    );
+    push_table::<NotVerified>(
+        page,
+        "Why a hit was not verified",
+        "Counted in `remora_verifications_total{verdict=\"given_up\", reason}`.",
+        "reason",
+    );
 }
 
 fn push_table<R: Reason>(page: &mut String, title: &str, about: &str, column: &str) {

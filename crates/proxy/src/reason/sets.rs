@@ -81,6 +81,27 @@ impl From<TooCoarse> for Coarse {
 }
 
 reasons! {
+    /// What the verification of a hit found. Counted in `remora_verifications_total`.
+    Verdict {
+        Equal: "equal", "The server answered as memory had.";
+        Reordered: "reordered", "The server answered with the same rows in another order, which the statement leaves open.";
+        Race: "race", "The server answered otherwise, and the result was outdated by then: a change was on its way.";
+        Fault: "fault", "The server answered otherwise, twice, and nothing in the log had outdated the result.";
+        GivenUp: "given_up", "The hit was not verified; the reason says why.";
+    }
+}
+
+reasons! {
+    /// Why a hit that was chosen was not verified. Counted in `remora_verifications_total`.
+    NotVerified {
+        InTransaction: "in_transaction", "In a transaction the server's answer would take a snapshot or locks that the client has not asked for.";
+        TooSlow: "too_slow", "Misses of its digest take longer on average than `observe.verify_timeout_ms`.";
+        LogBehind: "log_behind", "The server answered otherwise, and within `observe.verify_timeout_ms` the log did not tell whether a change is the cause.";
+        AnswerIsError: "answer_is_error", "The server answered with an error that says nothing of the result, such as that the statement was killed.";
+    }
+}
+
+reasons! {
     /// A limit of the configuration, labelled with the option that sets it.
     Limit {
         Connections: "workers.connections_max", "A client was refused with error 1040.";
@@ -99,6 +120,7 @@ reasons! {
         ResultBytes: "cache.result_bytes_max", "A result was not kept because of its size.";
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
         Digests: "digests.count_max", "A statement was counted together with others whose digests have no place of their own.";
+        DigestsOff: "observe.verify_digests_off_max", "Faults were found in the results of so many digests that nothing at all is kept any longer.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         ProxyProtocolTime: "listen.proxy_protocol_timeout_ms", "A connection was closed because the PROXY protocol's header did not come.";

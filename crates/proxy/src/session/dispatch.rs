@@ -30,6 +30,14 @@ pub(super) enum Step {
         /// How much of its response the socket took, bytes.
         written: usize,
     },
+    /// The server must answer what memory has answered, so that the two can be compared. First the rest of the entry
+    /// must be written to the client.
+    Verify {
+        /// The entry that was served.
+        entry: Arc<Entry>,
+        /// How much of its response the socket took, bytes.
+        written: usize,
+    },
     /// The server must be asked for the session's settings; then the message is looked at again.
     LearnSettings,
     /// The server must run the statement last answered from memory, so that its diagnostics tell of

@@ -203,13 +203,15 @@ impl Session {
             Some((
                 Arc::clone(&read.select),
                 read.bound_values(&execution),
+                Arc::clone(&read.text),
                 known.label,
             ))
         });
-        let fill = read.map(|(select, bound, label)| {
+        let fill = read.map(|(select, bound, text, label)| {
             let read = Read {
                 select: &select,
                 bound: &bound,
+                statement: &text,
                 label,
             };
             self.plan_fill(place, &read, key)

@@ -25,6 +25,8 @@ pub(super) struct Read<'a> {
     pub select: &'a Select,
     /// The values of its parameters; none for a statement as text.
     pub bound: &'a [BoundValue<'a>],
+    /// What stands for the statement's text, without bound values: its key text.
+    pub statement: &'a [u8],
     /// What it is counted under.
     pub label: Label,
 }
@@ -66,6 +68,9 @@ impl Session {
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
         let epoch = shared.store.epoch();
+        if self.is_switched_off(read.statement) {
+            return Err(Bypass::DigestSwitchedOff);
+        }
         let tags = self.tags_of(read, as_of)?;
         if shared.timeline.needs_fresher_watermark(&tags) {
             // Such an answer would never be served: a change is known that may not be visible yet.
@@ -126,7 +131,7 @@ impl Session {
     }
 
     /// A table that a statement reads, if results from it can be kept.
-    fn read_table(&self, name: &TableName) -> Result<ReadTables, Bypass> {
+    pub(super) fn read_table(&self, name: &TableName) -> Result<ReadTables, Bypass> {
         let (schema, table) = self.qualify(name).ok_or(Bypass::TableUnknown)?;
         match self.shared.upstream.catalogue.lookup(schema, table) {
             Lookup::Known(facts) => {

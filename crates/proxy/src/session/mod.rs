@@ -11,6 +11,7 @@
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
+//! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `state.rs`, `settings.rs`, `prepared.rs`, `unseen.rs` | what is known of the session, as plain values |
 
@@ -26,6 +27,7 @@ mod questions;
 pub mod settings;
 pub mod state;
 mod unseen;
+mod verify;
 
 use std::future::poll_fn;
 use std::io;
@@ -228,6 +230,7 @@ impl Session {
                 self.client.write_all(&entry.response()[written..]).await?;
                 Ok(())
             }
+            Step::Verify { entry, written } => self.verify(&entry, written).await,
             Step::LearnSettings => self.learn_settings().await,
             Step::RepeatHit => self.repeat_hit().await,
             Step::DeliverTypes(id) => self.deliver_types(id).await,

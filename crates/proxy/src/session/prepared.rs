@@ -134,7 +134,7 @@ impl WriteParameters {
 #[derive(Debug)]
 pub(super) struct PreparedRead {
     /// What stands for the text that was prepared: its key text.
-    pub text: Box<[u8]>,
+    pub text: Arc<[u8]>,
     /// What it reads.
     pub select: Arc<Select>,
     /// The settings under which it was prepared: names, literals and parameters were read under them.

@@ -32,8 +32,10 @@ pub(super) struct Sent {
     bytes: usize,
     /// What the entry is counted under.
     label: Label,
-    /// The entry and how much of it was taken, if that wasn't all.
+    /// The entry and how much of it was taken, if something remains to be done with it.
     rest: Option<(Arc<Entry>, usize)>,
+    /// Whether it was chosen to be verified.
+    verify: bool,
 }
 
 /// What a look-up found.
@@ -155,11 +157,14 @@ impl Session {
                 Ok(()) => {
                     let response = entry.response();
                     let written = self.client.write_now(response)?;
-                    let rest = (written < response.len()).then(|| (Arc::clone(entry), written));
+                    let verify = self.worker.verify.draws();
+                    let rest =
+                        (written < response.len() || verify).then(|| (Arc::clone(entry), written));
                     Ok::<_, Ended>(Look::Sent(Sent {
                         bytes: response.len(),
                         label: Label::from_number(entry.label()),
                         rest,
+                        verify,
                     }))
                 }
                 Err(why) => Ok(match why.invalidation() {
@@ -196,6 +201,7 @@ impl Session {
         }
         Ok(match sent.rest {
             None => Step::Answered,
+            Some((entry, written)) if sent.verify => Step::Verify { entry, written },
             Some((entry, written)) => Step::FinishHit { entry, written },
         })
     }
@@ -263,6 +269,7 @@ impl Session {
         let read = Read {
             select,
             bound: &[],
+            statement: key,
             label,
         };
         self.plan_fill(place, &read, key)

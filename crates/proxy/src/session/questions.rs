@@ -19,7 +19,7 @@ const QUERY: u8 = 0x03;
 /// `COM_PING`.
 const PING: u8 = 0x0e;
 /// `COM_STMT_EXECUTE`.
-const EXECUTE: u8 = 0x17;
+pub(super) const EXECUTE: u8 = 0x17;
 
 impl Session {
     /// Asks the server for the session's settings.
@@ -102,12 +102,38 @@ impl Session {
         self.prepared.read_mut(id)?.take_unseen_types()
     }
 
+    /// Has the server run a statement that memory has answered, and hands on its answer in pieces.
+    pub(super) async fn run_again(
+        &mut self,
+        payload: &[u8],
+        take: impl FnMut(&[u8]),
+    ) -> Result<Summary, Ended> {
+        if let Some(types) = self.types_to_deliver(payload) {
+            self.ask(&types, Expect::Results, None).await?;
+        }
+        self.ask_in_pieces(payload, Expect::Results, take).await
+    }
+
     /// Sends a message of Remora's and reads the whole answer, into `answer` if given.
     async fn ask(
         &mut self,
         payload: &[u8],
         expect: Expect,
         mut answer: Option<&mut Vec<u8>>,
+    ) -> Result<Summary, Ended> {
+        let take = |piece: &[u8]| {
+            if let Some(answer) = answer.as_deref_mut() {
+                answer.extend_from_slice(piece);
+            }
+        };
+        self.ask_in_pieces(payload, expect, take).await
+    }
+
+    async fn ask_in_pieces(
+        &mut self,
+        payload: &[u8],
+        expect: Expect,
+        mut take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
         let mut message = std::mem::take(&mut self.outbox);
         put_message(&mut message, 0, payload);
@@ -123,9 +149,7 @@ impl Session {
                 Err(error) => return Err(error.into()),
             };
             let (_, progress) = walker.feed(&chunk[..count])?;
-            if let Some(answer) = answer.as_deref_mut() {
-                answer.extend_from_slice(&chunk[..count]);
-            }
+            take(&chunk[..count]);
             if let Progress::Done(summary) = progress {
                 return Ok(summary);
             }

@@ -312,7 +312,8 @@ impl SessionState {
         }
     }
 
-    fn is_certainly_outside_transaction(&self) -> bool {
+    /// Whether each statement that the session sends now stands alone: no transaction is open, and none begins with it.
+    pub fn is_certainly_outside_transaction(&self) -> bool {
         self.status_is_certain
             && !self.status.has(StatusFlags::IN_TRANSACTION)
             && self.status.has(StatusFlags::AUTOCOMMIT)
