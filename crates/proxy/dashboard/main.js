@@ -2,6 +2,7 @@
 
 import { charts } from "./charts.js";
 import { showConfiguration } from "./configuration.js";
+import { control } from "./control.js";
 import { byId, element } from "./dom.js";
 import { digestPage } from "./digest.js";
 import { digestList } from "./digests.js";
@@ -19,6 +20,7 @@ const state = { spanMs: 10 * MINUTE, nowMs: null, store_bytes_max: null, lag_ms_
 const history = new History();
 const all = charts(state);
 const showFigures = figures();
+const flushing = control();
 let lostSince = null;
 /** Remora's clock is ahead of the browser's by so much. */
 let aheadMs = 0;
@@ -47,6 +49,7 @@ async function live() {
   const isFirst = history.run === null;
   const isAnother = history.take(answer);
   showLive(answer);
+  flushing.show(answer.can_flush);
   const wasLost = lostSince !== null;
   lostSince = null;
   // Another Remora may have other options, and counts anew.

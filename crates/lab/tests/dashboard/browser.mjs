@@ -40,6 +40,8 @@ function watch(page, complaints, isDown) {
     if (message.type() !== "error" && message.type() !== "warning") return;
     // While Remora is down the browser says so for each request.
     if (isDown() && /Failed to load resource/.test(message.text())) return;
+    // A wrong token is refused, which the browser reports as well.
+    if (/status of 401/.test(message.text()) && message.location().url.endsWith("/flush")) return;
     complaints.push(`console: ${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => complaints.push(`error: ${error.stack}`));
@@ -142,7 +144,8 @@ async function queryIsOpened(page) {
   await page.click("#digests a:has-text('SELECT NOW()')");
   await page.waitForSelector("#digest h1:has-text('Query ')");
   assert.match(page.url(), /#digest=[0-9a-f]{16}$/);
-  assert.equal(await page.textContent("#digest pre"), "SELECT NOW(), sold FROM stock WHERE product_id <> ?");
+  await waitFor("its text", async () =>
+    (await page.textContent("#digest pre")) === "SELECT NOW(), sold FROM stock WHERE product_id <> ?");
   const reason = await page.textContent("#digest .named");
   assert.match(reason, /^statement_clock_function.* the time of the call/);
   const calls = () => page.textContent("#digest .counts dd");
@@ -160,9 +163,11 @@ async function queryIsOpened(page) {
 
 async function noValueIsShown(page) {
   step("no value");
-  const page_text = await page.evaluate(() => document.documentElement.outerHTML);
-  assert.ok(page_text.includes("price_cents = ?"), "the statement is there");
-  assert.ok(!page_text.includes(privateValue), "its value is not");
+  const shown = await waitFor("the statement", async () => {
+    const shown = await page.evaluate(() => document.documentElement.outerHTML);
+    return shown.includes("price_cents = ?") && shown;
+  });
+  assert.ok(!shown.includes(privateValue), "its value is not there");
 }
 
 async function hiddenTabRests(context, page, requests) {
@@ -187,6 +192,20 @@ async function hiddenTabRests(context, page, requests) {
     document.dispatchEvent(new Event("visibilitychange"));
   });
   await waitFor("requests when it is seen again", () => requests() > before);
+}
+
+async function tokenDropsAll(page) {
+  step("token");
+  page.on("dialog", (dialog) => dialog.accept());
+  const drop = async (token) => {
+    await page.fill("#token", token);
+    await page.click("#control button");
+  };
+  await drop("wrong");
+  await page.waitForSelector("text=That is not the token");
+  await drop("the-right-token");
+  await page.waitForSelector("text=All results were dropped");
+  assert.equal(await page.inputValue("#token"), "", "the token is not kept");
 }
 
 async function survivesRestart(page, down) {
@@ -231,6 +250,7 @@ try {
   await queryIsOpened(page);
   await noValueIsShown(page);
   await hiddenTabRests(context, page, () => requests);
+  await tokenDropsAll(page);
   await survivesRestart(page, down);
   assert.deepEqual(complaints, []);
   step("done");

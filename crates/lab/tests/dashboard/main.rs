@@ -146,9 +146,11 @@ fn the_page_shows_what_remora_does_and_survives_its_restart() {
     let scratch = Scratch::new().unwrap();
     let wishes: PathBuf = scratch.join("wishes");
     std::fs::create_dir(&wishes).unwrap();
+    let token = scratch.join("token");
+    std::fs::write(&token, "the-right-token\n").unwrap();
     let mut remora = Restarted {
         server: &server,
-        options: RemoraOptions::following(),
+        options: RemoraOptions::following().with("admin.token_file", &token.display().to_string()),
         address: ports::free().unwrap(),
         admin: ports::free().unwrap(),
         running: None,

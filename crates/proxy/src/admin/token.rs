@@ -50,6 +50,12 @@ impl AdminToken {
         Ok(())
     }
 
+    /// Whether there is one: without it no request may change anything.
+    pub(super) fn is_given(&self) -> bool {
+        let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
+        token.is_some()
+    }
+
     /// Whether a request with these headers may change something.
     pub(super) fn allows(&self, headers: &HeaderMap) -> bool {
         let token = self.token.read().unwrap_or_else(PoisonError::into_inner);

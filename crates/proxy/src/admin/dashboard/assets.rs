@@ -18,7 +18,7 @@ const PAGE: &str = include_str!("../../../dashboard/page.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Every file beside the page: its name, type and text.
-const FILES: [(&str, &str, &str); 15] = [
+const FILES: [(&str, &str, &str); 16] = [
     (
         "style.css",
         "text/css; charset=utf-8",
@@ -84,6 +84,11 @@ const FILES: [(&str, &str, &str); 15] = [
         "totals.js",
         SCRIPT,
         include_str!("../../../dashboard/totals.js"),
+    ),
+    (
+        "control.js",
+        SCRIPT,
+        include_str!("../../../dashboard/control.js"),
     ),
     (
         "configuration.js",

@@ -28,6 +28,8 @@ struct Live<'a> {
     connections: u64,
     store_bytes_max: u64,
     digests: u64,
+    /// Whether there is a token with which all results can be dropped.
+    can_flush: bool,
     samples: Vec<Sample>,
 }
 
@@ -52,6 +54,7 @@ pub(super) async fn show(State(sources): State<Arc<Sources>>, uri: Uri) -> Respo
         Reachability::Unreachable(why) => ("unreachable", Some(why)),
     };
     let samples = lock(&dashboard.history).after(after);
+    let control = sources.control.as_ref();
     answer_json(&Live {
         run: &dashboard.run,
         version: env!("CARGO_PKG_VERSION"),
@@ -66,6 +69,7 @@ pub(super) async fn show(State(sources): State<Arc<Sources>>, uri: Uri) -> Respo
         connections: state.connections,
         store_bytes_max: state.store.bytes_max,
         digests: state.digests,
+        can_flush: control.is_some_and(|control| control.token.is_given()),
         samples,
     })
 }
