@@ -31,6 +31,7 @@ use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
 use crate::observe::{LastAttempt, Observer};
+use crate::query_cache::FaceLimits;
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
 use crate::tls::TlsError;
@@ -358,6 +359,10 @@ fn build_shared(
         metrics: Arc::clone(metrics),
         digests: Digests::new(settings.workers.threads, settings.digests.count_max),
         verification: verification(settings),
+        face: FaceLimits {
+            enabled: settings.query_cache.statements,
+            merged_bytes_max: settings.query_cache.merged_bytes_max.bytes(),
+        },
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
             strip_comments: cache.strip_comments,

@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod net;
 mod observe;
 pub mod open_files;
+pub mod query_cache;
 pub mod reason;
 mod sampler;
 pub mod session;

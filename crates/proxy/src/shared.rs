@@ -12,6 +12,7 @@ use crate::digests::Digests;
 use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
+use crate::query_cache::FaceLimits;
 use crate::session::settings::Fingerprints;
 use crate::upstream::UpstreamShared;
 use crate::verification::Verification;
@@ -42,6 +43,8 @@ pub struct Shared {
     pub digests: Digests,
     /// How hits are verified.
     pub verification: Verification,
+    /// What the statements of the query cache's own face may do.
+    pub face: FaceLimits,
     /// Limits of a session.
     pub limits: SessionLimits,
 }

@@ -13,6 +13,7 @@ mod classify;
 mod cursor;
 mod dialect;
 mod digest;
+mod face;
 mod fold;
 mod functions;
 mod key_text;
@@ -30,6 +31,10 @@ mod token;
 pub use classify::{analyse, analyse_prefix, analyse_prepared};
 pub use dialect::Dialect;
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};
+pub use face::{
+    Assignment, FaceSelect, FaceSet, FaceStatement, FaceValue, FaceVariable, Listing, NameFilter,
+    NameTest, Pattern, ShowNames, ShowRemora, VariableScope, VariableUse, recognise,
+};
 pub use functions::{Class, FUNCTIONS, Function, find_function};
 pub use key_text::{key_text, may_differ_from_key_text};
 pub use keyword::Keyword;

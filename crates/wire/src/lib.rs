@@ -17,6 +17,7 @@
 //! | [`response`] | OK, ERR, EOF |
 //! | [`walker`] | where a response ends, found without decoding its rows |
 //! | [`rows`] | small text result sets decoded whole, for Remora's own questions |
+//! | [`result_set`] | text result sets of Remora's own |
 
 pub mod attributes;
 pub mod auth;
@@ -31,6 +32,7 @@ pub mod packet;
 pub mod parameters;
 pub mod reader;
 pub mod response;
+pub mod result_set;
 pub mod rows;
 pub mod status;
 pub mod walker;

@@ -30,6 +30,8 @@ pub struct Options {
     pub digests: DigestOptions,
     /// A share of what happens that is looked at more closely.
     pub observe: ObserveOptions,
+    /// The statements by which operators know the query cache.
+    pub query_cache: QueryCacheOptions,
     /// The HTTP listener for metrics and health. It has a thread of its own.
     pub admin: AdminOptions,
     /// What happens when Remora is asked to stop (SIGTERM or SIGINT).
@@ -362,6 +364,26 @@ impl Default for ObserveOptions {
             verify_timeout_ms: 5_000,
             verify_disables_digest: true,
             verify_digests_off_max: 100,
+        }
+    }
+}
+
+/// The statements by which operators know the query cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueryCacheOptions {
+    /// Whether Remora answers the query cache's own statements (`SHOW STATUS LIKE 'Qcache%'`, `SHOW VARIABLES LIKE 'query_cache%'` and the like) from what it has itself. When false, the server's own answers are left as they are.
+    pub statements: bool,
+    /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows into it. A longer one passes as it is.
+    #[schemars(range(min = 1_024_u64, max = 67_108_864_u64))]
+    pub merged_bytes_max: ByteSize,
+}
+
+impl Default for QueryCacheOptions {
+    fn default() -> Self {
+        Self {
+            statements: true,
+            merged_bytes_max: ByteSize::new(1 << 20),
         }
     }
 }

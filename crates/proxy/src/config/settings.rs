@@ -8,7 +8,7 @@ use super::error::{ConfigError, Origin};
 use super::merge::{Merged, Override, merge};
 use super::options::{
     AdminOptions, CacheOptions, DigestOptions, FollowOptions, ListenOptions, ObserveOptions,
-    ShutdownOptions, UpstreamOptions, WorkerOptions,
+    QueryCacheOptions, ShutdownOptions, UpstreamOptions, WorkerOptions,
 };
 use super::secret::{open_file_warning, read_secret};
 use super::transport;
@@ -33,6 +33,8 @@ pub struct Settings {
     pub digests: DigestOptions,
     /// What is looked at more closely.
     pub observe: ObserveOptions,
+    /// The query cache's own statements.
+    pub query_cache: QueryCacheOptions,
     /// Where the admin listener listens, if there is one.
     pub admin_listen: Option<SocketAddr>,
     /// The admin listener's limits.
@@ -83,6 +85,7 @@ impl Settings {
             workers: options.workers,
             digests: options.digests,
             observe: options.observe,
+            query_cache: options.query_cache,
             admin_listen,
             admin: options.admin,
             shutdown: options.shutdown,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use remora_cache::{AsOf, Fence, FenceScope};
-use remora_sql::{SessionEffect, Transaction};
+use remora_sql::{SessionEffect, ShowNames, Transaction};
 use remora_wire::command::Expect;
 use remora_wire::message::MessageWalker;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
@@ -41,6 +41,8 @@ pub(super) struct Plan {
     pub counted: Option<(Label, Instant)>,
     /// What its success means beyond that.
     pub settling: Settling,
+    /// The listing that rows of Remora's own belong into.
+    pub merged: Option<Box<ShowNames>>,
     /// Where in the message its sent part ends, if the client hasn't sent all of it yet.
     pub rest: Option<MessageWalker>,
 }
@@ -83,6 +85,7 @@ impl Plan {
             looked_up: None,
             counted: None,
             settling: Settling::Plain,
+            merged: None,
             rest: None,
         }
     }
@@ -255,6 +258,11 @@ impl Session {
         writing: &mut Writing,
     ) -> Result<Summary, Ended> {
         let mut walker = ResponseWalker::new(plan.expect, self.capabilities());
+        if let Some(names) = plan.merged.take()
+            && let Some(summary) = self.relay_merged(&mut walker, &names).await?
+        {
+            return Ok(summary);
+        }
         let mut client_left = None;
         loop {
             self.server.readable().await?;

@@ -10,6 +10,7 @@
 //! | `query.rs`, `execute.rs` | the same for statements as text, and for prepared ones |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
+//! | `face/` | the statements of the query cache's own face |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `questions.rs` | Remora's own questions on the session's connection |
@@ -18,6 +19,7 @@
 mod dispatch;
 mod exchange;
 mod execute;
+mod face;
 mod fence;
 mod fill;
 mod login;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
-use remora_sql::{Dialect, Refusal, SessionEffect, Statement, Transaction, Writes};
+use remora_sql::{Dialect, FaceStatement, Refusal, SessionEffect, Statement, Transaction, Writes};
 use remora_wire::command::Expect;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
@@ -219,6 +219,10 @@ impl Session {
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
             return self.forward(message, Plan::unknown(Expect::Results), outcome);
         };
+        let merged = match self.face_statement(text, dialect) {
+            Some(FaceStatement::Show(names)) => Some(Box::new(names)),
+            _ => None,
+        };
         let statement = remora_sql::analyse(text, dialect);
         if self.should_learn_settings(&statement) {
             return Ok(Step::LearnSettings);
@@ -232,6 +236,7 @@ impl Session {
             writes: self.plan_writes(&statement),
             looked_up: place.map(|_| began),
             counted: Some((label, began)),
+            merged,
             ..Plan::plain(Expect::Results)
         };
         if turns_the_log_off(&statement, text) {

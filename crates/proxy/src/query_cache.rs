@@ -1,0 +1,96 @@
+//! The query cache as operators know it: its variables and counters, filled with what Remora has.
+//!
+//! `docs/query-cache.md` says what each means here.
+
+use remora_cache::{EvictionReason, StoreStats};
+use remora_sql::{FaceVariable, Listing, Refusal};
+
+use crate::reason::{About, Bypass, Outcome};
+use crate::shared::Shared;
+
+/// What the statements of the query cache's own face may do, from the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct FaceLimits {
+    /// Whether Remora answers them at all.
+    pub enabled: bool,
+    /// The longest answer of the server that rows are merged into, bytes.
+    pub merged_bytes_max: usize,
+}
+
+/// How the server's own cache divides its memory unless it is told otherwise, bytes. It has no meaning here.
+const MIN_RES_UNIT_BYTES: u64 = 4_096;
+
+/// The names and values that belong into a listing, in the order of their names.
+pub(crate) fn listed(shared: &Shared, listing: Listing) -> Vec<(&'static str, String)> {
+    match listing {
+        Listing::Status => counters(shared),
+        Listing::Variables => FaceVariable::ALL
+            .iter()
+            .map(|variable| (variable.name(), value(shared, *variable)))
+            .collect(),
+    }
+}
+
+/// A variable's value, as `SHOW VARIABLES` writes it.
+pub(crate) fn value(shared: &Shared, variable: FaceVariable) -> String {
+    match variable {
+        FaceVariable::Have => "YES".to_owned(),
+        FaceVariable::Limit => shared.limits.result_bytes_max.to_string(),
+        FaceVariable::MinResUnit => MIN_RES_UNIT_BYTES.to_string(),
+        FaceVariable::Size => shared.store.stats().memory_bytes_max.to_string(),
+        FaceVariable::StripComments if shared.limits.strip_comments => "ON".to_owned(),
+        FaceVariable::StripComments | FaceVariable::WlockInvalidate => "OFF".to_owned(),
+        FaceVariable::Type => "ON".to_owned(),
+    }
+}
+
+/// The counters, as `SHOW STATUS` lists them.
+fn counters(shared: &Shared) -> Vec<(&'static str, String)> {
+    let stats = shared.store.stats();
+    let free = stats.memory_bytes_max.saturating_sub(stats.bytes);
+    let free_blocks = u64::from(free > 0);
+    let entries = stats.entries as u64;
+    let numbers = [
+        ("Qcache_free_blocks", free_blocks),
+        ("Qcache_free_memory", free as u64),
+        ("Qcache_hits", outcomes(shared, |one| one == Outcome::Hit)),
+        ("Qcache_inserts", stats.stored),
+        ("Qcache_lowmem_prunes", pruned(&stats)),
+        (
+            "Qcache_not_cached",
+            outcomes(shared, is_select_that_is_not_cached),
+        ),
+        ("Qcache_queries_in_cache", entries),
+        ("Qcache_total_blocks", entries + free_blocks),
+    ];
+    numbers
+        .map(|(name, number)| (name, number.to_string()))
+        .into()
+}
+
+/// Results that left because the room was needed; one that a newer result replaced needed none.
+fn pruned(stats: &StoreStats) -> u64 {
+    let all = EvictionReason::ALL.iter();
+    let for_room = all.filter(|reason| **reason != EvictionReason::Replaced);
+    for_room.map(|reason| stats.evicted.of(*reason)).sum()
+}
+
+fn outcomes(shared: &Shared, counts: impl Fn(Outcome) -> bool) -> u64 {
+    let all = Outcome::all().iter().filter(|outcome| counts(**outcome));
+    let of_workers = |outcome: &Outcome| -> u64 {
+        let workers = shared.metrics.workers();
+        workers.iter().map(|worker| worker.outcome(*outcome)).sum()
+    };
+    all.map(of_workers).sum()
+}
+
+/// Statements other than `SELECT` don't count, as with the server's own cache.
+fn is_select_that_is_not_cached(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Hit
+        | Outcome::Fill
+        | Outcome::Write
+        | Outcome::Bypass(Bypass::Statement(Refusal::NotSelect)) => false,
+        Outcome::Bypass(why) => why.about() != About::Command,
+    }
+}

@@ -1,0 +1,89 @@
+//! The statements of the query cache's own face: what Remora answers, or completes, in the server's place.
+//!
+//! They are found among the statements that memory doesn't answer, so a hit pays nothing for them.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `merge` | rows of Remora's own in an answer of the server |
+
+mod merge;
+
+use std::io;
+
+use remora_sql::{Dialect, FaceStatement, ShowNames, recognise};
+use remora_wire::walker::{Progress, ResponseWalker, Summary};
+
+use super::settings::TextCharset;
+use super::{Ended, Session};
+use crate::query_cache;
+use crate::reason::Limit;
+
+impl Session {
+    /// The statement of the face that a text is, if the face is on and the text can be read.
+    pub(super) fn face_statement<'t>(
+        &self,
+        text: &'t [u8],
+        dialect: Dialect,
+    ) -> Option<FaceStatement<'t>> {
+        if !self.shared.face.enabled {
+            return None;
+        }
+        let found = recognise(text, dialect)?;
+        let charset = self.state.fingerprint().map(|known| known.charset);
+        let is_readable = match charset {
+            Some(TextCharset::Utf8 | TextCharset::AsciiSafe) => true,
+            Some(TextCharset::Unsafe) | None => text.is_ascii(),
+        };
+        is_readable.then_some(found)
+    }
+
+    /// Relays the answer to a `SHOW` with rows of Remora's own in it. No summary: the answer is longer than is held; what
+    /// came of it was relayed as it is, and `walker` stands behind that.
+    pub(super) async fn relay_merged(
+        &mut self,
+        walker: &mut ResponseWalker,
+        names: &ShowNames,
+    ) -> Result<Option<Summary>, Ended> {
+        let mut held = Vec::new();
+        let mut chunk = [0; 4096];
+        let summary = loop {
+            self.server.readable().await?;
+            let count = match self.server.try_read(&mut chunk) {
+                Ok(0) => return Err(self.relay_held(&held).await),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let (used, progress) = walker.feed(&chunk[..count])?;
+            held.extend_from_slice(&chunk[..count]);
+            if used < count {
+                return Err(self.relay_held(&held).await);
+            }
+            match progress {
+                Progress::Done(summary) => break Some(summary),
+                Progress::LocalFile => return Err(Ended::closed()),
+                Progress::More if held.len() > self.shared.face.merged_bytes_max => {
+                    self.shared.metrics.rare.count_limit(Limit::MergedBytes);
+                    break None;
+                }
+                Progress::More => {}
+            }
+        };
+        let merged = summary.and_then(|_| {
+            let listed = query_cache::listed(&self.shared, names.listing);
+            merge::merge(&held, self.capabilities(), &names.filter, &listed)
+        });
+        let answer = merged.unwrap_or(held);
+        self.worker.metrics.count_client_bytes_out(answer.len());
+        self.client.write_all(&answer).await?;
+        Ok(summary)
+    }
+
+    /// The server closes in the middle of an answer: the client sees as much of it as there is.
+    async fn relay_held(&self, held: &[u8]) -> Ended {
+        match self.client.write_all(held).await {
+            Ok(()) => Ended::closed(),
+            Err(error) => error.into(),
+        }
+    }
+}

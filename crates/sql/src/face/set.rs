@@ -1,0 +1,168 @@
+//! `SET GLOBAL query_cache_size = …`.
+
+use super::parser::Parser;
+use super::variable::{FaceVariable, VariableScope};
+use crate::token::TokenKind as T;
+
+/// Assignments that one statement may have.
+const ASSIGNMENTS_MAX: usize = 32;
+
+/// A `SET` that assigns variables of the query cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaceSet {
+    /// It assigns these and nothing else.
+    Assignments(Vec<Assignment>),
+    /// It assigns the global value of this one, but beside other things or by an expression.
+    Mixed(FaceVariable),
+}
+
+/// One assignment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Which variable.
+    pub variable: FaceVariable,
+    /// Which value of it.
+    pub scope: VariableScope,
+    /// The new value.
+    pub value: FaceValue,
+}
+
+/// A value that is assigned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaceValue {
+    /// A whole number, also as a product of whole numbers.
+    Number(i128),
+    /// A word, such as `DEMAND`, with or without quotes.
+    Word(String),
+    /// A string in quotes.
+    String(String),
+    /// A number with a fraction or an exponent, as it is written.
+    Fraction(String),
+    /// `DEFAULT`
+    Default,
+    /// `NULL`
+    Null,
+}
+
+pub(super) fn set(mut parser: Parser<'_>) -> Option<FaceSet> {
+    parser.expect("set")?;
+    let all = parser;
+    match assignments(parser) {
+        Some(assignments) if !parser.saw_executable_comment() => {
+            Some(FaceSet::Assignments(assignments))
+        }
+        _ => assigned_global(all).map(FaceSet::Mixed),
+    }
+}
+
+fn assignments(mut parser: Parser<'_>) -> Option<Vec<Assignment>> {
+    let mut all = Vec::new();
+    for _ in 0..ASSIGNMENTS_MAX {
+        let (scope, variable) = target(&mut parser)?;
+        if !parser.take_kind(T::Equal) && !parser.take_kind(T::Assign) {
+            return None;
+        }
+        let value = value(&mut parser)?;
+        all.push(Assignment {
+            variable,
+            scope,
+            value,
+        });
+        if !parser.take_kind(T::Comma) {
+            return parser.at_end().then_some(all);
+        }
+    }
+    None
+}
+
+/// `[GLOBAL | SESSION | LOCAL] name`, `@@[scope.]name`.
+fn target(parser: &mut Parser<'_>) -> Option<(VariableScope, FaceVariable)> {
+    let is_at = parser.take_kind(T::DoubleAt);
+    let word = parser.word()?;
+    let scope = VariableScope::of(word);
+    if scope.is_some() {
+        parser.advance();
+        if is_at && !parser.take_kind(T::Dot) {
+            return None;
+        }
+    }
+    let variable = FaceVariable::of(parser.word()?)?;
+    parser.advance();
+    Some((scope.unwrap_or(VariableScope::Default), variable))
+}
+
+fn value(parser: &mut Parser<'_>) -> Option<FaceValue> {
+    let token = parser.current();
+    match token.kind {
+        T::Number | T::Minus => number(parser),
+        T::String => parser
+            .take_string()
+            .map(|text| FaceValue::String(text.to_owned())),
+        T::Word(_) => {
+            let word = String::from_utf8_lossy(parser.word()?).into_owned();
+            parser.advance();
+            Some(match word.to_ascii_uppercase().as_str() {
+                "DEFAULT" => FaceValue::Default,
+                "NULL" => FaceValue::Null,
+                "TRUE" => FaceValue::Number(1),
+                "FALSE" => FaceValue::Number(0),
+                _ => FaceValue::Word(word),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// `67108864`, `64 * 1024 * 1024`, `-1`, `1.5`.
+fn number(parser: &mut Parser<'_>) -> Option<FaceValue> {
+    let negative = parser.take_kind(T::Minus);
+    let token = parser.current();
+    if token.kind == T::Number && parser.take_number().is_none() {
+        let digits = String::from_utf8_lossy(parser.bytes(token)).into_owned();
+        parser.advance();
+        let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+        if all_digits {
+            // More than 64 bits; how many more makes no difference.
+            return Some(FaceValue::Number(if negative {
+                i128::MIN
+            } else {
+                i128::MAX
+            }));
+        }
+        let sign = if negative { "-" } else { "" };
+        return Some(FaceValue::Fraction(format!("{sign}{digits}")));
+    }
+    let digits = std::str::from_utf8(parser.bytes(token)).ok()?;
+    let mut product: i128 = digits.parse().ok()?;
+    while parser.take_kind(T::Star) {
+        product = product.checked_mul(i128::from(parser.take_number()?))?;
+    }
+    Some(FaceValue::Number(if negative { -product } else { product }))
+}
+
+/// The variable of the query cache whose global value is assigned anywhere in the text.
+fn assigned_global(mut parser: Parser<'_>) -> Option<FaceVariable> {
+    let mut scope = None;
+    let mut found = None;
+    loop {
+        match parser.current().kind {
+            T::End => return found,
+            T::Invalid => return None,
+            // Several statements: the server's to answer, as those are not read here.
+            T::Semicolon => return if parser.at_end() { found } else { None },
+            T::Comma | T::DoubleAt => scope = None,
+            T::Word(_) => {
+                let word = parser.word()?;
+                let variable = FaceVariable::of(word);
+                let is_assigned = matches!(parser.next_token().kind, T::Equal | T::Assign);
+                let is_global = scope == Some(VariableScope::Global);
+                if let Some(variable) = variable.filter(|_| is_assigned && is_global) {
+                    found = found.or(Some(variable));
+                }
+                scope = VariableScope::of(word).or(scope);
+            }
+            _ => {}
+        }
+        parser.advance();
+    }
+}

@@ -1,0 +1,82 @@
+//! `SHOW STATUS`, `SHOW VARIABLES`, `SHOW REMORA`.
+
+use super::FaceStatement;
+use super::filter::{NameFilter, Pattern, filter};
+use super::parser::Parser;
+use super::variable::VariableScope;
+use crate::token::TokenKind as T;
+
+/// What a `SHOW` lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// `STATUS`
+    Status,
+    /// `VARIABLES`
+    Variables,
+}
+
+/// `SHOW STATUS` or `SHOW VARIABLES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShowNames {
+    /// What is listed.
+    pub listing: Listing,
+    /// Whether the global values are meant.
+    pub is_global: bool,
+    /// Which names.
+    pub filter: NameFilter,
+}
+
+/// `SHOW REMORA what [LIKE '…'] [LIMIT n]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShowRemora {
+    /// The word after `REMORA`, in capitals; empty if there is none.
+    pub what: String,
+    /// Which rows, by the column that the list is about.
+    pub pattern: Option<Pattern>,
+    /// How many rows at most.
+    pub limit: Option<u64>,
+}
+
+pub(super) fn show(mut parser: Parser<'_>) -> Option<FaceStatement<'_>> {
+    parser.expect("show")?;
+    if parser.at("remora") {
+        return remora(parser).map(FaceStatement::ShowRemora);
+    }
+    let scope = parser.word().and_then(VariableScope::of);
+    if scope.is_some() {
+        parser.advance();
+    }
+    let listing = if parser.take("status") {
+        Listing::Status
+    } else {
+        parser.expect("variables")?;
+        Listing::Variables
+    };
+    Some(FaceStatement::Show(ShowNames {
+        listing,
+        is_global: scope == Some(VariableScope::Global),
+        filter: filter(parser)?,
+    }))
+}
+
+fn remora(mut parser: Parser<'_>) -> Option<ShowRemora> {
+    parser.expect("remora")?;
+    let mut shown = ShowRemora {
+        what: String::new(),
+        pattern: None,
+        limit: None,
+    };
+    if let Some(word) = parser.word() {
+        shown.what = String::from_utf8_lossy(word).to_ascii_uppercase();
+        parser.advance();
+    }
+    if parser.take("like") {
+        shown.pattern = Some(Pattern::new(parser.take_string()?));
+    }
+    if parser.take("limit") {
+        shown.limit = Some(parser.take_number()?);
+    }
+    // A word that nobody knows is answered with the list of those that are known.
+    let ends = parser.at_end() || (!parser.at_kind(T::Invalid) && parser.is_one_statement());
+    ends.then_some(shown)
+}
