@@ -3,6 +3,7 @@
 
 mod front;
 
+use remora_cache::InvalidationReason;
 use remora_lab::client::{Client, ConnectOptions};
 use remora_lab::proxies::RemoraOptions;
 use remora_wire::Capabilities;
@@ -242,4 +243,117 @@ fn an_answer_that_is_too_long_to_be_held_passes_as_it_is() {
         names(&listing(guest.client(), "SHOW STATUS LIKE 'Qcache%'")),
         COUNTERS
     );
+}
+
+/// The column names and first row of an answer.
+fn named_values(client: &mut Client, sql: &str) -> (Vec<String>, Vec<String>) {
+    let answer = client
+        .query(sql)
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let names = answer.column_names().unwrap();
+    let row = answer.rows().unwrap().remove(0).into_iter();
+    let values = row.map(|field| String::from_utf8(field.unwrap()).unwrap());
+    (names, values.collect())
+}
+
+#[test]
+fn variables_are_selected_with_remoras_values_and_the_servers_names() {
+    let front = Front::new("face_select", &TABLE);
+    for options in flavours(&front) {
+        let (mut guest, mut direct) = (front.guest_as(&options), options.connect().unwrap());
+        let size = listing(guest.client(), "SHOW VARIABLES LIKE 'query_cache_size'")
+            .remove(0)
+            .1;
+        let limit = listing(guest.client(), "SHOW VARIABLES LIKE 'query_cache_limit'")
+            .remove(0)
+            .1;
+        let version = direct.query_value("SELECT @@version").unwrap().unwrap();
+        for (sql, expected) in [
+            ("SELECT @@query_cache_size", vec![&size[..]]),
+            (
+                "SELECT @@Global.Query_Cache_Size, @@query_cache_type",
+                vec![&size, "ON"],
+            ),
+            (
+                "select @@session.query_cache_wlock_invalidate as w, @@have_query_cache",
+                vec!["0", "YES"],
+            ),
+            (
+                "/* driver */SELECT @@version, @@query_cache_limit AS l, @@query_cache_min_res_unit LIMIT 1;",
+                vec![&version, &limit, "4096"],
+            ),
+        ] {
+            let (names, values) = named_values(guest.client(), sql);
+            assert_eq!(values, expected, "{sql}");
+            if front.server().kind().has_query_cache() {
+                assert_eq!(names, named_values(&mut direct, sql).0, "{sql}");
+            }
+        }
+        // What isn't such a list is the server's to answer.
+        for sql in [
+            "SELECT @@session.query_cache_size",
+            "SELECT @@query_cache_size, no_such",
+        ] {
+            let expected = direct.query_bytes(sql).unwrap().to_vec();
+            assert_eq!(guest.client().query_bytes(sql).unwrap(), expected, "{sql}");
+        }
+    }
+}
+
+#[test]
+fn reset_empties_the_store_for_those_who_may_reload() {
+    let front = Front::alone("face_reset", &TABLE);
+    let mut guest = front.guest();
+    let sql = "SELECT b FROM t WHERE a = 3";
+    let expected = front.direct().query_bytes(sql).unwrap().to_vec();
+    guest.becomes_hit(sql, &expected);
+    let mut other = front.guest();
+    let cleared = || {
+        let stats = front.remora().app().unwrap().shared().store.stats();
+        stats.invalidated.of(InvalidationReason::Cleared)
+    };
+    other.setup(&["FLUSH QUERY CACHE", "flush local query cache;"]);
+    assert_eq!(cleared(), 0);
+
+    let identified = front.server().kind().identified_by("plain");
+    front
+        .server()
+        .execute([
+            format!("CREATE USER plain@'%' {identified}"),
+            "GRANT SELECT ON *.* TO plain@'%'".to_owned(),
+        ])
+        .unwrap();
+    let plain = ConnectOptions {
+        user: "plain".to_owned(),
+        password: "plain".to_owned(),
+        ..front.options()
+    };
+    guest.becomes_hit(sql, &expected);
+    let mut plain = front.guest_as(&plain);
+    for refused in ["RESET QUERY CACHE", "FLUSH QUERY CACHE"] {
+        let error = plain
+            .client()
+            .query(refused)
+            .map(drop)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("RELOAD") && error.contains("1227"),
+            "{refused}: {error}"
+        );
+    }
+    assert_eq!(cleared(), 0);
+
+    guest.becomes_hit(sql, &expected);
+    assert!(counter(other.client(), "Qcache_queries_in_cache") > 0);
+    other.setup(&["RESET QUERY CACHE"]);
+    assert_eq!(counter(other.client(), "Qcache_queries_in_cache"), 0);
+    assert!(cleared() > 0);
+    let again = guest.run(sql);
+    assert!(
+        again.outcome != "hit" && again.bytes == expected,
+        "{}",
+        again.outcome
+    );
+    guest.becomes_hit(sql, &expected);
 }

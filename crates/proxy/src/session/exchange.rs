@@ -60,6 +60,8 @@ pub(super) enum Settling {
     Reset,
     /// Multi-statements were switched.
     OptionChanged,
+    /// What is stored is to be dropped, before the client is told.
+    EmptyStore,
 }
 
 /// An execution of a prepared statement, by the server.
@@ -306,8 +308,11 @@ impl Session {
         };
         let chunk = &scratch[..count];
         let (used, progress) = walker.feed(chunk)?;
-        if matches!(progress, Progress::Done(_)) {
+        if let Progress::Done(summary) = progress {
             self.look_again_at(writing);
+            if summary.succeeded() && matches!(plan.settling, Settling::EmptyStore) {
+                self.shared.flush();
+            }
         }
         let mut unsent = Vec::new();
         if client_left.is_none() {
@@ -425,7 +430,7 @@ impl Session {
                 self.state.reset(summary.mark);
                 self.prepared.clear();
             }
-            Settling::Plain | Settling::Reset => {}
+            Settling::Plain | Settling::Reset | Settling::EmptyStore => {}
             Settling::OptionChanged => self.state.option_changed(),
         }
     }

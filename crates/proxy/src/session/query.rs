@@ -219,10 +219,7 @@ impl Session {
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
             return self.forward(message, Plan::unknown(Expect::Results), outcome);
         };
-        let merged = match self.face_statement(text, dialect) {
-            Some(FaceStatement::Show(names)) => Some(Box::new(names)),
-            _ => None,
-        };
+        let face = self.face_statement(text, dialect);
         let statement = remora_sql::analyse(text, dialect);
         if self.should_learn_settings(&statement) {
             return Ok(Step::LearnSettings);
@@ -230,6 +227,15 @@ impl Session {
         if statement.diagnostics && !self.unseen_hit.is_none() {
             return Ok(Step::RepeatHit);
         }
+        if let Some(face) = &face
+            && let Some(step) = self.forward_face(face, &statement, text, dialect, began)
+        {
+            return step;
+        }
+        let merged = match face {
+            Some(FaceStatement::Show(names)) => Some(Box::new(names)),
+            _ => None,
+        };
         let label = self.label_of(text, dialect);
         let mut plan = Plan {
             effects: effects_of(&statement),

@@ -49,7 +49,7 @@ impl Session {
     }
 
     /// What stands before the text of a query without attributes.
-    fn query_head(&self) -> &'static [u8] {
+    pub(super) fn query_head(&self) -> &'static [u8] {
         if self.capabilities().has(Capabilities::QUERY_ATTRIBUTES) {
             &[QUERY, 0, 1]
         } else {

@@ -104,6 +104,11 @@ impl SettingsQuery {
         &self.sql
     }
 
+    /// Whether it asks for this variable: the server has it.
+    pub fn asks_for(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
     /// How many fields the answer has.
     pub fn fields(&self) -> usize {
         LEADING_FIELDS.len() + self.names.len()

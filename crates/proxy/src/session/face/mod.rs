@@ -4,8 +4,10 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `answer` | statements that the server answers in other words |
 //! | `merge` | rows of Remora's own in an answer of the server |
 
+mod answer;
 mod merge;
 
 use std::io;

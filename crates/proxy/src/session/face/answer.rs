@@ -1,0 +1,89 @@
+//! Statements of the face that the server answers in other words.
+
+use std::time::Instant;
+
+use remora_sql::{Dialect, FaceSelect, FaceStatement, FaceVariable, Refusal, Statement};
+use remora_wire::command::Expect;
+use remora_wire::packet::put_message;
+
+use super::super::dispatch::Step;
+use super::super::exchange::{Plan, Settling};
+use super::super::query::effects_of;
+use super::super::{Ended, Session};
+use crate::query_cache;
+use crate::reason::{Bypass, Outcome};
+
+/// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and `RESET QUERY CACHE`: it needs the same
+/// privilege (`RELOAD`), commits likewise, and changes nothing but the file that errors are written to, which is
+/// opened again.
+const NEEDS_RELOAD: &[u8] = b"FLUSH LOCAL ERROR LOGS";
+
+impl Session {
+    /// Sends the server what it understands in place of a statement of the face. `None`: the statement is sent as it is.
+    pub(in super::super) fn forward_face(
+        &mut self,
+        face: &FaceStatement<'_>,
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+        began: Instant,
+    ) -> Option<Result<Step, Ended>> {
+        let (text_sent, settling) = match face {
+            FaceStatement::Select(list) => (self.with_values(text, list), Settling::Plain),
+            FaceStatement::Flush => (self.needing_reload(text)?, Settling::Plain),
+            FaceStatement::Reset => (self.needing_reload(text)?, Settling::EmptyStore),
+            _ => return None,
+        };
+        let label = self.label_of(text, dialect);
+        let plan = Plan {
+            effects: effects_of(statement),
+            counted: Some((label, began)),
+            settling,
+            ..Plan::plain(Expect::Results)
+        };
+        let mut message = Vec::new();
+        put_message(&mut message, 0, &[self.query_head(), &text_sent].concat());
+        let outcome = Outcome::Bypass(Bypass::Statement(match face {
+            FaceStatement::Select(_) => Refusal::SystemVariable,
+            _ => Refusal::NotSelect,
+        }));
+        Some(self.forward(&message, plan, outcome))
+    }
+
+    /// The text itself if the server knows the statement. `None`: which server it is isn't known yet.
+    fn needing_reload(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let query = self.shared.upstream.settings_query()?;
+        Some(if query.asks_for(FaceVariable::Type.name()) {
+            text.to_vec()
+        } else {
+            NEEDS_RELOAD.to_vec()
+        })
+    }
+
+    /// The list with values in place of the query cache's variables, under the same names.
+    fn with_values(&self, text: &[u8], list: &FaceSelect) -> Vec<u8> {
+        let mut sent = Vec::with_capacity(text.len() + 64 * list.uses.len());
+        let mut at = 0;
+        for one in &list.uses {
+            let written = &text[one.start..one.end];
+            sent.extend_from_slice(&text[at..one.start]);
+            let value = query_cache::value(&self.shared, one.variable);
+            let expression = match one.variable {
+                FaceVariable::Have | FaceVariable::Type => format!("'{value}'"),
+                FaceVariable::StripComments | FaceVariable::WlockInvalidate => {
+                    format!("CAST({} AS SIGNED)", u8::from(value == "ON"))
+                }
+                _ => format!("CAST({value} AS UNSIGNED)"),
+            };
+            sent.extend_from_slice(expression.as_bytes());
+            if !one.has_alias {
+                sent.extend_from_slice(b" AS `");
+                sent.extend_from_slice(written);
+                sent.push(b'`');
+            }
+            at = one.end;
+        }
+        sent.extend_from_slice(&text[at..]);
+        sent
+    }
+}
