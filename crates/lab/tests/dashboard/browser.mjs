@@ -101,6 +101,9 @@ async function numbersUpdate(page) {
   const drawn = await page.$$eval("#charts figure:first-child path.area", (paths) => paths.map((path) => path.getAttribute("d")));
   assert.equal(drawn.length, 3);
   assert.ok(drawn.every((d) => d.startsWith("M")), drawn.join());
+  // Written by the load, and read from the log.
+  await waitFor("changes of the table", async () =>
+    /shop\.stock\s*[1-9]/.test(await page.textContent("#tables")));
   await page.click("#windows button:has-text('2 min')");
   assert.match(await page.getAttribute("#charts figure:first-child svg.chart", "aria-label"), /last 2 minutes/);
   await page.click("#charts figure:first-child summary");
