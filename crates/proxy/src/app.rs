@@ -17,7 +17,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use remora_cache::{
-    BrokenRules, FillsInFlight, ShapesLimits, Store, StoreLimits, Timeline, TimelineLimits,
+    BrokenRules, Entry, FillsInFlight, InvalidationReason, ShapesLimits, Store, StoreLimits,
+    Timeline, TimelineLimits,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -32,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
 use crate::observe::{LastAttempt, Observer};
 use crate::query_cache::FaceLimits;
+use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
 use crate::tls::TlsError;
@@ -146,6 +148,16 @@ impl App {
     /// Reads certificates and keys again, for connections to come. If one of them is wrong, nothing changes.
     pub fn reload_certificates(&self) -> Result<(), TlsError> {
         self.shared.link.tls().reload()
+    }
+
+    /// Whether there is a file whose rules can be read again.
+    pub fn has_configuration_file(&self) -> bool {
+        self.shared.rules.has_file()
+    }
+
+    /// Reads the rules again. If anything in the file is wrong, the old ones stay in force.
+    pub fn reload_rules(&self) -> Result<Reloaded, ReloadError> {
+        self.shared.reload_rules()
     }
 
     /// Reads the admin listener's token again. If the file is wrong, nothing changes.
@@ -310,11 +322,19 @@ async fn sweep(shared: &Shared, interval: Duration, entries_max: usize) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let timeline = &shared.timeline;
+        let now_ms = shared.clock.now_ms();
         shared.store.sweep_step(entries_max, |entry| {
-            timeline.outdated(entry.as_of(), entry.tags())
+            outdated(&shared.timeline, entry, now_ms)
         });
     }
+}
+
+/// Why an entry can never be served again, if that is so.
+fn outdated(timeline: &Timeline, entry: &Entry, now_ms: u64) -> Option<InvalidationReason> {
+    let expired = entry.has_expired(now_ms);
+    timeline
+        .outdated(entry.as_of(), entry.tags())
+        .or(expired.then_some(InvalidationReason::Expired))
 }
 
 fn build_shared(
@@ -344,7 +364,7 @@ fn build_shared(
             result_bytes_max: cache.result_bytes_max.bytes(),
             shards: cache.shards,
         },
-        Box::new(move |entry| judge.outdated(entry.as_of(), entry.tags())),
+        Box::new(move |entry| outdated(&judge, entry, clock.now_ms())),
     );
     Arc::new(Shared {
         clock,
@@ -357,6 +377,7 @@ fn build_shared(
         link,
         proxy_protocol_from: settings.listen.proxy_protocol_from.clone().into(),
         metrics: Arc::clone(metrics),
+        rules: RulesInForce::new(settings.rules.clone(), settings.source.clone()),
         digests: Digests::new(settings.workers.threads, settings.digests.count_max),
         verification: verification(settings),
         face: FaceLimits {

@@ -83,6 +83,9 @@ pub struct ExplainArgs {
     /// The default schema of the session that would send it
     #[arg(long, value_name = "NAME")]
     pub schema: Option<String>,
+    /// The account of that session, as `CURRENT_USER()` gives it: rules may depend on it
+    #[arg(long, value_name = "USER@HOST")]
+    pub account: Option<String>,
     /// Which Remora is asked.
     #[command(flatten)]
     pub running: RunningArgs,
@@ -140,6 +143,7 @@ impl ExplainArgs {
         Request {
             statement: self.statement.clone(),
             schema: self.schema.clone(),
+            account: self.account.clone(),
             json: self.json,
             ansi_quotes: self.ansi_quotes,
             no_backslash_escapes: self.no_backslash_escapes,

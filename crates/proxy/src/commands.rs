@@ -14,7 +14,7 @@ use crate::upstream::client::ClientError;
 use crate::upstream::server_facts::ServerFacts;
 use crate::upstream::{self, UpstreamConfig};
 
-/// Serves until SIGTERM or SIGINT. SIGHUP has certificates, keys and the admin listener's token read again.
+/// Serves until SIGTERM or SIGINT. SIGHUP has certificates, keys, the admin listener's token and the rules read again.
 pub fn serve(settings: &Settings) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -56,6 +56,10 @@ fn reload(app: &App) {
     match app.reload_certificates() {
         Ok(()) => tracing::info!("certificates and keys were read again"),
         Err(error) => tracing::error!("certificates and keys stay as they are: {error}"),
+    }
+    // The log tells what came of it.
+    if app.has_configuration_file() {
+        let _ = app.reload_rules();
     }
     if let Err(error) = app.reload_token() {
         tracing::error!("the admin listener's token stays as it is: {error}");

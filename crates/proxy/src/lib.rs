@@ -19,6 +19,7 @@ mod observe;
 pub mod open_files;
 pub mod query_cache;
 pub mod reason;
+pub mod rules;
 mod sampler;
 pub mod session;
 pub mod shared;

@@ -8,7 +8,7 @@ use crate::acceptor::open_connections;
 use crate::config::{OptionInForce, Settings};
 use crate::metrics::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
-    StoreObservation,
+    RulesObservation, StoreObservation,
 };
 use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
@@ -90,6 +90,15 @@ impl Observer {
             evictions: counts(|reason| stats.evicted.of(reason)),
             invalidations: counts(|reason| stats.invalidated.of(reason)),
             fills_in_flight: self.shared.fills.len() as u64,
+        }
+    }
+
+    fn rules(&self) -> RulesObservation {
+        let rules = &self.shared.rules;
+        RulesObservation {
+            count: rules.get().len() as u64,
+            decisions: rules.decisions(),
+            reloads: rules.reloads(),
         }
     }
 
@@ -177,6 +186,7 @@ impl Observed for Observer {
                 .catalogue_loads
                 .load(Ordering::Relaxed),
             limits: self.limits(),
+            rules: self.rules(),
             store: self.store(),
             follower: self.follower(),
         }

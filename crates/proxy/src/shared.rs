@@ -13,6 +13,8 @@ use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
 use crate::query_cache::FaceLimits;
+use crate::reason::Limit;
+use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::settings::Fingerprints;
 use crate::upstream::UpstreamShared;
 use crate::verification::Verification;
@@ -39,6 +41,8 @@ pub struct Shared {
     pub last_attempt: LastAttempt,
     /// The counters.
     pub metrics: Arc<Metrics>,
+    /// What the operator decides about caching.
+    pub rules: RulesInForce,
     /// Statements by their digests.
     pub digests: Digests,
     /// How hits are verified.
@@ -90,6 +94,22 @@ impl Shared {
     /// served.
     pub fn flush(&self) {
         self.store.clear();
+    }
+
+    /// Reads the rules again, and says in the log what came of it. If anything in the file is wrong, the old ones stay in
+    /// force.
+    pub fn reload_rules(&self) -> Result<Reloaded, ReloadError> {
+        let reloaded = self.rules.reload(&self.store);
+        match &reloaded {
+            Ok(reloaded) => reloaded.log(),
+            Err(error) => {
+                if error.is_about_their_number() {
+                    self.metrics.rare.count_limit(Limit::Rules);
+                }
+                tracing::error!("the rules stay as they are: {error}");
+            }
+        }
+        reloaded
     }
 
     /// Whether anything is being cached now.

@@ -13,7 +13,7 @@ use remora::admin::{self, AdminHandle};
 use remora::config::options::AdminOptions;
 use remora::metrics::{
     Caching, FollowerObservation, Kind, Metrics, Observation, Observed, Reachability,
-    StoreObservation, declared,
+    RulesObservation, StoreObservation, declared,
 };
 use remora::reason::{Bypass, CachingOff, Limit, Outcome};
 
@@ -38,6 +38,7 @@ fn healthy() -> Observation {
         shapes: 0,
         catalogue_tables: 11,
         limits: Vec::new(),
+        rules: RulesObservation::default(),
         catalogue_loads: 12,
         catalogue_batches: 7,
         store: StoreObservation {

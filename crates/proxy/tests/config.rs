@@ -478,3 +478,140 @@ proptest::proptest! {
         }
     }
 }
+
+/// What a rule is refused with, without the file's name.
+fn rule_refusal(rule: &str) -> String {
+    refusal(&format!("# A comment.\n[[rules]]\n{rule}\n"))
+}
+
+#[test]
+fn rules_keep_their_order_and_their_lines() {
+    let rules = load(
+        "[cache]\nresult_bytes_max = \"1MiB\"\n\n[[rules]]\ntable = \"shop.log_*\"\ncache = false\n\n\
+         [[rules]] # another\naccount = \"report@%\"\ntime_to_live_ms = 500\nresult_bytes_max = \"64KiB\"\n\n\
+         [[rules]]\ndigest = \"00000000000000aB\"\nschema = \"shop\"\ncache = true\n",
+    )
+    .unwrap()
+    .rules;
+    let told: Vec<_> = rules
+        .iter()
+        .map(|rule| (rule.line, rule.to_string()))
+        .collect();
+    let expected = [
+        (4, "never cached, where table = \"shop.log_*\""),
+        (
+            8,
+            "cached for at most 500 ms up to 65536 bytes, where account = \"report@%\"",
+        ),
+        (
+            13,
+            "cached, where digest = \"00000000000000ab\" and schema = \"shop\"",
+        ),
+    ];
+    assert_eq!(told, expected.map(|(line, words)| (line, words.to_owned())));
+}
+
+#[test]
+fn a_rule_that_is_written_wrongly_is_refused_with_its_line() {
+    for (rule, said) in [
+        (
+            "table = \"shop\"\ncache = false",
+            "remora.toml, line 3: rules.table: got \"shop\", accepts schema.table;",
+        ),
+        (
+            "cache = false\ntable = 5",
+            "remora.toml, line 4: rules.table: got 5, accepts schema.table;",
+        ),
+        (
+            "cache = \"no\"",
+            "remora.toml, line 3: rules.cache: got \"no\", accepts true or false",
+        ),
+        (
+            "digest = \"abc\"\ncache = false",
+            "remora.toml, line 3: rules.digest: got \"abc\", accepts 16 hexadecimal digits",
+        ),
+        (
+            "account = \"'a'@'b'\"\ncache = false",
+            "remora.toml, line 3: rules.account: got \"'a'@'b'\", accepts user or user@host",
+        ),
+        (
+            "schema = \"sh*\"\ncache = false",
+            "remora.toml, line 3: rules.schema: got \"sh*\", accepts the name of a schema",
+        ),
+        (
+            "time_to_live_ms = 0",
+            "remora.toml, line 3: rules.time_to_live_ms: got 0, accepts a whole number from 1",
+        ),
+        (
+            "time_to_live_ms = -5",
+            "remora.toml, line 3: rules.time_to_live_ms: got -5, accepts",
+        ),
+        (
+            "time_to_live_ms = 99999999999999",
+            "remora.toml, line 3: rules.time_to_live_ms: got 99999999999999, accepts",
+        ),
+        (
+            "result_bytes_max = \"1GiB\"",
+            "remora.toml, line 3: rules.result_bytes_max: got 1GiB, accepts at most cache.result_bytes_max (1MiB)",
+        ),
+        (
+            "result_bytes_max = 0",
+            "remora.toml, line 3: rules.result_bytes_max: got 0, accepts a size",
+        ),
+        (
+            "tabel = \"a.b\"",
+            "remora.toml, line 3: rules.tabel does not exist; did you mean table?",
+        ),
+        (
+            "cache = false\nwhy = 1",
+            "remora.toml, line 4: rules.why does not exist; ",
+        ),
+        (
+            "table = \"a.b\"",
+            "remora.toml, line 2: rules: got a rule that says nothing, accepts",
+        ),
+        (
+            "cache = false\ntime_to_live_ms = 5",
+            "remora.toml, line 2: rules: got a rule with cache = false and a bound, accepts",
+        ),
+    ] {
+        let refused = rule_refusal(rule);
+        assert!(refused.starts_with(said), "{refused}");
+    }
+    assert!(refusal("rules = 3").starts_with("remora.toml, line 1: rules: got 3, accepts tables"));
+    assert!(
+        refusal("\nrules = [1]").starts_with("remora.toml, line 2: rules: got 1, accepts tables")
+    );
+}
+
+#[test]
+fn rules_are_bounded() {
+    let rule = "[[rules]]\ncache = false\n";
+    load(&rule.repeat(128)).unwrap();
+    let refused = refusal(&rule.repeat(129));
+    assert_eq!(
+        refused,
+        "remora.toml, line 257: rules: got 129, accepts at most cache.rules_max (128)"
+    );
+    load(&format!("[cache]\nrules_max = 129\n{}", rule.repeat(129))).unwrap();
+}
+
+#[test]
+fn what_differs_from_the_start_is_named_when_the_file_is_read_again() {
+    let (_directory, path) = file_with("[cache]\nshards = 4\n");
+    let overrides = [given("--memory", "cache.memory_bytes_max", "64MiB")];
+    let source = Settings::load(Some(&path), &overrides).unwrap().source;
+    assert_eq!(
+        source.reread().unwrap().unwrap().needs_restart,
+        Vec::<String>::new()
+    );
+    // What the command line says still takes precedence.
+    let text = "[cache]\nmemory_bytes_max = \"1GiB\"\nrules_max = 5\n[admin]\ntoken_file = \"/t\"\n[[rules]]\ncache = false\n";
+    fs::write(&path, text).unwrap();
+    let reread = source.reread().unwrap().unwrap();
+    assert_eq!(reread.needs_restart, ["admin.token_file", "cache.shards"]);
+    assert_eq!(reread.rules.len(), 1);
+    fs::write(&path, "[cache]\nshards = \"many\"\n").unwrap();
+    assert!(source.reread().is_err());
+    assert_eq!(Settings::load(None, &[]).unwrap().source.reread(), Ok(None));
+}

@@ -11,7 +11,8 @@ use remora::admin::{self, AdminHandle};
 use remora::config::options::AdminOptions;
 use remora::config::{Override, Settings};
 use remora::metrics::{
-    Caching, FollowerObservation, Metrics, Observation, Observed, Reachability, StoreObservation,
+    Caching, FollowerObservation, Metrics, Observation, Observed, Reachability, RulesObservation,
+    StoreObservation,
 };
 use remora::reason::{CachingOff, Outcome};
 use serde_json::Value;
@@ -34,6 +35,7 @@ impl Observed for Unreachable {
             catalogue_loads: 0,
             catalogue_batches: 0,
             limits: Vec::new(),
+            rules: RulesObservation::default(),
             store: StoreObservation::default(),
             follower: FollowerObservation::default(),
         }

@@ -42,7 +42,8 @@ impl InProcessRemora {
         ];
         let given = options.assignments(server).into_iter();
         overrides.extend(given.map(|(option, value)| assignment(option, value)));
-        let settings = Settings::load(None, &overrides).context("Remora refuses its options")?;
+        let settings = Settings::load(options.config.as_deref(), &overrides)
+            .context("Remora refuses its options")?;
         let app = App::start_with(&settings, broken).context("Remora did not start")?;
         let address = match app.endpoints().first().map(ToString::to_string) {
             Some(text) => text

@@ -1,7 +1,7 @@
 //! Remora as a user runs it: the built program, its options on the command line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -28,6 +28,8 @@ pub struct RemoraOptions {
     pub threads: Option<usize>,
     /// Memory for cached results, MiB; `None`: Remora's own default.
     pub memory_mib: Option<u32>,
+    /// Its configuration file, which the other options take precedence over.
+    pub config: Option<PathBuf>,
     /// Further options by their full names, such as `cache.result_bytes_max`, with their values.
     pub set: Vec<(String, String)>,
 }
@@ -46,6 +48,15 @@ impl RemoraOptions {
     pub fn with(mut self, option: &str, value: &str) -> RemoraOptions {
         self.set.push((option.to_owned(), value.to_owned()));
         self
+    }
+
+    /// With a configuration file.
+    #[must_use]
+    pub fn with_config(self, file: &Path) -> RemoraOptions {
+        RemoraOptions {
+            config: Some(file.to_owned()),
+            ..self
+        }
     }
 
     /// With a certificate, so that it offers TLS to clients.
@@ -85,7 +96,11 @@ impl RemoraOptions {
             "cache.memory_bytes_max" => format!("--memory={value}"),
             _ => format!("--set={option}={value}"),
         };
-        self.assignments(server).into_iter().map(argument).collect()
+        let config = self.config.iter();
+        let config = config.map(|file| format!("--config={}", file.display()));
+        config
+            .chain(self.assignments(server).into_iter().map(argument))
+            .collect()
     }
 }
 

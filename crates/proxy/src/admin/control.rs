@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::token::AdminToken;
-use super::{Sources, answer_text};
+use super::{Sources, answer, answer_text};
 use crate::shared::Shared;
 
 /// What such requests act on.
@@ -54,6 +54,31 @@ pub(super) async fn flush(State(sources): State<Arc<Sources>>) -> Response {
             tracing::info!("all results were dropped, as POST /flush asked");
             answer_text(StatusCode::OK, "all results were dropped\n".to_owned())
         }
+        Err(error) => answer_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+/// Answers `GET /rules`.
+pub(super) async fn show_rules(State(sources): State<Arc<Sources>>) -> Response {
+    let Some(control) = &sources.control else {
+        return nothing_to_control();
+    };
+    match serde_json::to_string_pretty(&control.shared.rules.report()) {
+        Ok(json) => answer(StatusCode::OK, "application/json", json + "\n"),
+        Err(error) => answer_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+/// Answers `POST /rules/reload`.
+pub(super) async fn reload_rules(State(sources): State<Arc<Sources>>) -> Response {
+    let Some(control) = &sources.control else {
+        return nothing_to_control();
+    };
+    let shared = Arc::clone(&control.shared);
+    // As with a flush: all results may be dropped.
+    match tokio::task::spawn_blocking(move || shared.reload_rules()).await {
+        Ok(Ok(reloaded)) => answer_text(StatusCode::OK, reloaded.to_string()),
+        Ok(Err(error)) => answer_text(StatusCode::BAD_REQUEST, format!("{error}\n")),
         Err(error) => answer_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
 }

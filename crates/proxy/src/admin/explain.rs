@@ -63,19 +63,26 @@ fn read_query(uri: &Uri) -> Result<Question, String> {
                     |_| "schema: got bytes that are not UTF-8, accepts a schema's name",
                 )?);
             }
+            b"account" => {
+                let account = String::from_utf8(value);
+                question.account = Some(account.map_err(
+                    |_| "account: got bytes that are not UTF-8, accepts user@host as CURRENT_USER() gives it",
+                )?);
+            }
             b"ansi_quotes" => question.dialect.ansi_quotes = flag("ansi_quotes", &value)?,
             b"no_backslash_escapes" => {
                 question.dialect.no_backslash_escapes = flag("no_backslash_escapes", &value)?;
             }
             other => {
                 return Err(format!(
-                    "{}: does not exist; sql, schema, ansi_quotes and no_backslash_escapes do",
+                    "{}: does not exist; sql, schema, account, ansi_quotes and no_backslash_escapes do",
                     String::from_utf8_lossy(other)
                 ));
             }
         }
     }
     question.schema = question.schema.filter(|schema| !schema.is_empty());
+    question.account = question.account.filter(|account| !account.is_empty());
     Ok(question)
 }
 

@@ -10,6 +10,8 @@
 //! | `/explain` | what Remora makes of a statement, and what it holds of it |
 //! | `/healthz` | 200 while the process runs: restart it if this fails |
 //! | `/readyz` | 200 while clients can be served, else 503: send clients elsewhere if this fails |
+//! | `/rules` | the rules in force, and how often each has decided |
+//! | `POST /rules/reload` | reads the rules again; needs the token |
 //! | `POST /flush` | drops every result; needs the token |
 //!
 //! Caching being off doesn't make Remora unready: it then passes everything through, and clients are served. The
@@ -163,6 +165,8 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
         .route("/explain", get(explain::show).post(explain::show))
         .route("/healthz", get(show_health))
         .route("/readyz", get(show_readiness))
+        .route("/rules", get(control::show_rules))
+        .route("/rules/reload", changing(post(control::reload_rules)))
         .route("/flush", changing(post(control::flush)))
         .merge(dashboard::routes())
         .fallback(refuse_path)
@@ -179,8 +183,10 @@ const PATHS: &str = "Remora\n\n\
     /digests    what became of each query: JSON, by digest\n\
     /explain    what becomes of a statement: ?schema=…&sql=…, or POST it; Accept: text/plain for words\n\
     /healthz    200 while the process runs\n\
-    /readyz     200 while clients can be served; says whether caching is on\n\n\
-    POST /flush  drops every result; needs the token of admin.token_file\n";
+    /readyz     200 while clients can be served; says whether caching is on\n\
+    /rules      the rules in force, and how often each has decided: JSON\n\n\
+    POST /rules/reload  reads the rules again; needs the token of admin.token_file\n\
+    POST /flush         drops every result; needs the token of admin.token_file\n";
 
 /// Closes the connection after its answer, so that an idle one holds no place.
 async fn close_after(mut response: Response) -> Response {

@@ -55,6 +55,43 @@ pub enum ConfigError {
         /// What it accepts.
         accepts: String,
     },
+    /// A rule is written wrongly.
+    Rule {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// `rules`, or the key with `rules.` before it.
+        option: String,
+        /// What it got.
+        got: String,
+        /// What it accepts.
+        accepts: String,
+    },
+    /// There are too many rules.
+    TooManyRules {
+        /// The file.
+        path: PathBuf,
+        /// The line of the first beyond, from 1.
+        line: usize,
+        /// How many there are.
+        got: usize,
+        /// `cache.rules_max`.
+        rules_max: usize,
+    },
+    /// A rule has a key that does not exist.
+    UnknownInRule {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Its name as written.
+        name: String,
+        /// The existing name that is most like it.
+        nearest: Option<String>,
+        /// Those that exist.
+        known: String,
+    },
 }
 
 impl std::error::Error for ConfigError {}
@@ -100,6 +137,45 @@ impl fmt::Display for ConfigError {
             } => {
                 write_origin(f, origin, option)?;
                 write!(f, ": got {}, accepts {accepts}", one_line(got))
+            }
+            Self::Rule {
+                path,
+                line,
+                option,
+                got,
+                accepts,
+            } => {
+                let (path, got) = (path.display(), one_line(got));
+                write!(
+                    f,
+                    "{path}, line {line}: {option}: got {got}, accepts {accepts}"
+                )
+            }
+            Self::TooManyRules {
+                path,
+                line,
+                got,
+                rules_max,
+            } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path}, line {line}: rules: got {got}, accepts at most cache.rules_max ({rules_max})"
+                )
+            }
+            Self::UnknownInRule {
+                path,
+                line,
+                name,
+                nearest,
+                known,
+            } => {
+                let (path, name) = (path.display(), one_line(name));
+                write!(f, "{path}, line {line}: rules.{name} does not exist; ")?;
+                if let Some(nearest) = nearest {
+                    write!(f, "did you mean {nearest}? ")?;
+                }
+                write!(f, "A rule accepts {known}")
             }
         }
     }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ConfigError, Origin};
 use super::options::Options;
+use super::rules::WrittenRules;
 use super::spec::{self, OptionSpec};
+use crate::rules::Rule;
 
 /// An option given on the command line, which takes the place of the file's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct Override {
 #[derive(Debug)]
 pub(super) struct Merged {
     pub(super) options: Options,
+    /// The rules of the file.
+    pub(super) rules: Vec<Rule>,
     file: Option<PathBuf>,
     overrides: Vec<Override>,
     in_file: toml::Table,
@@ -46,7 +50,7 @@ impl Merged {
 
 /// Reads the file, if there is one, puts the overrides in, and checks each value by itself.
 pub(super) fn merge(file: Option<&Path>, overrides: &[Override]) -> Result<Merged, ConfigError> {
-    let in_file = file.map(read_file).transpose()?.unwrap_or_default();
+    let (in_file, rules) = file.map(read_file).transpose()?.unwrap_or_default();
     if let Some(file) = file {
         check_table(&in_file, &Origin::File(file.to_owned()))?;
     }
@@ -54,18 +58,20 @@ pub(super) fn merge(file: Option<&Path>, overrides: &[Override]) -> Result<Merge
     for given in overrides {
         put(&mut table, given)?;
     }
-    let options = toml::Value::Table(table)
-        .try_into()
-        .map_err(|error: toml::de::Error| {
-            // Not reached while the checks above know every option; said plainly if they ever don't.
-            ConfigError::Value {
-                origin: file.map_or(Origin::Default, |file| Origin::File(file.to_owned())),
-                option: "configuration".to_owned(),
-                got: error.message().to_owned(),
-                accepts: "what `remora config` prints".to_owned(),
-            }
-        })?;
+    let options: Options =
+        toml::Value::Table(table)
+            .try_into()
+            .map_err(|error: toml::de::Error| {
+                // Not reached while the checks above know every option; said plainly if they ever don't.
+                ConfigError::Value {
+                    origin: file.map_or(Origin::Default, |file| Origin::File(file.to_owned())),
+                    option: "configuration".to_owned(),
+                    got: error.message().to_owned(),
+                    accepts: "what `remora config` prints".to_owned(),
+                }
+            })?;
     Ok(Merged {
+        rules: rules.checked(&options.cache)?,
         options,
         file: file.map(Path::to_owned),
         overrides: overrides.to_vec(),
@@ -73,21 +79,25 @@ pub(super) fn merge(file: Option<&Path>, overrides: &[Override]) -> Result<Merge
     })
 }
 
-fn read_file(path: &Path) -> Result<toml::Table, ConfigError> {
+/// The options of a file, and its rules.
+fn read_file(path: &Path) -> Result<(toml::Table, WrittenRules), ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
         option: "--config".to_owned(),
         path: path.to_owned(),
         why: error.to_string(),
     })?;
-    text.parse::<toml::Table>()
+    let mut options = text
+        .parse::<toml::Table>()
         .map_err(|error| ConfigError::Syntax {
             path: path.to_owned(),
             line: error.span().map(|span| line_of(&text, span.start)),
             message: error.message().to_owned(),
-        })
+        })?;
+    options.remove("rules");
+    Ok((options, WrittenRules::read(path, &text)?))
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.get(..offset).unwrap_or(text).matches('\n').count() + 1
 }
 
@@ -176,7 +186,10 @@ fn section_names(written: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// The candidate that is most like the name, if one is alike enough to be meant.
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     candidates
         .map(|candidate| (likeness(name, candidate), candidate))
         .filter(|(likeness, _)| *likeness <= 2 + name.len() / 3)

@@ -259,6 +259,9 @@ pub struct CacheOptions {
     /// Results that may be on their way into memory at the same time. Further misses aren't stored.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub fills_in_flight_max: usize,
+    /// Rules (`[[rules]]`) that a file may have. Each is looked at where a result is about to be kept, until one matches.
+    #[schemars(range(min = 0, max = 1_024))]
+    pub rules_max: usize,
     /// Time between two steps of the sweep that frees results which a change has outdated.
     #[schemars(range(min = 1, max = 60_000))]
     pub sweep_interval_ms: u64,
@@ -282,6 +285,7 @@ impl Default for CacheOptions {
             shape_tables_max: 131_072,
             fingerprints_max: 65_536,
             fills_in_flight_max: 4_096,
+            rules_max: 128,
             sweep_interval_ms: 100,
             sweep_entries_max: 1_024,
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::rules;
 use super::spec::{self, OptionSpec};
 
 /// How wide the comments of the example file are.
@@ -22,6 +23,14 @@ pub fn example_toml() -> String {
             push_comment(&mut page, &format!("Accepts {}.", option.accepts));
             page.push_str(&assignment(option));
         }
+    }
+    page.push('\n');
+    push_comment(&mut page, rules::DESCRIPTION);
+    page.push_str("# [[rules]]\n");
+    for (comment, assignment) in rules::example() {
+        page.push('\n');
+        push_comment(&mut page, &comment);
+        page.push_str(&assignment);
     }
     page
 }
@@ -84,5 +93,6 @@ pub fn reference_markdown() -> String {
             );
         }
     }
+    page.push_str(&rules::markdown());
     page
 }

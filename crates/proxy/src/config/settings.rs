@@ -11,8 +11,10 @@ use super::options::{
     QueryCacheOptions, ShutdownOptions, UpstreamOptions, WorkerOptions,
 };
 use super::secret::{open_file_warning, read_secret};
+use super::source::Source;
 use super::transport;
 use super::value::{AdminListen, Endpoint, LogLevel};
+use crate::rules::Rule;
 
 /// A configuration that can be used: each value is in its range and they fit one another.
 #[derive(Clone, Debug)]
@@ -41,6 +43,10 @@ pub struct Settings {
     pub admin: AdminOptions,
     /// Stopping.
     pub shutdown: ShutdownOptions,
+    /// What the operator decides about caching, in the order in which it is asked.
+    pub rules: Vec<Rule>,
+    /// Where all of this comes from.
+    pub source: Source,
     /// How much is logged.
     pub log_level: LogLevel,
     /// What should be said when Remora starts: nothing wrong, but hardly meant. One line each.
@@ -71,6 +77,7 @@ impl Settings {
         check_together(&merged)?;
         let mut warnings = Vec::new();
         let account = read_account(&merged, &mut warnings)?;
+        let source = Source::new(file, overrides, &merged.options);
         let options = merged.options;
         let admin_listen = match options.admin.listen {
             AdminListen::Off => None,
@@ -89,6 +96,8 @@ impl Settings {
             admin_listen,
             admin: options.admin,
             shutdown: options.shutdown,
+            rules: merged.rules,
+            source,
             log_level: options.log.level,
             warnings,
         };
@@ -147,7 +156,7 @@ pub(super) struct Broken(
 );
 
 /// The rules that take more than one option to see.
-fn check_together(merged: &Merged) -> Result<(), ConfigError> {
+pub(super) fn check_together(merged: &Merged) -> Result<(), ConfigError> {
     let options = &merged.options;
     let (cache, follow) = (&options.cache, &options.follow);
     let eighth = cache.memory_bytes_max.bytes() / 8;

@@ -18,6 +18,8 @@ pub struct Request {
     pub statement: String,
     /// The default schema.
     pub schema: Option<String>,
+    /// The session's account.
+    pub account: Option<String>,
     /// JSON instead of words.
     pub json: bool,
     /// `sql_mode` has `ANSI_QUOTES`.
@@ -103,6 +105,9 @@ fn head(address: SocketAddr, request: &Request) -> String {
     let mut query = Vec::new();
     if let Some(schema) = &request.schema {
         query.push(format!("schema={}", encode(schema.as_bytes())));
+    }
+    if let Some(account) = &request.account {
+        query.push(format!("account={}", encode(account.as_bytes())));
     }
     for (name, is_set) in [
         ("ansi_quotes", request.ansi_quotes),

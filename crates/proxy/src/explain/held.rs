@@ -1,6 +1,6 @@
 //! The results of a statement that are in memory.
 
-use remora_cache::{Entry, StoreCursor};
+use remora_cache::{Entry, InvalidationReason, StoreCursor};
 use serde::Serialize;
 
 use crate::reason::Words;
@@ -72,15 +72,20 @@ impl Held {
         let check = shared
             .timeline
             .check_tags(entry.as_of(), entry.tags(), now_ms);
+        let expired = entry.has_expired(now_ms);
+        let unservable = check
+            .err()
+            .map(Words::of)
+            .or_else(|| expired.then(|| Words::of(InvalidationReason::Expired)));
         self.results += 1;
-        self.servable += usize::from(check.is_ok());
+        self.servable += usize::from(unservable.is_none());
         self.bytes += entry.cost();
         if self.shown.len() < RESULTS_SHOWN_MAX {
             self.shown.push(HeldResult {
                 is_prepared,
                 bytes: entry.cost(),
                 tags: entry.tags().len(),
-                unservable: check.err().map(Words::of),
+                unservable,
                 was_asked_for: entry.was_asked_for(),
             });
         }

@@ -6,11 +6,13 @@
 //! | file | what it does |
 //! |---|---|
 //! | `held` | finds the results that are held |
+//! | `ruled` | says which rule decides |
 //! | `text` | the page for people |
 //! | [`client`] | asks a running Remora, for the command |
 
 pub mod client;
 mod held;
+mod ruled;
 mod text;
 
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 pub use self::held::{Held, HeldResult};
+pub use self::ruled::{DecidingRule, Ruled};
 use crate::digests::{DigestReport, Digests};
 use crate::reason::{Bypass, CachingOff, Words};
 use crate::session::query::may_be_select;
@@ -42,6 +45,8 @@ pub struct Question {
     pub statement: Vec<u8>,
     /// The default schema of the session that would send it.
     pub schema: Option<String>,
+    /// That session's account, as `CURRENT_USER()` gives it: rules may depend on it.
+    pub account: Option<String>,
     /// How that session's `sql_mode` makes the server read text.
     pub dialect: Dialect,
 }
@@ -79,6 +84,9 @@ pub struct Explanation {
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<Because>,
+    /// The operator's rules that decide about it.
+    #[serde(flatten)]
+    pub ruled: Ruled,
     /// Why nothing at all is cached now, if that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caching_off: Option<Words>,
@@ -159,8 +167,9 @@ impl Explainer {
         let is_stripped =
             self.shared.limits.strip_comments && remora_sql::key_text(text, dialect, &mut stripped);
         let key = if is_stripped { &stripped } else { text };
+        let mut ruled = Ruled::default();
         let planned = match cacheable(text, dialect) {
-            Ok(select) => self.plan(&select, question).await?,
+            Ok(select) => self.plan(&select, question, &mut ruled).await?,
             Err(why) => Err((Bypass::Statement(why), None)),
         };
         let (because, depends_on) = match planned {
@@ -181,6 +190,7 @@ impl Explainer {
             schema: question.schema.clone(),
             cacheable: because.is_none(),
             because,
+            ruled,
             caching_off: off.map(Words::of),
             dropped_by: dropped_by(&depends_on),
             depends_on,
@@ -192,6 +202,7 @@ impl Explainer {
         &self,
         select: &Select,
         question: &Question,
+        ruled: &mut Ruled,
     ) -> Result<Kept<Vec<Dependency>>, NoExplanation> {
         let default_schema = question.schema.as_deref();
         let names: Option<Vec<_>> = select
@@ -209,7 +220,7 @@ impl Explainer {
         };
         let give_up = Instant::now() + self.definitions_wait;
         loop {
-            let planned = self.plan_now(select, &names);
+            let planned = self.plan_now(select, question, &names, ruled);
             let is_loading = matches!(planned, Err((Bypass::TableLoading, _)));
             if !is_loading || Instant::now() >= give_up {
                 return Ok(planned);
@@ -219,7 +230,13 @@ impl Explainer {
     }
 
     /// As a fill is planned; by what is known now.
-    fn plan_now(&self, select: &Select, names: &Names<'_>) -> Kept<Vec<Dependency>> {
+    fn plan_now(
+        &self,
+        select: &Select,
+        question: &Question,
+        names: &Names<'_>,
+        ruled: &mut Ruled,
+    ) -> Kept<Vec<Dependency>> {
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace.
         let as_of = shared
@@ -230,6 +247,11 @@ impl Explainer {
         let tables: Kept<Vec<_>> = tables
             .map(|(schema, table)| self.read_table(schema, table))
             .collect();
+        let tables = tables?;
+        *ruled = self.ask_rules(question, names, &tables);
+        if ruled.refuses {
+            return Err((Bypass::RuleRefuses, None));
+        }
         let under = ReadTags {
             shapes: &shared.upstream.shapes,
             as_of,
@@ -238,7 +260,7 @@ impl Explainer {
             purpose: Purpose::Explanation,
         };
         let mut is_loading = None;
-        let dependencies = explain_read(select, &tables?, names, &under, |parent| {
+        let dependencies = explain_read(select, &tables, names, &under, |parent| {
             let facts = self.known_parent(parent);
             facts.unwrap_or_else(|()| {
                 is_loading = Some(format!("{}.{}", parent.schema, parent.table));

@@ -18,6 +18,12 @@ impl fmt::Display for Explanation {
                 )?;
             }
         }
+        if let Some(rule) = &self.ruled.by {
+            writeln!(f, "decided by {}", rule.words)?;
+        }
+        for rule in &self.ruled.of_accounts {
+            writeln!(f, "for that account alone by {}", rule.words)?;
+        }
         if let Some(off) = self.caching_off {
             writeln!(f, "caching is off now ({}): {}", off.reason, off.meaning)?;
         }

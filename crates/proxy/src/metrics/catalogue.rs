@@ -98,6 +98,13 @@ metrics! {
     LIMITS = Counter "remora_limit_reached_total" ["limit"]
         "Times that a limit of the configuration kept something from happening; the label is the option";
 
+    RULES = Gauge "remora_rules" []
+        "Rules of the configuration that are in force";
+    RULE_DECISIONS = Counter "remora_rule_decisions_total" ["outcome"]
+        "Reads about whose results a rule decided, by what it said; GET /rules counts them by rule";
+    RULES_RELOADS = Counter "remora_rules_reloads_total" ["result"]
+        "Times that the rules were read again, by what came of it";
+
     STORE_ENTRIES = Gauge "remora_store_entries" []
         "Results in memory";
     STORE_BYTES = Gauge "remora_store_bytes" []

@@ -135,7 +135,10 @@ impl Scrape {
             let elsewhere: u64 = elsewhere.map(|(_, count)| count).sum();
             ([limit.as_str()], rare.limit(*limit) + elsewhere)
         });
-        page.counters(metric::LIMITS, limits)
+        page.counters(metric::LIMITS, limits)?;
+        page.gauge(metric::RULES, state.rules.count)?;
+        page.counters(metric::RULE_DECISIONS, by_reason(&state.rules.decisions))?;
+        page.counters(metric::RULES_RELOADS, by_reason(&state.rules.reloads))
     }
 
     fn store(&self, page: &mut Page<'_>) -> fmt::Result {

@@ -24,7 +24,7 @@ pub use collect::{CONTENT_TYPE, encode};
 pub use histogram::{BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds, bucket_of};
 pub use observation::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
-    StoreObservation,
+    RulesObservation, StoreObservation,
 };
 pub use single_writer::add;
 

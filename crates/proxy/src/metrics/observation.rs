@@ -45,6 +45,8 @@ pub struct Observation {
     pub catalogue_batches: u64,
     /// How often limits were reached that others than sessions keep.
     pub limits: Vec<(Limit, u64)>,
+    /// The rules.
+    pub rules: RulesObservation,
     /// The store.
     pub store: StoreObservation,
     /// The follower.
@@ -73,6 +75,17 @@ pub enum Reachability {
 
 /// Counts by reason: the reason's label and how often.
 pub type ReasonCounts = Vec<(&'static str, u64)>;
+
+/// The state of the rules.
+#[derive(Clone, Debug, Default)]
+pub struct RulesObservation {
+    /// Those in force.
+    pub count: u64,
+    /// What they said since the start, by outcome.
+    pub decisions: ReasonCounts,
+    /// Reloads since the start, by result.
+    pub reloads: ReasonCounts,
+}
 
 /// The state of the store.
 #[derive(Clone, Debug, Default)]

@@ -20,6 +20,8 @@ pub enum About {
     Session,
     /// The tables that it reads.
     Tables,
+    /// The rules of the configuration.
+    Rules,
     /// What is known of the server's log.
     Log,
     /// The server's answer.
@@ -27,11 +29,12 @@ pub enum About {
 }
 
 impl About {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Command,
         Self::Statement,
         Self::Session,
         Self::Tables,
+        Self::Rules,
         Self::Log,
         Self::Answer,
     ];
@@ -43,6 +46,7 @@ impl About {
             Self::Statement => "About what the statement says",
             Self::Session => "About the session",
             Self::Tables => "About the tables",
+            Self::Rules => "About the operator's rules",
             Self::Log => "About the state of the log",
             Self::Answer => "About the server's answer",
         }
@@ -155,6 +159,9 @@ bypasses! {
         TableUnknown(Tables): "table_unknown", "What one of its tables is can't be told: its schema is not certain or the catalogue can't be asked.";
         TableLoading(Tables): "table_loading", "The definition of one of its tables is being asked for.";
 
+        RuleRefuses(Rules): "rule", "A rule of the configuration says that it is never cached; `GET /rules` and `remora explain` say which.";
+        RuleUncertain(Rules): "rule_uncertain", "Rules name accounts or schemas, and those of the session are in a character set in which Remora can't read them.";
+
         FollowerNotLive(Log): "follower_not_live", "The follower is not following the server's log, or may be too far behind; `/readyz` says why.";
         WatermarkBehind(Log): "watermark_behind", "One of its tables has changed after the last position that is known to be visible to reads.";
 
@@ -163,6 +170,7 @@ bypasses! {
         AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";
         AnswerHasStatus(Answer): "answer_has_status", "The answer's status flags say something that holds for this session or this moment only.";
         AnswerTooLarge(Answer): "answer_too_large", "The answer is larger than `cache.result_bytes_max`.";
+        AnswerTooLargeForRule(Answer): "answer_too_large_for_rule", "The answer is larger than the `result_bytes_max` of the rule that decides about it.";
         AnswerCutShort(Answer): "answer_cut_short", "The client or the server went away before the answer's end.";
     }
     nested {

@@ -6,7 +6,10 @@ use remora_cache::{EvictionReason, InvalidationReason};
 
 use crate::upstream::RestartReason;
 
-use super::{About, Bypass, CachingOff, Coarse, Limit, NotVerified, Outcome, Reason, Verdict};
+use super::{
+    About, Bypass, CachingOff, Coarse, Limit, NotVerified, Outcome, Reason, RuleOutcome,
+    RulesReload, Verdict,
+};
 
 /// `docs/reasons.md`.
 pub fn reference_markdown() -> String {
@@ -61,6 +64,7 @@ pub fn reference_markdown() -> String {
         "Counted in `remora_invalidations_total{reason}`.",
         "reason",
     );
+    push_rules(&mut page);
     push_table::<Coarse>(
         &mut page,
         "Why any change of a table drops a result",
@@ -95,6 +99,21 @@ fn push_verifications(page: &mut String) {
         "Why a hit was not verified",
         "Counted in `remora_verifications_total{verdict=\"given_up\", reason}`.",
         "reason",
+    );
+}
+
+fn push_rules(page: &mut String) {
+    push_table::<RuleOutcome>(
+        page,
+        "What rules decide",
+        "Counted in `remora_rule_decisions_total{outcome}`.",
+        "outcome",
+    );
+    push_table::<RulesReload>(
+        page,
+        "Reloads of the rules",
+        "Counted in `remora_rules_reloads_total{result}`.",
+        "result",
     );
 }
 

@@ -56,6 +56,24 @@ reasons! {
 }
 
 reasons! {
+    /// What a rule said of a read. Counted in `remora_rule_decisions_total`.
+    RuleOutcome {
+        Refused: "refused", "Its result is never kept (`cache = false`).";
+        Kept: "kept", "Its result may be kept: an exception before a later rule (`cache = true`).";
+        Bounded: "bounded", "Its result may be kept for a time, or up to a size.";
+    }
+}
+
+reasons! {
+    /// What came of reading the rules again. Counted in `remora_rules_reloads_total`.
+    RulesReload {
+        Changed: "changed", "Other rules are in force, and all results were dropped.";
+        Unchanged: "unchanged", "They are the same.";
+        Refused: "refused", "Something in the file is wrong, or there is none: the old rules stay in force.";
+    }
+}
+
+reasons! {
     /// Why a result depends on a table as a whole. Shown by `remora explain`.
     Coarse {
         NothingNarrows: "nothing_narrows", "All of its columns are read, and no condition narrows it with certainty.";
@@ -118,6 +136,7 @@ reasons! {
         TableCounts: "follow.table_counts_max", "A commit changed a table that has no count of its own, and was counted with those of other such tables.";
         CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";
         ResultBytes: "cache.result_bytes_max", "A result was not kept because of its size.";
+        Rules: "cache.rules_max", "Rules were not taken, because the file has too many.";
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
         Digests: "digests.count_max", "A statement was counted together with others whose digests have no place of their own.";
         DigestsOff: "observe.verify_digests_off_max", "Faults were found in the results of so many digests that nothing at all is kept any longer.";

@@ -353,9 +353,9 @@ impl Session {
             Progress::Done(summary) => self.finish_fill(fill, piece, &summary),
             Progress::More => {
                 let label = fill.label;
-                plan.fill = self.capture(fill, piece);
-                if plan.fill.is_none() {
-                    self.count_bypass(label, Bypass::AnswerTooLarge);
+                match self.capture(fill, piece) {
+                    Ok(fill) => plan.fill = Some(fill),
+                    Err(why) => self.count_bypass(label, why),
                 }
             }
             Progress::LocalFile => {

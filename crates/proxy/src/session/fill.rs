@@ -16,6 +16,7 @@ use super::Session;
 use super::query::Place;
 use crate::digests::Label;
 use crate::reason::{Bypass, Limit, Outcome};
+use crate::rules::{Bounds, Facts, behind_view};
 use crate::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use crate::upstream::catalogue::Lookup;
 
@@ -37,6 +38,10 @@ pub(super) struct Fill {
     as_of: AsOf,
     /// The store's, taken before anything was decided.
     epoch: u64,
+    /// What a rule allows.
+    bounds: Bounds,
+    /// From when on it may not be served any more, by a rule.
+    expires_at_ms: Option<u64>,
     tags: Vec<Tag>,
     /// What it is counted under.
     pub(super) label: Label,
@@ -71,7 +76,13 @@ impl Session {
         if self.is_switched_off(read.statement) {
             return Err(Bypass::DigestSwitchedOff);
         }
-        let tags = self.tags_of(read, as_of)?;
+        let tables = self.tables_of(read)?;
+        // Before the read is sent: a result's age is that of its question.
+        let bounds = self.ask_rules(read, &tables)?;
+        let expires_at_ms = bounds
+            .time_to_live_ms
+            .map(|time| shared.clock.now_ms().saturating_add(time));
+        let tags = self.tags_of(read, &tables, as_of)?;
         if shared.timeline.needs_fresher_watermark(&tags) {
             // Such an answer would never be served: a change is known that may not be visible yet.
             shared.upstream.wake();
@@ -92,6 +103,8 @@ impl Session {
             scope: place.scope,
             as_of,
             epoch,
+            bounds,
+            expires_at_ms,
             tags,
             label: read.label,
             _permit: permit,
@@ -99,12 +112,54 @@ impl Session {
         })
     }
 
-    /// What a result depends on, or why results of these tables can't be kept.
-    fn tags_of(&self, read: &Read<'_>, as_of: AsOf) -> Result<Vec<Tag>, Bypass> {
+    /// The tables that a statement reads, or why results of them can't be kept.
+    fn tables_of(&self, read: &Read<'_>) -> Result<Vec<ReadTables>, Bypass> {
         let tables = read.select.tables.iter();
-        let tables = tables
-            .map(|name| self.read_table(name))
-            .collect::<Result<Vec<_>, _>>()?;
+        tables.map(|name| self.read_table(name)).collect()
+    }
+
+    /// What the operator's rules say. The store's epoch has been taken.
+    fn ask_rules(&self, read: &Read<'_>, tables: &[ReadTables]) -> Result<Bounds, Bypass> {
+        let rules = self.shared.rules.get();
+        if rules.is_empty() {
+            return Ok(Bounds::default());
+        }
+        let known = self.state.fingerprint().ok_or(Bypass::SettingsUnknown)?;
+        if known.account.is_none() && rules.asks_for_sessions() {
+            return Err(Bypass::RuleUncertain);
+        }
+        let mut names = Vec::new();
+        if rules.asks_for_tables() {
+            for (name, table) in read.select.tables.iter().zip(tables) {
+                names.push(self.qualify(name).ok_or(Bypass::TableUnknown)?);
+                names.extend(behind_view(&table.facts));
+            }
+        }
+        let digest = || {
+            let dialect = self.dialect()?;
+            Some(remora_sql::normalise(
+                read.statement,
+                dialect,
+                &mut Vec::new(),
+            ))
+        };
+        let facts = Facts {
+            digest: rules.asks_for_digests().then(digest).flatten(),
+            tables: &names,
+            names_have_case: self.shared.upstream.catalogue.names_have_case(),
+            account: known.account.as_deref(),
+            schema: known.schema.as_deref(),
+        };
+        self.shared.rules.decide(&rules, &facts)
+    }
+
+    /// What a result depends on.
+    fn tags_of(
+        &self,
+        read: &Read<'_>,
+        tables: &[ReadTables],
+        as_of: AsOf,
+    ) -> Result<Vec<Tag>, Bypass> {
         let shared = &self.shared;
         let under = ReadTags {
             shapes: &shared.upstream.shapes,
@@ -115,7 +170,7 @@ impl Session {
         };
         let catalogue = &shared.upstream.catalogue;
         let mut is_loading = false;
-        let tags = tags_of_read(read.select, &tables, &under, |parent| {
+        let tags = tags_of_read(read.select, tables, &under, |parent| {
             match catalogue.lookup(&parent.schema, &parent.table) {
                 Lookup::Known(facts) => return Some(facts),
                 Lookup::Loading => is_loading = true,
@@ -144,19 +199,19 @@ impl Session {
         }
     }
 
-    /// Takes in a piece that isn't the last. Gives nothing back if the answer is too large to be kept.
-    pub(super) fn capture(&self, mut fill: Fill, piece: &[u8]) -> Option<Fill> {
+    /// Takes in a piece that isn't the last; says why if the answer is too large to be kept.
+    pub(super) fn capture(&self, mut fill: Fill, piece: &[u8]) -> Result<Fill, Bypass> {
         if fill.captured.is_empty() {
             fill.captured = self.worker.capture_buffer();
         }
         let bytes_max = self.shared.limits.result_bytes_max;
-        if fill.captured.len() + piece.len() > bytes_max {
+        if let Err(why) = fill.check_size(fill.captured.len() + piece.len(), bytes_max) {
             self.worker.keep_capture_buffer(fill.captured);
-            return None;
+            return Err(why);
         }
         make_room(&mut fill.captured, piece.len(), bytes_max);
         fill.captured.extend_from_slice(piece);
-        Some(fill)
+        Ok(fill)
     }
 
     /// The whole answer has passed; `last_piece` is what of it wasn't captured before.
@@ -204,6 +259,7 @@ impl Session {
         {
             return Err(Bypass::Outdated(why));
         }
+        fill.check_size(fill.captured.len() + last_piece.len(), usize::MAX)?;
         let response = if fill.captured.is_empty() {
             last_piece
         } else {
@@ -220,13 +276,27 @@ impl Session {
             response,
             label: fill.label.number(),
             epoch: fill.epoch,
-            expires_at_ms: None,
+            expires_at_ms: fill.expires_at_ms,
         };
         shared
             .store
             .insert(&entry)
             .map(drop)
             .map_err(Bypass::NotStored)
+    }
+}
+
+impl Fill {
+    /// Whether an answer of so many bytes may be kept, with the limit for all of them.
+    fn check_size(&self, bytes: usize, bytes_max: usize) -> Result<(), Bypass> {
+        let of_rule = self.bounds.result_bytes_max;
+        if of_rule.is_some_and(|of_rule| bytes > of_rule) {
+            return Err(Bypass::AnswerTooLargeForRule);
+        }
+        if bytes > bytes_max {
+            return Err(Bypass::AnswerTooLarge);
+        }
+        Ok(())
     }
 }
 

@@ -154,6 +154,10 @@ impl Session {
                 .timeline
                 .check_tags(entry.as_of(), entry.tags(), now_ms)
             {
+                Ok(()) if entry.has_expired(now_ms) => Ok(Look::Outdated(
+                    Arc::clone(entry),
+                    InvalidationReason::Expired,
+                )),
                 Ok(()) => {
                     let response = entry.response();
                     let written = self.client.write_now(response)?;
@@ -178,8 +182,10 @@ impl Session {
 
     /// A result was found that can never be served again.
     pub(super) fn drop_outdated(&self, entry: &Arc<Entry>, reason: InvalidationReason) {
-        let label = Label::from_number(entry.label());
-        self.worker.digests.count(label, Count::Outdated);
+        if reason != InvalidationReason::Expired {
+            let label = Label::from_number(entry.label());
+            self.worker.digests.count(label, Count::Outdated);
+        }
         self.shared.store.remove_if_same(entry, reason);
     }
 

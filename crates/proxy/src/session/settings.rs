@@ -32,6 +32,9 @@ pub struct Fingerprint {
     pub id: u64,
     /// The default schema.
     pub schema: Option<String>,
+    /// The account, as `CURRENT_USER()` gives it, if account and default schema can be read with certainty in the character
+    /// set in which the server gave them.
+    pub account: Option<String>,
     /// How the server reads statement text; `None` if as a language that Remora can't read.
     pub dialect: Option<Dialect>,
     /// The isolation level of transactions that begin from now on.
@@ -77,6 +80,8 @@ pub struct SettingsQuery {
 const LEADING_FIELDS: [&str; 3] = ["CURRENT_USER()", "CURRENT_ROLE()", "DATABASE()"];
 /// The same on a server that has no roles.
 const LEADING_FIELDS_WITHOUT_ROLES: [&str; 3] = ["CURRENT_USER()", "NULL", "DATABASE()"];
+/// Which of them is the account.
+const ACCOUNT_FIELD: usize = 0;
 /// Which of them is the default schema.
 const SCHEMA_FIELD: usize = 2;
 
@@ -147,6 +152,22 @@ impl SettingsQuery {
             Some(b"REPEATABLE-READ") => Isolation::RepeatableRead,
             _ => Isolation::Other,
         }
+    }
+
+    /// The account, if it and the default schema are text in a character set that is read right.
+    fn account(&self, row: &Row) -> Option<String> {
+        let results = self.value(row, &["character_set_results"]);
+        let is_utf8 = results.is_some_and(|name| matches!(name, b"utf8" | b"utf8mb3" | b"utf8mb4"));
+        let is_read_right = |value: &[u8]| {
+            // A set with wider characters than bytes would show in zeros.
+            is_utf8 || value.iter().all(|byte| (b' '..=b'~').contains(byte))
+        };
+        let field = |at: usize| row.get(at).and_then(Option::as_deref);
+        if !field(SCHEMA_FIELD).is_none_or(is_read_right) {
+            return None;
+        }
+        let account = field(ACCOUNT_FIELD).filter(|account| is_read_right(account))?;
+        String::from_utf8(account.to_vec()).ok()
     }
 
     fn charset(&self, row: &Row) -> TextCharset {
@@ -243,6 +264,7 @@ impl Fingerprints {
         let fingerprint = Arc::new(Fingerprint {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             schema: schema.and_then(|name| String::from_utf8(name.to_vec()).ok()),
+            account: query.account(answer),
             dialect: query.dialect(answer),
             isolation: query.isolation(answer),
             charset: query.charset(answer),

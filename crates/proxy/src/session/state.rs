@@ -429,6 +429,7 @@ mod tests {
 
     fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
         Arc::new(Fingerprint {
+            account: None,
             id: 1,
             schema: Some("shop".to_owned()),
             dialect: Some(remora_sql::Dialect::default()),

@@ -192,7 +192,7 @@ fn sample(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{FollowerObservation, Reachability, StoreObservation};
+    use crate::metrics::{FollowerObservation, Reachability, RulesObservation, StoreObservation};
 
     fn state() -> Observation {
         Observation {
@@ -208,6 +208,7 @@ mod tests {
             catalogue_loads: 0,
             catalogue_batches: 0,
             limits: Vec::new(),
+            rules: RulesObservation::default(),
             store: StoreObservation::default(),
             follower: FollowerObservation::default(),
         }

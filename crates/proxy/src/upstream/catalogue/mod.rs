@@ -181,6 +181,11 @@ impl Catalogue {
         self.lower_case_table_names.store(mode, Ordering::Relaxed);
     }
 
+    /// Whether letter case counts in names of schemas and tables, as far as is known.
+    pub fn names_have_case(&self) -> bool {
+        self.mode() == 0
+    }
+
     /// `lower_case_table_names`.
     fn mode(&self) -> u8 {
         self.lower_case_table_names.load(Ordering::Relaxed)

@@ -1,0 +1,265 @@
+//! What rules match and who decides.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::reason::Bypass;
+
+fn facts<'a>(tables: &'a [(&'a str, &'a str)]) -> Facts<'a> {
+    Facts {
+        digest: Some(Digest::from_number(7)),
+        tables,
+        names_have_case: true,
+        account: Some("app@%"),
+        schema: Some("shop"),
+    }
+}
+
+fn rule(change: impl FnOnce(&mut Rule)) -> Rule {
+    let mut rule = Rule {
+        action: Action::Refuse,
+        ..Rule::default()
+    };
+    change(&mut rule);
+    rule
+}
+
+fn matches(rule: Rule, facts: &Facts<'_>) -> bool {
+    RuleSet::new(vec![rule]).find(facts).is_some()
+}
+
+#[test]
+fn tables_match_by_name_by_the_beginning_of_names_and_by_star() {
+    let shop = [("other", "x"), ("shop", "log_2024")];
+    for (pattern, is_match) in [
+        ("shop.log_2024", true),
+        ("shop.log_*", true),
+        ("shop.*", true),
+        ("*.log_*", true),
+        ("*.log_2024", true),
+        ("sh*.*", true),
+        ("*.*", true),
+        ("other.*", true),
+        ("shop.log_2024*", true),
+        ("shop.log", false),
+        ("shop.log_20245*", false),
+        ("shop.x", false),
+        ("sho.log_2024", false),
+        ("Shop.log_2024", false),
+    ] {
+        let rule = rule(|rule| rule.table = Some(pattern.parse().unwrap()));
+        assert_eq!(matches(rule.clone(), &facts(&shop)), is_match, "{pattern}");
+        assert_eq!(rule.table.unwrap().to_string(), pattern);
+    }
+    let folded = rule(|rule| rule.table = Some("SHOP.Log_*".parse().unwrap()));
+    assert!(!matches(folded.clone(), &facts(&shop)));
+    let without_case = Facts {
+        names_have_case: false,
+        ..facts(&shop)
+    };
+    assert!(matches(folded.clone(), &without_case));
+    assert!(!matches(folded, &facts(&[])));
+}
+
+#[test]
+fn a_table_pattern_has_two_parts_and_stars_at_their_ends_only() {
+    for wrong in [
+        "",
+        "t",
+        ".",
+        "shop.",
+        ".t",
+        "shop.*_log",
+        "s*p.t",
+        "shop.`t`",
+        "shop.**",
+        "'shop'.t",
+        "a\n.b",
+    ] {
+        assert_eq!(wrong.parse::<TablePattern>(), Err(NotAPattern), "{wrong:?}");
+    }
+}
+
+#[test]
+fn accounts_match_by_user_and_perhaps_host() {
+    for (pattern, account, is_match) in [
+        ("app", "app@%", true),
+        ("app", "app@localhost", true),
+        ("app", "App@%", false),
+        ("app", "apps@%", false),
+        ("app@%", "app@%", true),
+        ("app@%", "app@localhost", false),
+        ("app@LOCALHOST", "app@localhost", true),
+        ("a@b@10.0.0.%", "a@b@10.0.0.%", true),
+        ("@localhost", "@localhost", true),
+        ("@localhost", "app@localhost", false),
+    ] {
+        let parsed: AccountPattern = pattern.parse().unwrap();
+        assert_eq!(parsed.matches(account), is_match, "{pattern} {account}");
+        assert_eq!(parsed.to_string(), pattern);
+    }
+    for wrong in ["", "@", "app@", "'app'@'%'", "`app`"] {
+        assert_eq!(wrong.parse::<AccountPattern>(), Err(NotAPattern), "{wrong}");
+    }
+}
+
+#[test]
+fn all_conditions_of_a_rule_must_hold() {
+    let whole = rule(|rule| {
+        rule.digest = Some(Digest::from_number(7));
+        rule.table = Some("shop.*".parse().unwrap());
+        rule.account = Some("app".parse().unwrap());
+        rule.schema = Some("shop".into());
+    });
+    let tables = [("shop", "t")];
+    assert!(matches(whole.clone(), &facts(&tables)));
+    for facts in [
+        Facts {
+            digest: Some(Digest::from_number(8)),
+            ..facts(&tables)
+        },
+        Facts {
+            digest: None,
+            ..facts(&tables)
+        },
+        facts(&[("stock", "t")]),
+        Facts {
+            account: Some("other@%"),
+            ..facts(&tables)
+        },
+        Facts {
+            account: None,
+            ..facts(&tables)
+        },
+        Facts {
+            schema: Some("stock"),
+            ..facts(&tables)
+        },
+        Facts {
+            schema: None,
+            ..facts(&tables)
+        },
+    ] {
+        assert!(!matches(whole.clone(), &facts), "{facts:?}");
+    }
+    assert!(
+        matches(rule(|_| ()), &facts(&[])),
+        "no condition: all reads"
+    );
+}
+
+#[test]
+fn the_first_rule_that_matches_decides_and_is_counted() {
+    let bounds = Bounds {
+        time_to_live_ms: Some(5),
+        result_bytes_max: None,
+    };
+    let rules = RulesInForce::new(
+        vec![
+            rule(|rule| {
+                rule.table = Some("shop.price".parse().unwrap());
+                rule.action = Action::Keep(Bounds::default());
+            }),
+            rule(|rule| rule.table = Some("shop.*".parse().unwrap())),
+            rule(|rule| {
+                rule.schema = Some("shop".into());
+                rule.action = Action::Keep(bounds);
+            }),
+        ],
+        crate::config::Settings::load(None, &[]).unwrap().source,
+    );
+    let ask = |tables: &[(&str, &str)], schema| {
+        let facts = Facts {
+            schema,
+            ..facts(tables)
+        };
+        rules.decide(&rules.get(), &facts)
+    };
+    assert_eq!(ask(&[("shop", "price")], None), Ok(Bounds::default()));
+    assert_eq!(
+        ask(&[("shop", "t")], Some("shop")),
+        Err(Bypass::RuleRefuses)
+    );
+    assert_eq!(ask(&[("shop", "t")], None), Err(Bypass::RuleRefuses));
+    // The first rule matches, whatever the second says of the other table.
+    assert_eq!(
+        ask(&[("shop", "t"), ("shop", "price")], None),
+        Ok(Bounds::default())
+    );
+    assert_eq!(ask(&[("stock", "t")], Some("shop")), Ok(bounds));
+    assert_eq!(ask(&[("stock", "t")], None), Ok(Bounds::default()));
+    let decided: Vec<u64> = rules
+        .report()
+        .rules
+        .iter()
+        .map(|rule| rule.decided)
+        .collect();
+    assert_eq!(decided, [2, 2, 1]);
+    assert_eq!(
+        rules.decisions(),
+        [("refused", 2), ("kept", 2), ("bounded", 1)]
+    );
+}
+
+#[test]
+fn rules_of_accounts_before_the_one_that_decides_are_told() {
+    let rules = RuleSet::new(vec![
+        rule(|rule| rule.account = Some("report".parse().unwrap())),
+        rule(|rule| {
+            rule.account = Some("report".parse().unwrap());
+            rule.schema = Some("stock".into());
+        }),
+        rule(|rule| rule.schema = Some("shop".into())),
+        rule(|rule| rule.account = Some("late".parse().unwrap())),
+    ]);
+    let unknown = Facts {
+        account: None,
+        ..facts(&[])
+    };
+    let decision = rules.find(&unknown).unwrap();
+    assert_eq!(decision.number, 3);
+    let numbers = |before| -> Vec<usize> {
+        let decisions = rules.of_accounts(&unknown, before);
+        decisions.iter().map(|decision| decision.number).collect()
+    };
+    assert_eq!(numbers(Some(decision)), [1]);
+    assert_eq!(numbers(None), [1, 4]);
+}
+
+#[test]
+fn rules_are_the_same_wherever_they_stand_in_the_file() {
+    let set = |lines: &[usize]| {
+        let rules = lines.iter().map(|line| {
+            rule(|rule| {
+                rule.line = *line;
+                rule.schema = Some("shop".into());
+            })
+        });
+        RuleSet::new(rules.collect())
+    };
+    assert!(set(&[1, 5]).says_the_same(&set(&[2, 9])));
+    assert!(!set(&[1]).says_the_same(&set(&[1, 5])));
+    let other = RuleSet::new(vec![rule(|rule| rule.schema = Some("stock".into()))]);
+    assert!(!set(&[1]).says_the_same(&other));
+    assert_eq!(
+        set(&[3]).without_those_of(&other),
+        ["never cached, where schema = \"shop\" (line 3)"]
+    );
+}
+
+#[test]
+fn a_rule_is_told_in_words() {
+    let rule = rule(|rule| {
+        rule.digest = Some(Digest::from_number(0xab));
+        rule.table = Some("shop.*".parse().unwrap());
+        rule.account = Some("app@%".parse().unwrap());
+        rule.action = Action::Keep(Bounds {
+            time_to_live_ms: Some(500),
+            result_bytes_max: Some(1024),
+        });
+    });
+    assert_eq!(
+        rule.to_string(),
+        "cached for at most 500 ms up to 1024 bytes, where digest = \"00000000000000ab\" and table = \"shop.*\" \
+         and account = \"app@%\""
+    );
+}
