@@ -65,7 +65,7 @@ reasons! {
     /// Why a result was not stored.
     NotStored {
         TooLarge = "too_large": "The response is larger than `result_bytes_max`.",
-        TextTooLong = "text_too_long": "The statement's text is larger than a stored result may be, or than 16 MiB.",
+        TextTooLong = "text_too_long": "The statement's text is larger than a stored result may be, or than 8 MiB.",
         TooManyTags = "too_many_tags": "It depends on more than 255 things.",
         NoRoom = "no_room": "It does not fit into a shard of the store, even when that is empty.",
         MemoryHeld = "memory_held":
