@@ -296,16 +296,15 @@ pub(super) fn tolerate(outcome: Result<(), ClientError>) -> Result<(), ClientErr
     }
 }
 
-/// Runs a statement that may fail on the server.
+/// Runs a statement that may fail on the server. A prepared one stays open until its connection ends: closing isn't
+/// answered, so Remora could count it while the next statement is waited for ([`Bed::counted`]), which would then
+/// be taken for relayed though memory answered it.
 pub(super) fn perform(client: &mut Client, statement: &Statement) -> Result<(), ClientError> {
     let Some(values) = &statement.values else {
         return tolerate(client.query(&statement.text).map(drop));
     };
     match client.prepare(statement.text.as_bytes()) {
-        Ok(id) => {
-            tolerate(client.execute(id, values).map(drop))?;
-            client.close_statement(id)
-        }
+        Ok(id) => tolerate(client.execute(id, values).map(drop)),
         Err(error) => tolerate(Err(error)),
     }
 }
