@@ -131,8 +131,9 @@ impl SelectParser<'_> {
                 | K::StraightJoin
                 | K::SqlSmallResult
                 | K::SqlBigResult
-                | K::SqlBufferResult
-                | K::SqlCache => {}
+                | K::SqlBufferResult => {}
+                // To MySQL 8.0, which doesn't know the hint, `SELECT SQL_CACHE a` reads a column of that name.
+                K::SqlCache => self.reads.all_columns = true,
                 K::SqlNoCache => self.refuse(Refusal::NoCache),
                 K::SqlCalcFoundRows => self.refuse(Refusal::CalcFoundRows),
                 _ => return,
