@@ -70,6 +70,15 @@ impl World {
         self.remora.metrics().unwrap().sum("remora_hits_total")
     }
 
+    /// A commit that changes another row than [`READ`]'s, acknowledged at once.
+    fn commit_elsewhere(&mut self, root: &mut Client) {
+        self.late
+            .wait_for(Acknowledge::After(Duration::ZERO))
+            .unwrap();
+        root.query("UPDATE lab.counters SET value = value + 1 WHERE id = 2")
+            .unwrap();
+    }
+
     /// Asks until an answer comes from memory; gives it.
     fn wait_for_hit(&self, client: &mut Client, text: &str) -> String {
         wait_for("a hit", PATIENCE, || {
@@ -293,12 +302,7 @@ fn a_read_between_event_and_rows_is_not_kept_when_a_checkpoint_event_passes() {
     let mut reader = world.through().connect().unwrap();
     assert_eq!(world.wait_for_hit(&mut reader, READ), "1");
     let mut root = world.server.root().unwrap();
-    world
-        .late
-        .wait_for(Acknowledge::After(Duration::ZERO))
-        .unwrap();
-    root.query("UPDATE lab.counters SET value = value + 1 WHERE id = 2")
-        .unwrap();
+    world.commit_elsewhere(&mut root);
     world.late.wait_for(Acknowledge::WhenTold).unwrap();
     root.query("FLUSH BINARY LOGS").unwrap();
     world.write_slowly(&world.server.app(), || {
@@ -316,12 +320,7 @@ fn a_read_between_event_and_rows_is_not_kept_when_a_checkpoint_event_passes() {
     });
     assert_eq!(reader.query_value(READ).unwrap().unwrap(), "2");
     // On a server that goes quiet right after a rotation, what was changed since stays uncached until the next commit.
-    world
-        .late
-        .wait_for(Acknowledge::After(Duration::ZERO))
-        .unwrap();
-    root.query("UPDATE lab.counters SET value = value + 1 WHERE id = 2")
-        .unwrap();
+    world.commit_elsewhere(&mut root);
     assert_eq!(world.wait_for_hit(&mut reader, READ), "2");
 }
 

@@ -77,9 +77,11 @@ impl Session {
         step
     }
 
-    /// What a statement is looked up by: its text, or what is put into `stripped`.
+    /// What a statement is looked up by: its text, or what is put into `stripped`. What can't be a `SELECT` isn't read
+    /// for that.
     pub(super) fn key_text<'t>(&self, text: &'t [u8], stripped: &'t mut Vec<u8>) -> &'t [u8] {
         let differs = self.shared.limits.strip_comments
+            && may_be_select(text)
             && remora_sql::may_differ_from_key_text(text)
             && self
                 .dialect()
