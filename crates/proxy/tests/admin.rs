@@ -93,7 +93,7 @@ impl Running {
 
     /// The status and the body.
     fn get(&self, path: &str) -> (u16, String) {
-        self.request(&format!("GET {path} HTTP/1.1\r\nHost: remora\r\n\r\n"))
+        self.request(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     }
 
     fn request(&self, text: &str) -> (u16, String) {
@@ -136,7 +136,7 @@ fn each_path_answers_and_others_are_refused() {
     assert_eq!(remora.get("/nothing").0, 404);
     assert_eq!(
         remora
-            .request("POST /metrics HTTP/1.1\r\nHost: r\r\n\r\n")
+            .request("POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .0,
         405
     );
@@ -269,6 +269,29 @@ fn silent_connections_do_not_keep_others_out() {
         .collect();
     assert_eq!(remora.get("/healthz").0, 200);
     drop(silent);
+}
+
+#[test]
+fn a_request_by_another_hosts_name_gets_nothing() {
+    let remora = start(&AdminOptions::default());
+    for path in ["/", "/metrics", "/dashboard", "/healthz", "/nothing"] {
+        for host in ["evil.example", "127.0.0.1.evil.example:9307"] {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            let (status, body) = remora.request(&request);
+            assert_eq!(status, 421, "{path} {host}");
+            assert!(body.starts_with("Host: got a name"), "{body}");
+            assert!(body.contains("admin.hosts"), "{body}");
+        }
+    }
+    let named = start(&AdminOptions {
+        hosts: vec!["remora.example.org".parse().unwrap()],
+        ..Default::default()
+    });
+    let by_name = "GET /healthz HTTP/1.1\r\nHost: remora.example.org\r\n\r\n";
+    assert_eq!(named.request(by_name).0, 200);
+    assert_eq!(remora.request(by_name).0, 421);
+    let without = "GET /healthz HTTP/1.0\r\n\r\n";
+    assert_eq!(remora.request(without).0, 200);
 }
 
 #[test]

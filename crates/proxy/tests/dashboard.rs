@@ -66,7 +66,7 @@ fn get(admin: &AdminHandle, path: &str, accept: &str) -> (String, String) {
     connection.set_read_timeout(patience).unwrap();
     write!(
         connection,
-        "GET {path} HTTP/1.1\r\nHost: r\r\nAccept: {accept}\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n"
     )
     .unwrap();
     let mut answer = String::new();

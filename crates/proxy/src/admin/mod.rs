@@ -21,6 +21,7 @@
 mod control;
 mod dashboard;
 mod explain;
+mod host;
 mod listener;
 pub(crate) mod query;
 mod token;
@@ -43,6 +44,7 @@ use tokio::sync::oneshot;
 
 pub use self::control::Control;
 use self::dashboard::Dashboard;
+use self::host::{HostNames, require_known_host};
 use self::listener::BoundedListener;
 pub use self::token::{AdminToken, TokenError};
 use crate::config::options::AdminOptions;
@@ -126,13 +128,14 @@ pub fn start(
         started: Instant::now(),
     });
     let options = options.clone();
+    let names = Arc::new(HostNames::new(bound, &options.hosts));
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("remora-admin".to_owned())
         .spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = serve(socket, &options, Arc::clone(&sources)) => {}
+                    () = serve(socket, &options, names, Arc::clone(&sources)) => {}
                     () = dashboard::sample(&sources) => {}
                     _ = stopped => {}
                 }
@@ -146,7 +149,12 @@ pub fn start(
     })
 }
 
-async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: Arc<Sources>) {
+async fn serve(
+    socket: std::net::TcpListener,
+    options: &AdminOptions,
+    names: Arc<HostNames>,
+    sources: Arc<Sources>,
+) {
     let listener = match BoundedListener::new(socket, options) {
         Ok(listener) => listener,
         Err(error) => {
@@ -170,6 +178,7 @@ async fn serve(socket: std::net::TcpListener, options: &AdminOptions, sources: A
         .route("/flush", changing(post(control::flush)))
         .merge(dashboard::routes())
         .fallback(refuse_path)
+        .layer(from_fn_with_state(names, require_known_host))
         .layer(map_response(close_after))
         .with_state(Arc::clone(&sources));
     if let Err(error) = axum::serve(listener, router).await {

@@ -6,6 +6,7 @@
 pub mod options;
 
 mod error;
+mod host_name;
 mod in_force;
 mod merge;
 mod print;
@@ -19,6 +20,7 @@ mod value;
 
 pub(crate) use error::one_line;
 pub use error::{ConfigError, Origin};
+pub use host_name::HostName;
 pub use in_force::OptionInForce;
 pub use merge::Override;
 pub use options::Options;

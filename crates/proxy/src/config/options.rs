@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::host_name::HostName;
 use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
 use super::value::{AdminListen, ByteSize, Endpoint, LogLevel};
 
@@ -398,6 +399,8 @@ impl Default for QueryCacheOptions {
 pub struct AdminOptions {
     /// Address of the HTTP listener: an IP address and port, or `off`. Whoever reaches it can read the metrics.
     pub listen: AdminListen,
+    /// Names that requests may call this host by, beside `localhost` and IP addresses. While there are none, a listener on a loopback address answers to no other name, so that no web page can read it through a name of its own (DNS rebinding); a listener on another address answers to any.
+    pub hosts: Vec<HostName>,
     /// HTTP connections that may be open at once. Further ones wait.
     #[schemars(range(min = 1, max = 65_536))]
     pub connections_max: usize,
@@ -414,6 +417,7 @@ impl Default for AdminOptions {
     fn default() -> Self {
         Self {
             listen: AdminListen::At(std::net::SocketAddr::from(([127, 0, 0, 1], 9307))),
+            hosts: Vec::new(),
             connections_max: 64,
             request_timeout_ms: 5_000,
             token_file: None,

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use schemars::schema_for;
 use serde_json::Value as Json;
 
+use super::host_name::HostName;
 use super::options::Options;
 use super::transport::Network;
 use super::value::{AdminListen, ByteSize, Endpoint};
@@ -49,6 +50,7 @@ pub(super) enum Accepts {
     Endpoint,
     Endpoints,
     Networks,
+    HostNames,
     AdminListen,
     Choice(Vec<String>),
 }
@@ -67,6 +69,7 @@ impl fmt::Display for Accepts {
             Self::Endpoint => f.write_str("host:port or unix:/path"),
             Self::Endpoints => f.write_str("a list of one or more of host:port or unix:/path"),
             Self::Networks => f.write_str("a list of networks such as 10.0.0.0/8, or of addresses"),
+            Self::HostNames => f.write_str("a list of names of hosts, without port and scheme"),
             Self::AdminListen => f.write_str("an IP address and port, or off"),
             Self::Choice(names) => write!(f, "one of {}", names.join(", ")),
         }
@@ -104,6 +107,10 @@ impl Accepts {
                 item.as_str()
                     .is_some_and(|text| text.parse::<Network>().is_ok())
             }),
+            (Self::HostNames, toml::Value::Array(items)) => items.iter().all(|item| {
+                item.as_str()
+                    .is_some_and(|text| text.parse::<HostName>().is_ok())
+            }),
             (Self::AdminListen, toml::Value::String(text)) => text.parse::<AdminListen>().is_ok(),
             (Self::Choice(names), toml::Value::String(text)) => names.contains(text),
             _ => false,
@@ -118,8 +125,10 @@ impl Accepts {
             Self::Integer { .. } => text.parse().map_or(written, toml::Value::Integer),
             Self::Share => text.parse().map_or(written, toml::Value::Float),
             Self::Boolean => text.parse().map_or(written, toml::Value::Boolean),
-            Self::Networks if text.trim().is_empty() => toml::Value::Array(Vec::new()),
-            Self::Endpoints | Self::Networks => {
+            Self::Networks | Self::HostNames if text.trim().is_empty() => {
+                toml::Value::Array(Vec::new())
+            }
+            Self::Endpoints | Self::Networks | Self::HostNames => {
                 let items = text
                     .split(',')
                     .map(|item| toml::Value::String(item.trim().to_owned()));
@@ -202,6 +211,7 @@ fn accepts(property: &Json) -> Accepts {
         (_, Some("endpoint")) => Accepts::Endpoint,
         (_, Some("admin-listen")) => Accepts::AdminListen,
         (Some("array"), _) if property["items"]["format"] == "network" => Accepts::Networks,
+        (Some("array"), _) if property["items"]["format"] == "host-name" => Accepts::HostNames,
         (Some("array"), _) => Accepts::Endpoints,
         (Some("number"), _) => Accepts::Share,
         (Some("boolean"), _) => Accepts::Boolean,
