@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Label;
 use super::report::DigestReport;
-use crate::metrics::{BUCKETS, add, bucket_of};
+use crate::metrics::{BUCKETS, add, bucket_of, nanoseconds};
 use crate::reason::Outcome;
 
 /// Different reasons that are counted of a digest: it rarely has more than two.
@@ -63,10 +63,6 @@ struct Block {
 fn add_to_bucket(buckets: &[AtomicU32; BUCKETS], took: Duration) {
     let bucket = &buckets[bucket_of(took)];
     bucket.store(bucket.load(Relaxed).saturating_add(1), Relaxed);
-}
-
-fn nanoseconds(took: Duration) -> u64 {
-    u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Block {

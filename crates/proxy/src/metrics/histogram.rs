@@ -32,9 +32,17 @@ pub fn bucket_bound_seconds(bucket: usize) -> f64 {
     Duration::from_micros(1 << bucket).as_secs_f64()
 }
 
+/// A duration in nanoseconds; no more than 64 bits hold. In 64 bits throughout: dividing longer numbers takes as long as all
+/// else that is counted of a hit.
+pub fn nanoseconds(took: Duration) -> u64 {
+    took.as_secs()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(u64::from(took.subsec_nanos()))
+}
+
 /// The bucket that a duration belongs to: the first whose bound is not below it.
 pub fn bucket_of(took: Duration) -> usize {
-    let microseconds = took.as_nanos().div_ceil(1_000);
+    let microseconds = nanoseconds(took).div_ceil(1_000);
     let bucket = microseconds.max(1).next_power_of_two().ilog2() as usize;
     bucket.min(BUCKETS - 1)
 }
@@ -43,8 +51,7 @@ impl Histogram {
     /// Something took so long.
     pub fn observe(&self, took: Duration) {
         add(&self.buckets[bucket_of(took)], 1);
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        add(&self.nanoseconds, nanoseconds);
+        add(&self.nanoseconds, nanoseconds(took));
     }
 }
 

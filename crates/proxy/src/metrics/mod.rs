@@ -21,7 +21,9 @@ use crate::reason::{Limit, NotVerified, Outcome, Reason, Verdict};
 
 pub use catalogue::{Kind, Metric, declared, reference_markdown};
 pub use collect::{CONTENT_TYPE, encode};
-pub use histogram::{BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds, bucket_of};
+pub use histogram::{
+    BUCKETS, Histogram, HistogramTotals, bucket_bound_seconds, bucket_of, nanoseconds,
+};
 pub use observation::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
     RulesObservation, StoreObservation,
