@@ -12,6 +12,7 @@ pub mod config;
 pub mod digests;
 pub mod explain;
 pub mod link;
+mod listings;
 pub mod logging;
 pub mod metrics;
 pub mod net;

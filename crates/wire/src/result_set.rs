@@ -156,6 +156,14 @@ impl ResultSet {
         self.packets.is_empty()
     }
 
+    /// Ends it as another ended: `end` is the payload of the mark that a server sent to the same client. Gives all its
+    /// packets.
+    pub fn finish_as(mut self, end: &[u8]) -> Vec<u8> {
+        self.payload.extend_from_slice(end);
+        self.put_payload();
+        self.packets
+    }
+
     /// Ends it; gives all its packets.
     pub fn finish(mut self) -> Vec<u8> {
         if self.capabilities.has(Capabilities::DEPRECATE_EOF) {

@@ -37,6 +37,13 @@ impl StatusFlags {
     /// MariaDB: `ANSI_QUOTES` is in force.
     pub const ANSI_QUOTES: Self = Self(0x8000);
 
+    /// The flags that tell of the session, and not of one answer.
+    pub const OF_SESSION: Self = Self::IN_TRANSACTION
+        .with(Self::AUTOCOMMIT)
+        .with(Self::NO_BACKSLASH_ESCAPES)
+        .with(Self::IN_READ_ONLY_TRANSACTION)
+        .with(Self::ANSI_QUOTES);
+
     /// Whether all flags of `other` are in this set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -52,5 +59,11 @@ impl StatusFlags {
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    /// The flags that are in both sets.
+    #[must_use]
+    pub const fn within(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 }

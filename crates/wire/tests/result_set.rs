@@ -65,6 +65,19 @@ fn a_result_set_is_read_back_in_every_flavour() {
 }
 
 #[test]
+fn it_ends_as_another_that_a_server_sent() {
+    let status = StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
+    for capabilities in flavours() {
+        let other = ResultSet::begin(capabilities, status, &columns()).finish();
+        let end = Parts::of(&other, capabilities).unwrap().end;
+        let set = ResultSet::begin(capabilities, status, &columns());
+        assert_eq!(set.finish_as(end), other, "{capabilities:?}");
+    }
+    let further = status.with(StatusFlags::MORE_RESULTS);
+    assert_eq!(further.within(StatusFlags::OF_SESSION), status);
+}
+
+#[test]
 fn its_parts_are_what_was_put_in() {
     for capabilities in flavours() {
         let mut set = ResultSet::begin(capabilities, StatusFlags::AUTOCOMMIT, &columns());

@@ -15,6 +15,7 @@ use remora_wire::command::Expect;
 use remora_wire::message::MessageWalker;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
+use super::face::Replacement;
 use super::fence::{PlannedWrites, Wrote};
 use super::fill::Fill;
 use super::prepared::{PreparedStatement, StatementId};
@@ -43,6 +44,8 @@ pub(super) struct Plan {
     pub settling: Settling,
     /// The listing that rows of Remora's own belong into.
     pub merged: Option<Box<ShowNames>>,
+    /// What the client gets in place of the answer.
+    pub replacement: Option<Replacement>,
     /// Where in the message its sent part ends, if the client hasn't sent all of it yet.
     pub rest: Option<MessageWalker>,
 }
@@ -88,6 +91,7 @@ impl Plan {
             counted: None,
             settling: Settling::Plain,
             merged: None,
+            replacement: None,
             rest: None,
         }
     }
@@ -265,6 +269,9 @@ impl Session {
         {
             return Ok(summary);
         }
+        if let Some(replacement) = plan.replacement.take() {
+            return self.relay_replaced(&mut walker, replacement, writing).await;
+        }
         let mut client_left = None;
         loop {
             self.server.readable().await?;
@@ -332,7 +339,7 @@ impl Session {
     }
 
     /// The server has executed what writes; its answer hasn't been passed on yet.
-    fn look_again_at(&self, writing: &mut Writing) {
+    pub(super) fn look_again_at(&self, writing: &mut Writing) {
         let Some(wrote) = &mut writing.wrote else {
             return;
         };

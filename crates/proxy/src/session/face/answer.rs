@@ -10,6 +10,7 @@ use super::super::dispatch::Step;
 use super::super::exchange::{Plan, Settling};
 use super::super::query::effects_of;
 use super::super::{Ended, Session};
+use super::replace::Asked;
 use crate::query_cache;
 use crate::reason::{Bypass, Outcome};
 
@@ -28,7 +29,13 @@ impl Session {
         dialect: Dialect,
         began: Instant,
     ) -> Option<Result<Step, Ended>> {
+        let asked = Asked {
+            text,
+            dialect,
+            began,
+        };
         let (text_sent, settling) = match face {
+            FaceStatement::ShowRemora(show) => return Some(self.show_remora(asked, show)),
             FaceStatement::Select(list) => (self.with_values(text, list), Settling::Plain),
             FaceStatement::Flush => (self.needing_reload(text)?, Settling::Plain),
             FaceStatement::Reset => (self.needing_reload(text)?, Settling::EmptyStore),

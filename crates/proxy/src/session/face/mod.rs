@@ -6,15 +6,22 @@
 //! |---|---|
 //! | `answer` | statements that the server answers in other words |
 //! | `merge` | rows of Remora's own in an answer of the server |
+//! | `replace` | an answer of Remora's own in place of the server's |
+//! | `last_packet` | what is kept of that one |
+//! | `show` | `SHOW REMORA` |
 
 mod answer;
+mod last_packet;
 mod merge;
+mod replace;
+mod show;
 
 use std::io;
 
 use remora_sql::{Dialect, FaceStatement, ShowNames, recognise};
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
+pub(super) use self::replace::Replacement;
 use super::settings::TextCharset;
 use super::{Ended, Session};
 use crate::query_cache;

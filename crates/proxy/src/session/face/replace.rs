@@ -1,0 +1,163 @@
+//! An answer of Remora's own in place of the server's.
+//!
+//! The server gets another statement than the client sent: one that needs the same privileges. What it answers isn't passed
+//! on. If that is an error, the client gets it; otherwise it gets what Remora makes of its own statement, ended as
+//! the server's answer ended: with the session's flags, the warnings, and what the client is told of the session.
+//!
+//! Of the server's answer only the last packet is kept, however long the answer is.
+
+use std::io;
+use std::time::Instant;
+
+use remora_sql::{Dialect, Refusal, ShowRemora};
+use remora_wire::StatusFlags;
+use remora_wire::command::Expect;
+use remora_wire::packet::put_message;
+use remora_wire::response::{EOF_MARK, ERR_MARK, ServerError};
+use remora_wire::result_set::ResultSet;
+use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
+
+use super::super::dispatch::Step;
+use super::super::exchange::{Plan, Writing};
+use super::super::query::effects_of;
+use super::super::{Ended, Session};
+use super::last_packet::LastPacket;
+use crate::listings::Table;
+use crate::reason::{Bypass, Limit, Outcome};
+
+/// What the client gets in place of the server's answer, if that isn't an error.
+#[derive(Debug)]
+pub(in super::super) enum Replacement {
+    /// What `SHOW REMORA` shows.
+    Shown(Box<ShowRemora>),
+}
+
+/// What Remora answers a statement with.
+pub(super) enum OwnAnswer {
+    /// Rows.
+    Rows(Table),
+    /// An error.
+    Error(ServerError),
+}
+
+/// The client's statement that is answered in the server's place.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Asked<'t> {
+    /// Its text.
+    pub text: &'t [u8],
+    /// How the server reads it.
+    pub dialect: Dialect,
+    /// When it came.
+    pub began: Instant,
+}
+
+impl Session {
+    /// Sends the server `text_sent` in place of what the client asked, and has its answer replaced. What
+    /// `text_sent` writes and does to the session counts as if the client had sent it.
+    pub(in super::super) fn replace_answer(
+        &mut self,
+        asked: Asked<'_>,
+        text_sent: &[u8],
+        replacement: Replacement,
+    ) -> Result<Step, Ended> {
+        let sent = remora_sql::analyse(text_sent, asked.dialect);
+        let label = self.label_of(asked.text, asked.dialect);
+        let plan = Plan {
+            effects: effects_of(&sent),
+            writes: self.plan_writes(&sent),
+            counted: Some((label, asked.began)),
+            replacement: Some(replacement),
+            ..Plan::plain(Expect::Results)
+        };
+        let mut message = Vec::new();
+        put_message(&mut message, 0, &[self.query_head(), text_sent].concat());
+        let outcome = Outcome::Bypass(Bypass::Statement(Refusal::NotSelect));
+        self.forward(&message, plan, outcome)
+    }
+
+    /// Reads the whole answer, and sends the client what it gets in its place.
+    pub(in super::super) async fn relay_replaced(
+        &mut self,
+        walker: &mut ResponseWalker,
+        replacement: Replacement,
+        writing: &mut Writing,
+    ) -> Result<Summary, Ended> {
+        let (summary, last) = self.skip_answer(walker, writing).await?;
+        let answer = match summary.ending {
+            Ending::Err(_) => error_alone(&last)?,
+            _ => match self.own_answer(replacement).await {
+                OwnAnswer::Rows(table) => self.rows_packets(&table, &summary, &last),
+                OwnAnswer::Error(error) => error.packet(1),
+            },
+        };
+        if last.is_cut() {
+            self.shared.metrics.rare.count_limit(Limit::MergedBytes);
+        }
+        self.worker.metrics.count_client_bytes_out(answer.len());
+        self.client.write_all(&answer).await?;
+        Ok(summary)
+    }
+
+    /// Reads the whole answer and keeps its last packet.
+    async fn skip_answer(
+        &mut self,
+        walker: &mut ResponseWalker,
+        writing: &mut Writing,
+    ) -> Result<(Summary, LastPacket), Ended> {
+        let mut last = LastPacket::new(self.shared.face.merged_bytes_max);
+        let mut chunk = [0; 4096];
+        loop {
+            self.server.readable().await?;
+            let count = match self.server.try_read(&mut chunk) {
+                Ok(0) => return Err(Ended::closed()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let (used, progress) = walker.feed(&chunk[..count])?;
+            last.feed(&chunk[..used]);
+            match progress {
+                Progress::Done(_) if used < count => return Err(Ended::closed()),
+                Progress::Done(summary) => {
+                    self.look_again_at(writing);
+                    return Ok((summary, last));
+                }
+                Progress::LocalFile => return Err(Ended::closed()),
+                Progress::More => {}
+            }
+        }
+    }
+
+    /// What a statement of Remora's own is answered with, now that the server has allowed it.
+    async fn own_answer(&self, replacement: Replacement) -> OwnAnswer {
+        match replacement {
+            Replacement::Shown(show) => self.shown(&show).await,
+        }
+    }
+
+    /// A table as a result set that ends as the server's answer ended.
+    fn rows_packets(&self, table: &Table, summary: &Summary, last: &LastPacket) -> Vec<u8> {
+        let status = summary.mark.unwrap_or_default().status;
+        let status = status.within(StatusFlags::OF_SESSION);
+        let mut set = ResultSet::begin(self.capabilities(), status, &table.columns);
+        for row in &table.rows {
+            let fields = row.iter().map(|field| field.as_deref());
+            set.row(fields.map(|field| field.map(str::as_bytes)));
+        }
+        match last.payload() {
+            Some(end) if end.first() == Some(&EOF_MARK) => set.finish_as(end),
+            _ => set.finish(),
+        }
+    }
+}
+
+/// The server's error. It may stand behind rows that this client hasn't got.
+fn error_alone(last: &LastPacket) -> Result<Vec<u8>, Ended> {
+    let payload = last
+        .payload()
+        .filter(|payload| payload.first() == Some(&ERR_MARK));
+    let payload = payload.ok_or_else(Ended::closed)?;
+    let mut packet = Vec::new();
+    put_message(&mut packet, 1, payload);
+    Ok(packet)
+}
