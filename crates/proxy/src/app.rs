@@ -31,7 +31,7 @@ use crate::explain::Explainer;
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
-use crate::observe::{LastAttempt, Observer};
+use crate::observe::{LastAttempt, Observer, configured_off};
 use crate::query_cache::FaceLimits;
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::settings::Fingerprints;
@@ -197,7 +197,6 @@ impl App {
         let observer = Observer::new(Arc::clone(shared), loads.to_vec(), settings);
         let explainer = Explainer::new(
             Arc::clone(shared),
-            observer.configured_off(),
             Duration::from_millis(settings.admin.request_timeout_ms),
         );
         let control = Control {
@@ -383,6 +382,7 @@ fn build_shared(
         face: FaceLimits {
             enabled: settings.query_cache.statements,
             merged_bytes_max: settings.query_cache.merged_bytes_max.bytes(),
+            configured_off: configured_off(settings),
         },
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),

@@ -43,9 +43,18 @@ impl LastAttempt {
 pub(crate) struct Observer {
     shared: Arc<Shared>,
     loads: Vec<Arc<AtomicUsize>>,
-    /// Caching that the configuration turns off.
-    configured_off: Option<CachingOff>,
     configuration: Vec<OptionInForce>,
+}
+
+/// Why the settings keep everything from being cached, if they do.
+pub(crate) fn configured_off(settings: &Settings) -> Option<CachingOff> {
+    if !settings.cache.enabled {
+        Some(CachingOff::Disabled)
+    } else if settings.account.is_none() {
+        Some(CachingOff::NoAccount)
+    } else {
+        None
+    }
 }
 
 impl Observer {
@@ -54,28 +63,17 @@ impl Observer {
         loads: Vec<Arc<AtomicUsize>>,
         settings: &Settings,
     ) -> Observer {
-        let configured_off = if !settings.cache.enabled {
-            Some(CachingOff::Disabled)
-        } else if settings.account.is_none() {
-            Some(CachingOff::NoAccount)
-        } else {
-            None
-        };
         Observer {
             shared,
             loads,
-            configured_off,
             configuration: settings.in_force(),
         }
     }
 
-    /// Why the configuration keeps everything from being cached, if it does.
-    pub(crate) fn configured_off(&self) -> Option<CachingOff> {
-        self.configured_off
-    }
-
     fn caching(&self) -> Caching {
         let off = self
+            .shared
+            .face
             .configured_off
             .or_else(|| self.shared.upstream.state().caching_off());
         off.map_or(Caching::On, Caching::Off)

@@ -5,7 +5,7 @@
 use remora_cache::{EvictionReason, StoreStats};
 use remora_sql::{FaceVariable, Listing, Refusal};
 
-use crate::reason::{About, Bypass, Outcome};
+use crate::reason::{About, Bypass, CachingOff, Outcome};
 use crate::shared::Shared;
 
 /// What the statements of the query cache's own face may do, from the configuration.
@@ -15,6 +15,8 @@ pub struct FaceLimits {
     pub enabled: bool,
     /// The longest answer of the server that rows are merged into, bytes.
     pub merged_bytes_max: usize,
+    /// Caching that the configuration turns off.
+    pub configured_off: Option<CachingOff>,
 }
 
 /// How the server's own cache divides its memory unless it is told otherwise, bytes. It has no meaning here.

@@ -4,16 +4,18 @@ use remora_cache::{Entry, InvalidationReason, StoreCursor};
 use serde::Serialize;
 
 use crate::reason::Words;
+use crate::session::state::fingerprint_of;
 use crate::shared::Shared;
 
-/// How many places of the store are looked at before others of the admin thread have a turn.
-const STEP_PLACES: usize = 8_192;
+/// How many places of the store are looked at before others of the same thread have a turn.
+const STEP_PLACES: usize = 1_024;
 /// How many results are described one by one.
 const RESULTS_SHOWN_MAX: usize = 32;
 /// The end of an execution's key: the length of the statement's text, as `session::prepared` puts it.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// The results of a statement that are in memory, whatever account, schema and settings they are for.
+/// The results of a statement that are in memory, whatever account, schema and settings they are for unless a
+/// fingerprint was named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// How many.
@@ -42,13 +44,18 @@ pub struct HeldResult {
 }
 
 /// Looks through the whole store, in steps that hold up neither look-ups nor the other pages of the admin listener.
-pub(super) async fn find(shared: &Shared, text: &[u8]) -> Held {
+///
+/// With a fingerprint only those of its sessions are looked for.
+pub(super) async fn find(shared: &Shared, text: &[u8], fingerprint: Option<u64>) -> Held {
+    let is_meant = |entry: &Entry| fingerprint.is_none_or(|id| fingerprint_of(entry.scope()) == id);
     let mut held = Held::default();
     let mut next = Some(StoreCursor::default());
     while let Some(from) = next {
         let now_ms = shared.clock.now_ms();
         next = shared.store.walk_step(from, STEP_PLACES, |entry| {
-            if let Some(is_prepared) = is_of(entry, text) {
+            if let Some(is_prepared) = is_of(entry, text)
+                && is_meant(entry)
+            {
                 held.add(shared, entry, is_prepared, now_ms);
             }
         });

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep};
 pub use self::held::{Held, HeldResult};
 pub use self::ruled::{DecidingRule, Ruled};
 use crate::digests::{DigestReport, Digests};
-use crate::reason::{Bypass, CachingOff, Words};
+use crate::reason::{Bypass, Words};
 use crate::session::query::may_be_select;
 use crate::shared::Shared;
 use crate::tags::explain::{Dependency, Names, explain_read};
@@ -49,6 +49,8 @@ pub struct Question {
     pub account: Option<String>,
     /// How that session's `sql_mode` makes the server read text.
     pub dialect: Dialect,
+    /// Of the results in memory, count only those of sessions with these settings ([`crate::session::settings::Fingerprint::id`]).
+    pub fingerprint: Option<u64>,
 }
 
 /// Why a question has no answer. Its text says what to ask instead.
@@ -112,8 +114,6 @@ pub struct Because {
 /// Answers questions about statements.
 pub struct Explainer {
     shared: Arc<Shared>,
-    /// Caching that the configuration turns off.
-    configured_off: Option<CachingOff>,
     definitions_wait: Duration,
 }
 
@@ -122,14 +122,9 @@ type Kept<T> = Result<T, (Bypass, Option<String>)>;
 
 impl Explainer {
     /// For a running Remora, whose HTTP connections live for `request_timeout`.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        configured_off: Option<CachingOff>,
-        request_timeout: Duration,
-    ) -> Explainer {
+    pub(crate) fn new(shared: Arc<Shared>, request_timeout: Duration) -> Explainer {
         Explainer {
             shared,
-            configured_off,
             definitions_wait: DEFINITIONS_WAIT_MAX.min(request_timeout / 2),
         }
     }
@@ -183,6 +178,8 @@ impl Explainer {
             }
         };
         let off = self
+            .shared
+            .face
             .configured_off
             .or_else(|| self.shared.upstream.state().caching_off());
         Ok(Explanation {
@@ -194,7 +191,7 @@ impl Explainer {
             caching_off: off.map(Words::of),
             dropped_by: dropped_by(&depends_on),
             depends_on,
-            held: held::find(&self.shared, key).await,
+            held: held::find(&self.shared, key, question.fingerprint).await,
         })
     }
 

@@ -155,6 +155,11 @@ fn scope_of(fingerprint_id: u64, status: StatusFlags, rows: RowFormat) -> Result
     Scope::new(fingerprint_id << (STATUS_IN_KEY.len() + 1) | bits).ok_or(Bypass::FingerprintsFull)
 }
 
+/// The fingerprint of the sessions whose results are in a scope.
+pub fn fingerprint_of(scope: Scope) -> u64 {
+    scope.number() >> (STATUS_IN_KEY.len() + 1)
+}
+
 /// How the rows of a result are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowFormat {

@@ -100,7 +100,8 @@ fn explain<'t>(mut parser: Parser<'t>, text: &'t [u8]) -> Option<FaceStatement<'
     parser.advance();
     parser.expect("remora")?;
     let analyze = parser.take("analyze");
-    if !parser.begins_select() {
+    // Its end may be missing from the statement.
+    if !parser.begins_select() || parser.saw_executable_comment() {
         return None;
     }
     let statement = text.get(parser.start()..)?;

@@ -115,6 +115,7 @@ fn what_could_mean_something_else_goes_to_the_server() {
         "EXPLAIN REMORA a",
         "EXPLAIN REMORA UPDATE t SET a = 1",
         "EXPLAIN REMORA SELECT 1; DROP TABLE t",
+        "/*!50001 EXPLAIN REMORA SELECT 1 */",
         "DESCRIBE remora '%'",
         "EXPLAIN SELECT 1",
         "SHOW REMORA ENTRIES; DROP TABLE t",

@@ -36,6 +36,9 @@ impl Session {
         };
         let (text_sent, settling) = match face {
             FaceStatement::ShowRemora(show) => return Some(self.show_remora(asked, show)),
+            FaceStatement::ExplainRemora { analyze, statement } => {
+                return Some(self.explain_remora(asked, *analyze, statement));
+            }
             FaceStatement::Select(list) => (self.with_values(text, list), Settling::Plain),
             FaceStatement::Flush => (self.needing_reload(text)?, Settling::Plain),
             FaceStatement::Reset => (self.needing_reload(text)?, Settling::EmptyStore),

@@ -8,9 +8,10 @@
 //! | `merge` | rows of Remora's own in an answer of the server |
 //! | `replace` | an answer of Remora's own in place of the server's |
 //! | `last_packet` | what is kept of that one |
-//! | `show` | `SHOW REMORA` |
+//! | `show`, `explain` | `SHOW REMORA`, `EXPLAIN REMORA` |
 
 mod answer;
+mod explain;
 mod last_packet;
 mod merge;
 mod replace;

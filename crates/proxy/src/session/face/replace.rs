@@ -21,6 +21,7 @@ use super::super::dispatch::Step;
 use super::super::exchange::{Plan, Writing};
 use super::super::query::effects_of;
 use super::super::{Ended, Session};
+use super::explain::Explain;
 use super::last_packet::LastPacket;
 use crate::listings::Table;
 use crate::reason::{Bypass, Limit, Outcome};
@@ -30,6 +31,8 @@ use crate::reason::{Bypass, Limit, Outcome};
 pub(in super::super) enum Replacement {
     /// What `SHOW REMORA` shows.
     Shown(Box<ShowRemora>),
+    /// What `EXPLAIN REMORA` explains.
+    Explained(Explain),
 }
 
 /// What Remora answers a statement with.
@@ -132,6 +135,7 @@ impl Session {
     async fn own_answer(&self, replacement: Replacement) -> OwnAnswer {
         match replacement {
             Replacement::Shown(show) => self.shown(&show).await,
+            Replacement::Explained(explain) => self.explained(&explain).await,
         }
     }
 
