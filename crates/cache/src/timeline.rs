@@ -460,6 +460,11 @@ impl Timeline {
         changed.and_then(Unservable::invalidation)
     }
 
+    /// Whether a fence stands over everything with this tag.
+    pub fn has_fence(&self, tag: Tag) -> bool {
+        self.is_fenced(std::iter::once(tag))
+    }
+
     #[inline]
     fn is_fenced(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
         self.fence_all.load(Ordering::SeqCst) != 0

@@ -34,6 +34,7 @@ use crate::net::{Endpoint, Listener};
 use crate::observe::{LastAttempt, Observer, configured_off};
 use crate::query_cache::FaceLimits;
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
+use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
 use crate::tls::TlsError;
@@ -379,9 +380,12 @@ fn build_shared(
         rules: RulesInForce::new(settings.rules.clone(), settings.source.clone()),
         digests: Digests::new(settings.workers.threads, settings.digests.count_max),
         verification: verification(settings),
+        sessions: Sessions::default(),
         face: FaceLimits {
             enabled: settings.query_cache.statements,
             merged_bytes_max: settings.query_cache.merged_bytes_max.bytes(),
+            rows_max: settings.query_cache.rows_max,
+            show_literals: settings.query_cache.show_literals,
             configured_off: configured_off(settings),
         },
         limits: SessionLimits {

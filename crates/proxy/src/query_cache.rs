@@ -15,6 +15,10 @@ pub struct FaceLimits {
     pub enabled: bool,
     /// The longest answer of the server that rows are merged into, bytes.
     pub merged_bytes_max: usize,
+    /// The most rows that `SHOW REMORA` shows.
+    pub rows_max: usize,
+    /// Whether `SHOW REMORA ENTRIES` shows statements with their values.
+    pub show_literals: bool,
     /// Caching that the configuration turns off.
     pub configured_off: Option<CachingOff>,
 }

@@ -15,6 +15,7 @@ use crate::observe::LastAttempt;
 use crate::query_cache::FaceLimits;
 use crate::reason::Limit;
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
+use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
 use crate::upstream::UpstreamShared;
 use crate::verification::Verification;
@@ -47,6 +48,8 @@ pub struct Shared {
     pub digests: Digests,
     /// How hits are verified.
     pub verification: Verification,
+    /// The sessions that are logged in.
+    pub sessions: Sessions,
     /// What the statements of the query cache's own face may do.
     pub face: FaceLimits,
     /// Limits of a session.

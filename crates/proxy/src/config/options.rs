@@ -382,6 +382,11 @@ pub struct QueryCacheOptions {
     /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows into it. A longer one passes as it is.
     #[schemars(range(min = 1_024_u64, max = 67_108_864_u64))]
     pub merged_bytes_max: ByteSize,
+    /// The most rows that a `SHOW REMORA` shows.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub rows_max: usize,
+    /// Whether `SHOW REMORA ENTRIES` shows statements as they were sent, with their values; else with `?` in their place. Who has the privilege `PROCESS` sees them then, of all accounts.
+    pub show_literals: bool,
 }
 
 impl Default for QueryCacheOptions {
@@ -389,6 +394,8 @@ impl Default for QueryCacheOptions {
         Self {
             statements: true,
             merged_bytes_max: ByteSize::new(1 << 20),
+            rows_max: 1_000,
+            show_literals: false,
         }
     }
 }

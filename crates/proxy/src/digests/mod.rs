@@ -279,15 +279,28 @@ impl Digests {
 
     /// What was counted of every digest, and last of the others together.
     pub fn report(&self) -> Vec<DigestReport> {
-        let mut all: Vec<DigestReport> = (1..self.slots.len())
-            .filter_map(|index| {
-                let generation = self.generation_at(index);
-                let about = about(&self.slots[index])?;
-                Some(self.report_at(index, generation, Some(&about)))
-            })
-            .collect();
-        all.push(self.report_at(0, 0, None));
-        all
+        self.reports().collect()
+    }
+
+    /// The same one by one.
+    pub fn reports(&self) -> impl Iterator<Item = DigestReport> {
+        let own = (1..self.slots.len()).filter_map(|index| {
+            let generation = self.generation_at(index);
+            let about = about(&self.slots[index])?;
+            Some(self.report_at(index, generation, Some(&about)))
+        });
+        own.chain(std::iter::once_with(|| self.report_at(0, 0, None)))
+    }
+
+    /// What a label stands for, if it has its place still.
+    pub fn about(&self, label: Label) -> Option<Arc<About>> {
+        // Before and after: the place may be given away meanwhile.
+        let about = about(
+            self.slots
+                .get(label.index())
+                .filter(|_| self.is_current(label))?,
+        );
+        about.filter(|_| self.is_current(label))
     }
 
     /// What was counted of one digest, or with none of the others together; none if it has no place.

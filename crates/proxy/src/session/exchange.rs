@@ -184,13 +184,16 @@ impl Session {
             self.count_bypass(fill.label, Bypass::AnswerCutShort);
         }
         let Some(summary) = result? else {
+            self.registration.update(&self.state);
             return Ok(());
         };
+        self.registration.answered();
         if plan.effects.session == SessionEffect::DefaultSchema && summary.succeeded() {
             self.state.chose_schema(*privilege_epoch);
         }
         let wrote = writing.wrote.as_ref().map(|wrote| &wrote.scope);
         self.settle(plan, wrote, &summary);
+        self.registration.update(&self.state);
         Ok(())
     }
 

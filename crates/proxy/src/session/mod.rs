@@ -14,6 +14,7 @@
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `questions.rs` | Remora's own questions on the session's connection |
+//! | `listed.rs` | what others can see of the sessions |
 //! | `state.rs`, `settings.rs`, `prepared.rs`, `unseen.rs` | what is known of the session, as plain values |
 
 mod dispatch;
@@ -22,8 +23,9 @@ mod execute;
 mod face;
 mod fence;
 mod fill;
+pub mod listed;
 mod login;
-mod prepared;
+pub(crate) mod prepared;
 pub(crate) mod query;
 mod questions;
 pub mod settings;
@@ -43,6 +45,7 @@ use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
 
 use self::dispatch::Step;
+use self::listed::Registration;
 use self::prepared::PreparedStatements;
 use self::settings::Flavour;
 use self::state::SessionState;
@@ -138,6 +141,8 @@ pub(crate) struct Session {
     unseen_hit: UnseenHit,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,
+    /// Its place in the list of all sessions.
+    registration: Registration,
 }
 
 /// Serves a client from its accepted socket to its end.
@@ -187,6 +192,7 @@ impl Session {
         // Before the server looks at privileges, so that a change of them can't be missed.
         let privilege_epoch = shared.privilege_epoch();
         let addresses = login::addresses(&client, &shared).await?;
+        let client_address = addresses.as_ref().map(|both| both.source);
         let server = connect_to_server(&shared, addresses).await?;
         let logged_in = login::relay_login(&client, &server, &shared).await?;
         let flavour = Flavour {
@@ -199,6 +205,7 @@ impl Session {
             limits.prepared_statements_max,
             limits.prepared_text_bytes_max,
         );
+        let registration = Registration::log_in(&shared, logged_in.connection_id, client_address);
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
             shared,
@@ -213,6 +220,7 @@ impl Session {
             fill_text: Vec::new(),
             key: Vec::new(),
             unseen_hit: UnseenHit::default(),
+            registration,
         })
     }
 

@@ -126,6 +126,13 @@ impl WriteParameters {
     }
 }
 
+/// The statement's text within the key of an execution, as [`PreparedRead::put_key`] puts it.
+pub(crate) fn text_of_key(key: &[u8]) -> &[u8] {
+    let length = key.last_chunk().copied().map(u64::from_le_bytes);
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    length.and_then(|length| key.get(..length)).unwrap_or(key)
+}
+
 /// A prepared `SELECT` whose results can be kept.
 ///
 /// **Types.** A client names the types of its parameters when they change and leaves it to the server to remember

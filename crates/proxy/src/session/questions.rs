@@ -45,6 +45,7 @@ impl Session {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);
             self.state.pass_through(Bypass::FingerprintsFull);
         }
+        self.registration.update(&self.state);
         Ok(())
     }
 

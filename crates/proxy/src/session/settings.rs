@@ -45,6 +45,15 @@ pub struct Fingerprint {
     pub allows_caching: bool,
 }
 
+/// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself: whoever has that keeps it
+/// from being forgotten.
+#[derive(Debug)]
+pub(crate) struct FingerprintNames {
+    pub(crate) schema: Option<String>,
+    pub(crate) account: Option<String>,
+    pub(crate) dialect: Option<Dialect>,
+}
+
 /// What Remora may assume of statement text in the client's character set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextCharset {
@@ -239,6 +248,20 @@ impl Fingerprints {
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// What can be shown of each that is known, by its [`Fingerprint::id`].
+    pub(crate) fn names(&self) -> HashMap<u64, FingerprintNames> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = known.values().map(|known| {
+            let names = FingerprintNames {
+                schema: known.schema.clone(),
+                account: known.account.clone(),
+                dialect: known.dialect,
+            };
+            (known.id, names)
+        });
+        names.collect()
     }
 
     /// The fingerprint for what the server answered. Equal answers give the same one.

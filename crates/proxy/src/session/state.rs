@@ -160,6 +160,11 @@ pub fn fingerprint_of(scope: Scope) -> u64 {
     scope.number() >> (STATUS_IN_KEY.len() + 1)
 }
 
+/// Whether a scope is of executions of prepared statements.
+pub fn is_binary(scope: Scope) -> bool {
+    scope.number() & 1 == RowFormat::Binary as u64
+}
+
 /// How the rows of a result are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowFormat {

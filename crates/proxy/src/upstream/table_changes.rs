@@ -44,6 +44,14 @@ impl TableChanges {
         }
     }
 
+    /// Changes of one table since the start. `None`: it has no count of its own.
+    pub fn of(&self, schema: &str, table: &str) -> Option<u64> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.of.get(&LoggedTable::new(schema, table)).copied();
+        let has_room = counts.of.len() < self.tables_max;
+        count.or(has_room.then_some(0))
+    }
+
     /// Changes of tables that have no count of their own.
     pub fn of_others(&self) -> u64 {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,6 +80,11 @@ mod tests {
         let expected = [("a", 3), ("b", 2)].map(|(name, count)| (Arc::new(table(name)), count));
         assert_eq!(counts.of, HashMap::from(expected));
         assert_eq!((counts.others, changes.of_others()), (3, 3));
+        assert_eq!(
+            (changes.of("shop", "a"), changes.of("shop", "c")),
+            (Some(3), None)
+        );
+        assert_eq!(TableChanges::new(1).of("shop", "a"), Some(0));
         assert_eq!(TableChanges::new(0).get(), TableCounts::default());
     }
 }

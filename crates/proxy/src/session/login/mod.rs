@@ -40,6 +40,8 @@ pub(super) struct LoggedIn {
     pub capabilities: Capabilities,
     /// The server's first OK.
     pub mark: Option<EndMark>,
+    /// The connection's number on the server.
+    pub connection_id: u32,
     /// How the client was authenticated.
     pub method: Method,
 }
@@ -131,6 +133,7 @@ pub(super) async fn relay_login(
     Ok(LoggedIn {
         capabilities: capabilities.without(rewrite::OF_TRANSPORT),
         mark,
+        connection_id: from_server.connection_id,
         method,
     })
 }

@@ -83,6 +83,19 @@ struct Loaded {
     facts: TableFacts,
 }
 
+/// A table that is known.
+#[derive(Debug)]
+pub(crate) struct KnownTable {
+    /// Its schema, as it is kept.
+    pub(crate) schema: String,
+    /// Its name, as it is kept.
+    pub(crate) table: String,
+    /// What is known of it.
+    pub(crate) facts: Arc<TableFacts>,
+    /// Whether that holds still.
+    pub(crate) is_current: bool,
+}
+
 #[derive(Debug, Default)]
 struct Requests {
     queue: VecDeque<TableKey>,
@@ -160,6 +173,27 @@ impl Catalogue {
             table: fold(table),
         });
         Lookup::Loading
+    }
+
+    /// In how many parts the tables are kept.
+    pub(crate) fn parts(&self) -> usize {
+        self.store.shards()
+    }
+
+    /// The tables in one of the parts.
+    pub(crate) fn known_in(&self, part: usize) -> Vec<KnownTable> {
+        let is_current = |known: &Known| self.timeline.is_live() && !self.is_outdated(known);
+        self.store.of_shard(part, |key, known| {
+            let mut names = key.splitn(2, |byte| *byte == 0);
+            let mut name =
+                || String::from_utf8_lossy(names.next().unwrap_or_default()).into_owned();
+            KnownTable {
+                schema: name(),
+                table: name(),
+                facts: Arc::clone(&known.facts),
+                is_current: is_current(known),
+            }
+        })
     }
 
     /// How many tables are known, outdated ones included.

@@ -111,6 +111,24 @@ impl Store {
         Some(Arc::clone(&slot.known.facts))
     }
 
+    /// How many shards there are.
+    pub(super) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Shows every table of a shard. Nobody who only looks up waits meanwhile.
+    pub(super) fn of_shard<T>(&self, shard: usize, show: impl Fn(&[u8], &Known) -> T) -> Vec<T> {
+        let Some(shard) = self.shards.get(shard) else {
+            return Vec::new();
+        };
+        let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = shard
+            .places
+            .values()
+            .map(|place| &shard.slots[*place as usize]);
+        slots.map(|slot| show(&slot.key, &slot.known)).collect()
+    }
+
     /// Keeps facts in place of what was known of the table; evicts another one if there is no room. Says whether that
     /// one had been loaded for nothing: nobody has asked for it since.
     pub(super) fn insert(
