@@ -95,6 +95,14 @@ fn an_unknown_word_is_answered_with_those_that_are_known() {
         let are_named = LISTINGS.iter().all(|name| error.contains(name));
         assert!(error.contains("1064") && are_named, "{sql}: {error}");
     }
+    for sql in [
+        "SHOW REMORA ENTRIES WHERE digest = 'a'",
+        "SHOW REMORA TABLES LIMIT 1 LIKE 'a'",
+    ] {
+        let error = guest.client().query(sql).map(drop).unwrap_err().to_string();
+        let is_told = error.contains("1064") && error.contains("LIKE");
+        assert!(is_told, "{sql}: {error}");
+    }
     assert_eq!(
         guest.client().query_value("SELECT 7").unwrap().unwrap(),
         "7"

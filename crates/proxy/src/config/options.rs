@@ -379,7 +379,7 @@ impl Default for ObserveOptions {
 pub struct QueryCacheOptions {
     /// Whether Remora answers the query cache's own statements (`SHOW STATUS LIKE 'Qcache%'`, `SHOW VARIABLES LIKE 'query_cache%'` and the like) from what it has itself. When false, the server's own answers are left as they are.
     pub statements: bool,
-    /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows into it. A longer one passes as it is.
+    /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows into it. A longer one passes as it is. Of an answer that Remora replaces, the last packet may be as long.
     #[schemars(range(min = 1_024_u64, max = 67_108_864_u64))]
     pub merged_bytes_max: ByteSize,
     /// The most rows that a `SHOW REMORA` shows.

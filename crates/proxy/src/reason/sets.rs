@@ -140,7 +140,7 @@ reasons! {
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
         Digests: "digests.count_max", "A statement was counted together with others whose digests have no place of their own.";
         DigestsOff: "observe.verify_digests_off_max", "Faults were found in the results of so many digests that nothing at all is kept any longer.";
-        MergedBytes: "query_cache.merged_bytes_max", "An answer to SHOW STATUS or SHOW VARIABLES was too long to be held, and passed without the query cache's rows.";
+        MergedBytes: "query_cache.merged_bytes_max", "An answer to SHOW STATUS or SHOW VARIABLES was too long to be held, and passed without the query cache's rows; or the last packet of an answer that Remora replaces was.";
         ShownRows: "query_cache.rows_max", "SHOW REMORA had more rows than are shown.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";

@@ -35,6 +35,8 @@ pub struct ShowRemora {
     pub pattern: Option<Pattern>,
     /// How many rows at most.
     pub limit: Option<u64>,
+    /// Whether that is all: nothing stands behind it.
+    pub is_complete: bool,
 }
 
 pub(super) fn show(mut parser: Parser<'_>) -> Option<FaceStatement<'_>> {
@@ -65,6 +67,7 @@ fn remora(mut parser: Parser<'_>) -> Option<ShowRemora> {
         what: String::new(),
         pattern: None,
         limit: None,
+        is_complete: false,
     };
     if let Some(word) = parser.word() {
         shown.what = String::from_utf8_lossy(word).to_ascii_uppercase();
@@ -76,7 +79,8 @@ fn remora(mut parser: Parser<'_>) -> Option<ShowRemora> {
     if parser.take("limit") {
         shown.limit = Some(parser.take_number()?);
     }
-    // A word that nobody knows is answered with the list of those that are known.
-    let ends = parser.at_end() || (!parser.at_kind(T::Invalid) && parser.is_one_statement());
+    // What nobody knows is answered with what is known, if it is one statement.
+    shown.is_complete = parser.at_end();
+    let ends = shown.is_complete || (!parser.at_kind(T::Invalid) && parser.is_one_statement());
     ends.then_some(shown)
 }

@@ -254,6 +254,7 @@ fn commands_and_remoras_own_statements_are_known() {
             what: what.to_owned(),
             pattern: pattern.map(Pattern::new),
             limit,
+            is_complete: true,
         }))
     };
     assert_eq!(read("SHOW REMORA entries"), shown("ENTRIES", None, None));
@@ -262,6 +263,12 @@ fn commands_and_remoras_own_statements_are_known() {
         shown("DIGESTS", Some("SELECT%"), Some(5))
     );
     assert_eq!(read("SHOW REMORA"), shown("", None, None));
+    for text in ["SHOW REMORA ENTRIES WHERE digest = 'a'", "SHOW REMORA 'a'"] {
+        let Some(FaceStatement::ShowRemora(show)) = read(text) else {
+            panic!("{text}");
+        };
+        assert!(!show.is_complete, "{text}");
+    }
     assert_eq!(
         read("explain remora SELECT a FROM t"),
         Some(FaceStatement::ExplainRemora {

@@ -31,6 +31,13 @@ impl Session {
         let Some(listing) = Listing::named(&show.what) else {
             return OwnAnswer::Error(no_such_listing(&show.what));
         };
+        if !show.is_complete {
+            let message = format!(
+                "SHOW REMORA {} takes LIKE '...' and then LIMIT n, and nothing else",
+                listing.name()
+            );
+            return OwnAnswer::Error(ServerError::new(PARSE_ERROR, "42000", message));
+        }
         let wanted = Wanted {
             pattern: show.pattern.as_ref(),
             limit: show.limit,
