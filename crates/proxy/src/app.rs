@@ -38,6 +38,7 @@ use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
 use crate::tls::TlsError;
+use crate::traces::Traces;
 use crate::upstream::{self, UpstreamConfig, UpstreamShared};
 use crate::verification::{SwitchedOff, Verification};
 use crate::worker::{self, Phase, WorkerHandle};
@@ -381,6 +382,11 @@ fn build_shared(
         digests: Digests::new(settings.workers.threads, settings.digests.count_max),
         verification: verification(settings),
         sessions: Sessions::default(),
+        traces: Traces::new(
+            settings.observe.trace_sample,
+            settings.observe.traces_max,
+            Arc::clone(metrics),
+        ),
         face: FaceLimits {
             enabled: settings.query_cache.statements,
             merged_bytes_max: settings.query_cache.merged_bytes_max.bytes(),

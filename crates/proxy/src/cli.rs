@@ -34,6 +34,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Ask a running Remora what became of each query: hits, time, what was not kept and why
     Digests(DigestsArgs),
+    /// Ask a running Remora where the time of single statements went, stage by stage
+    Traces(TracesArgs),
     /// Watch a running Remora: what it did in the last seconds, again and again
     Top(TopArgs),
     /// Print a configuration file with every option, its meaning and its default
@@ -110,6 +112,23 @@ pub struct DigestsArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub limit: usize,
     /// Print JSON, all of it and in no order
+    #[arg(long)]
+    pub json: bool,
+    /// Which Remora is asked.
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+/// What is asked of a running Remora about its traces.
+#[derive(Debug, Args)]
+pub struct TracesArgs {
+    /// Only those of this digest, as `remora digests` shows it
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
+    /// How many are shown, the newest
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub limit: usize,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
     /// Which Remora is asked.

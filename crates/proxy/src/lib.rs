@@ -27,6 +27,7 @@ pub mod shared;
 pub mod tags;
 pub mod tls;
 pub mod top;
+pub mod traces;
 pub mod upstream;
 pub mod verification;
 mod worker;

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use remora::cli::{
     self, Command, DigestsArgs, ExplainArgs, NoCommand, PrintArgs, SettingsArgs, TopArgs,
+    TracesArgs,
 };
 use remora::config::{self, Settings};
 use remora::digests::{DigestReport, table};
 use remora::explain::client;
 use remora::top::{self, TopError, View};
+use remora::traces::{self, TraceReport};
 use remora::{commands, logging, metrics, open_files, reason};
 
 #[global_allocator]
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check(&args),
         Command::Explain(args) => explain(&args),
         Command::Digests(args) => digests(&args),
+        Command::Traces(args) => traces(&args),
         Command::Top(args) => watch(&args),
         Command::Config(PrintArgs { markdown: false }) => print(&config::example_toml()),
         Command::Config(PrintArgs { markdown: true }) => print(&config::reference_markdown()),
@@ -96,6 +99,32 @@ fn digests(args: &DigestsArgs) -> ExitCode {
     }
     match serde_json::from_str::<Vec<DigestReport>>(&page) {
         Ok(all) => print(&table(&all, args.sort, args.limit)),
+        Err(error) => complain(
+            &format!(
+                "{address} did not answer as this version does ({error}); --json shows what it says"
+            ),
+            1,
+        ),
+    }
+}
+
+fn traces(args: &TracesArgs) -> ExitCode {
+    let address = match args.running.address() {
+        Ok(address) => address,
+        Err(why) => return complain(&why, STATUS_USAGE),
+    };
+    let page = match client::traces(address, args.digest.as_deref(), args.limit) {
+        Ok(page) => page,
+        Err(error @ client::AskError::Refused(_)) => {
+            return complain(&error.to_string(), STATUS_USAGE);
+        }
+        Err(error) => return complain(&error.to_string(), 1),
+    };
+    if args.json {
+        return print(&page);
+    }
+    match serde_json::from_str::<Vec<TraceReport>>(&page) {
+        Ok(newest) => print(&traces::table(&newest)),
         Err(error) => complain(
             &format!(
                 "{address} did not answer as this version does ({error}); --json shows what it says"

@@ -17,6 +17,7 @@ use crate::reason::Limit;
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
+use crate::traces::Traces;
 use crate::upstream::UpstreamShared;
 use crate::verification::Verification;
 
@@ -50,6 +51,8 @@ pub struct Shared {
     pub verification: Verification,
     /// The sessions that are logged in.
     pub sessions: Sessions,
+    /// Where traced statements go.
+    pub traces: Traces,
     /// What the statements of the query cache's own face may do.
     pub face: FaceLimits,
     /// Limits of a session.

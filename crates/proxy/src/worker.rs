@@ -16,7 +16,7 @@ use crate::digests::{Digester, WorkerDigests};
 use crate::metrics::WorkerMetrics;
 use crate::net::{Accepted, Stream};
 use crate::reason::Limit;
-use crate::sampler::Sampler;
+use crate::sampler::{Countdown, Sampler};
 use crate::session;
 use crate::shared::Shared;
 
@@ -39,6 +39,8 @@ pub(crate) struct Worker {
     pub digests: Digester,
     /// Chooses the hits that are verified.
     pub verify: Sampler,
+    /// Chooses the statements that are traced.
+    pub trace: Countdown,
     clients: RefCell<Vec<Weak<Stream>>>,
 }
 
@@ -88,6 +90,7 @@ pub(crate) fn run(
         metrics,
         digests: Digester::new(digests),
         verify: Sampler::new(shared.verification.share),
+        trace: Countdown::new(shared.traces.share()),
         clients: RefCell::new(Vec::new()),
     });
     let sessions = LocalSet::new();

@@ -7,6 +7,7 @@
 //! | `/dashboard` | a page that shows what Remora does |
 //! | `/metrics` | all metrics, for Prometheus |
 //! | `/digests` | what became of each query, by digest |
+//! | `/traces` | where the time of single statements went |
 //! | `/explain` | what Remora makes of a statement, and what it holds of it |
 //! | `/healthz` | 200 while the process runs: restart it if this fails |
 //! | `/readyz` | 200 while clients can be served, else 503: send clients elsewhere if this fails |
@@ -25,6 +26,7 @@ mod host;
 mod listener;
 pub(crate) mod query;
 mod token;
+mod traces;
 
 use std::fmt::Write as _;
 use std::io;
@@ -170,6 +172,7 @@ async fn serve(
         .route("/", get(show_front))
         .route("/metrics", get(show_metrics))
         .route("/digests", get(show_digests))
+        .route("/traces", get(traces::show))
         .route("/explain", get(explain::show).post(explain::show))
         .route("/healthz", get(show_health))
         .route("/readyz", get(show_readiness))
@@ -190,6 +193,7 @@ const PATHS: &str = "Remora\n\n\
     /dashboard  a page for browsers that shows what Remora does, live\n\
     /metrics    metrics for Prometheus\n\
     /digests    what became of each query: JSON, by digest\n\
+    /traces     where the time of single statements went: ?digest=…&limit=…; JSON, the newest first\n\
     /explain    what becomes of a statement: ?schema=…&sql=…, or POST it; Accept: text/plain for words\n\
     /healthz    200 while the process runs\n\
     /readyz     200 while clients can be served; says whether caching is on\n\

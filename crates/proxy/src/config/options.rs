@@ -360,6 +360,12 @@ pub struct ObserveOptions {
     /// Digests for which that may happen. With one more, nothing at all is kept any longer.
     #[schemars(range(min = 0, max = 100_000))]
     pub verify_digests_off_max: usize,
+    /// Of all statements, the share that is traced: how long each stage of it took, shown by `GET /traces`.
+    #[schemars(range(min = 0, max = 1))]
+    pub trace_sample: f64,
+    /// Traces that are kept for that, the newest. Each takes up to 2 KiB.
+    #[schemars(range(min = 0, max = 65_536))]
+    pub traces_max: usize,
 }
 
 impl Default for ObserveOptions {
@@ -369,6 +375,8 @@ impl Default for ObserveOptions {
             verify_timeout_ms: 5_000,
             verify_disables_digest: true,
             verify_digests_off_max: 100,
+            trace_sample: 0.0,
+            traces_max: 256,
         }
     }
 }

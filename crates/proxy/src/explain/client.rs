@@ -71,6 +71,18 @@ pub fn digests(address: SocketAddr) -> Result<String, AskError> {
     get(address, "/digests")
 }
 
+/// Asks for the newest traces, at most so many, and with a digest only for those of it: JSON.
+pub fn traces(
+    address: SocketAddr,
+    digest: Option<&str>,
+    count_max: usize,
+) -> Result<String, AskError> {
+    let of_digest = digest.map_or(String::new(), |digest| {
+        format!("&digest={}", encode(digest.as_bytes()))
+    });
+    get(address, &format!("/traces?limit={count_max}{of_digest}"))
+}
+
 /// Asks for all metrics, in the text form of Prometheus.
 pub fn metrics(address: SocketAddr) -> Result<String, AskError> {
     get(address, "/metrics")

@@ -31,6 +31,7 @@ use crate::session::query::may_be_select;
 use crate::shared::Shared;
 use crate::tags::explain::{Dependency, Names, explain_read};
 use crate::tags::{Purpose, ReadTables, ReadTags};
+use crate::traces::Traces;
 use crate::upstream::catalogue::{CascadeParent, Lookup, TableFacts};
 
 /// How long definitions that are being loaded are waited for. Less if the HTTP connection lives shorter.
@@ -142,6 +143,11 @@ impl Explainer {
     /// Where they are counted.
     pub(crate) fn digest_table(&self) -> &Digests {
         &self.shared.digests
+    }
+
+    /// Where traced statements are.
+    pub(crate) fn traces(&self) -> &Traces {
+        &self.shared.traces
     }
 
     /// Answers a question.

@@ -95,6 +95,8 @@ metrics! {
         "Hits that were chosen to be verified, by what came of it; a fault is an answer that should not have been given";
     DIGESTS_OFF = Gauge "remora_digests_switched_off" []
         "Digests whose results are no longer kept because a verification found a fault";
+    TRACES = Counter "remora_traces_total" []
+        "Statements that were traced (observe.trace_sample)";
     LIMITS = Counter "remora_limit_reached_total" ["limit"]
         "Times that a limit of the configuration kept something from happening; the label is the option";
 

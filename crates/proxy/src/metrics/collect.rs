@@ -130,6 +130,7 @@ impl Scrape {
         let reasons = reasons.map(|why| ([given_up, why.as_str()], rare.not_verified(*why)));
         page.counters(metric::VERIFICATIONS, verdicts.chain(reasons))?;
         page.gauge(metric::DIGESTS_OFF, state.digests_off)?;
+        page.counter(metric::TRACES, load(&rare.traces))?;
         let limits = Limit::ALL.iter().map(|limit| {
             let elsewhere = state.limits.iter().filter(|(other, _)| other == limit);
             let elsewhere: u64 = elsewhere.map(|(_, count)| count).sum();

@@ -141,6 +141,8 @@ pub struct RareCounters {
     pub protocol_errors: AtomicU64,
     /// Connections to the server that could not be established for a client.
     pub upstream_connect_failures: AtomicU64,
+    /// Statements that were traced.
+    pub traces: AtomicU64,
 }
 
 impl Default for RareCounters {
@@ -152,6 +154,7 @@ impl Default for RareCounters {
             connections_accepted: AtomicU64::new(0),
             protocol_errors: AtomicU64::new(0),
             upstream_connect_failures: AtomicU64::new(0),
+            traces: AtomicU64::new(0),
         }
     }
 }

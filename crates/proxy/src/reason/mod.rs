@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 pub use bypass::{About, Bypass};
 pub use page::reference_markdown;
-pub use sets::{CachingOff, Coarse, Limit, NotVerified, RuleOutcome, RulesReload, Verdict};
+pub use sets::{CachingOff, Coarse, Limit, NotVerified, RuleOutcome, RulesReload, Stage, Verdict};
 
 /// A set of reasons: an enum whose every variant has a label and a sentence.
 pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {

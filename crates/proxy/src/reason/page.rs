@@ -8,7 +8,7 @@ use crate::upstream::RestartReason;
 
 use super::{
     About, Bypass, CachingOff, Coarse, Limit, NotVerified, Outcome, Reason, RuleOutcome,
-    RulesReload, Verdict,
+    RulesReload, Stage, Verdict,
 };
 
 /// `docs/reasons.md`.
@@ -78,6 +78,12 @@ pub fn reference_markdown() -> String {
         "reason",
     );
     push_verifications(&mut page);
+    push_table::<Stage>(
+        &mut page,
+        "Stages of a trace",
+        "Shown by `GET /traces`; [tracing](tracing.md) says more.",
+        "stage",
+    );
     push_table::<Limit>(
         &mut page,
         "Limits",

@@ -120,6 +120,24 @@ reasons! {
 }
 
 reasons! {
+    /// A part of the time that a traced statement takes. In the order in which they come; each moment belongs to one of them.
+    Stage {
+        Read: "read", "From the first bytes of the message to the last, if it came in pieces.";
+        Key: "key", "What the statement is looked up by was made: its text without comments, or its bound values, and the hash.";
+        LookUp: "look_up", "It was looked for in memory.";
+        Check: "check", "It was found, and whether it may be served was checked: fences, changes, the follower's proof.";
+        Analysis: "analysis", "The statement was read: what it does, and what it is counted under.";
+        Plan: "plan", "What its result would depend on was found out: tables, rules, tags. Of a write: what it writes, and the fence went up.";
+        Questions: "questions", "The server answered questions of Remora's own first: the session's settings, or a statement that memory had answered.";
+        Server: "server", "From sending the statement to the first bytes of the server's answer.";
+        Answer: "answer", "From then on, until the server had sent the rest.";
+        Store: "store", "The result was put into memory.";
+        Write: "write", "The answer was handed to the client's socket.";
+        Settle: "settle", "What the answer means for the session was noted, and it was counted.";
+    }
+}
+
+reasons! {
     /// A limit of the configuration, labelled with the option that sets it.
     Limit {
         Connections: "workers.connections_max", "A client was refused with error 1040.";
@@ -142,6 +160,7 @@ reasons! {
         DigestsOff: "observe.verify_digests_off_max", "Faults were found in the results of so many digests that nothing at all is kept any longer.";
         MergedBytes: "query_cache.merged_bytes_max", "An answer to SHOW STATUS or SHOW VARIABLES was too long to be held, and passed without the query cache's rows; or the last packet of an answer that Remora replaces was.";
         ShownRows: "query_cache.rows_max", "SHOW REMORA had more rows than are shown.";
+        Traces: "observe.traces_max", "A trace left memory for a newer one.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         ProxyProtocolTime: "listen.proxy_protocol_timeout_ms", "A connection was closed because the PROXY protocol's header did not come.";

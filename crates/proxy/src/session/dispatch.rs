@@ -17,7 +17,7 @@ use super::exchange::{Exchange, Plan, Settling};
 use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
-use crate::reason::{Bypass, Limit, Outcome};
+use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What is to be done next in a session.
 pub(super) enum Step {
@@ -87,6 +87,13 @@ impl Session {
     pub(super) fn handle_long(&mut self, start: &[u8], complete: bool) -> Result<Step, Ended> {
         let command = Command::from_byte(start.get(HEADER_BYTES).copied().unwrap_or_default());
         let body = start.get(HEADER_BYTES + 1..).unwrap_or_default();
+        match command {
+            Command::Query => self.trace_text(Stage::Key, None),
+            Command::StmtExecute | Command::StmtBulkExecute => {
+                self.trace_execution(Stage::Key, self.statement_meant(body));
+            }
+            _ => {}
+        }
         let mut plan = match command {
             Command::Query => self.plan_long_query(body),
             // A long preparation stays unknown, and counts as everything when it is executed.
@@ -183,6 +190,7 @@ impl Session {
             self.close_late(closed)?;
         }
         let epoch = self.shared.privilege_epoch();
+        self.mark(Stage::Plan);
         self.send(message)?;
         let exchange = Exchange::new(plan, wrote, fence, epoch);
         Ok(Step::Exchange(Box::new(exchange)))

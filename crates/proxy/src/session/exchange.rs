@@ -22,7 +22,7 @@ use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, WriteScope};
 use super::{BUFFER_BYTES_KEPT, Ended, Session, Side, either_readable};
 use crate::digests::{Count, Label};
-use crate::reason::{Bypass, Limit, Outcome};
+use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What a message will do, decided before it is sent.
 pub(super) struct Plan {
@@ -286,6 +286,7 @@ impl Session {
             {
                 client_left = Some(error);
             }
+            self.mark(Stage::Write);
             if client_left.is_some() && !writing.must_finish() {
                 return Err(client_left.map_or_else(Ended::closed, Ended::Closed));
             }
@@ -316,6 +317,7 @@ impl Session {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        self.trace_answer(count);
         let chunk = &scratch[..count];
         let (used, progress) = walker.feed(chunk)?;
         if let Progress::Done(summary) = progress {
@@ -331,8 +333,12 @@ impl Session {
                 Err(error) => *client_left = Some(error),
             }
         }
+        self.mark(Stage::Write);
         self.worker.metrics.count_client_bytes_out(count);
-        self.keep_piece(plan, &chunk[..used], progress);
+        if plan.fill.is_some() {
+            self.keep_piece(plan, &chunk[..used], progress);
+            self.mark(Stage::Store);
+        }
         if used < count {
             // More than the answer: the server says why it will close. It was relayed; nothing can
             // be told apart after it.
@@ -384,6 +390,7 @@ impl Session {
     /// Counts what became of a message; `label` if it is a statement.
     pub(super) fn count(&self, label: Option<Label>, outcome: Outcome) {
         self.worker.metrics.count(outcome);
+        self.trace_outcome(outcome);
         if let Some(label) = label {
             self.worker.digests.count(label, Count::Outcome(outcome));
         }
@@ -416,6 +423,9 @@ impl Session {
     }
 
     fn settle(&mut self, plan: &mut Plan, wrote: Option<&WriteScope>, summary: &Summary) {
+        if let (Some(recorder), Ending::Err(code)) = (&self.trace, summary.ending) {
+            recorder.failed(code);
+        }
         if let Some(began) = plan.looked_up {
             self.worker.metrics.miss_seconds.observe(began.elapsed());
         }

@@ -21,7 +21,7 @@ use super::fill::Read;
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::query::{Look, Place, effects_of, turns_the_log_off};
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
-use crate::reason::{Bypass, Limit, Outcome};
+use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// Bytes of a statement's number at the start of a message's body.
 const ID_BYTES: usize = 4;
@@ -87,6 +87,7 @@ impl Session {
         command: Command,
     ) -> Result<Step, Ended> {
         let Some(id) = self.statement_meant(body) else {
+            self.trace_execution(Stage::Key, None);
             let plan = Plan::unknown(command.expect_with(body));
             return self.forward(message, plan, Outcome::Write);
         };
@@ -170,6 +171,7 @@ impl Session {
                 self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began)
             }
             Look::NotNow(_, why) => {
+                self.mark(Stage::Check);
                 let outcome = Outcome::Bypass(Bypass::Unservable(why));
                 self.execute_on_server(message, id, Command::StmtExecute, outcome)
             }
@@ -193,6 +195,7 @@ impl Session {
         if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
             return Ok(Step::DeliverTypes(id));
         }
+        self.trace_execution(Stage::LookUp, Some(id));
         let mut plan = self.plan_execution(message, id, Command::StmtExecute);
         plan.looked_up = Some(began);
         let capabilities = self.capabilities();
@@ -237,6 +240,7 @@ impl Session {
         if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
             return Ok(Step::DeliverTypes(id));
         }
+        self.trace_execution(Stage::Key, Some(id));
         let plan = self.plan_execution(message, id, command);
         let outcome = match plan.writes {
             PlannedWrites::Nothing => outcome,
@@ -328,6 +332,7 @@ impl Session {
             self.prepared.remove(id);
             if self.unseen_hit.puts_off_closing(id, types) {
                 self.worker.metrics.count(outcome);
+                self.trace = None;
                 return Ok(Step::Answered);
             }
         }

@@ -13,6 +13,7 @@
 //! | `face/` | the statements of the query cache's own face |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
+//! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
 //! | `state.rs`, `settings.rs`, `prepared.rs`, `unseen.rs` | what is known of the session, as plain values |
@@ -30,6 +31,7 @@ pub(crate) mod query;
 mod questions;
 pub mod settings;
 pub mod state;
+mod trace;
 mod unseen;
 mod verify;
 
@@ -52,8 +54,9 @@ use self::state::SessionState;
 use self::unseen::UnseenHit;
 use crate::metrics::Reachability;
 use crate::net::{Addresses, Endpoint, Stream};
-use crate::reason::Limit;
+use crate::reason::{Limit, Stage};
 use crate::shared::Shared;
+use crate::traces::Recorder;
 use crate::worker::Worker;
 
 /// A session's buffers keep this much when they are empty, bytes.
@@ -139,6 +142,10 @@ pub(crate) struct Session {
     /// What was last answered from memory, if the server has seen no statement since: what its
     /// diagnostics area should tell of.
     unseen_hit: UnseenHit,
+    /// What the message under way is traced with, if it is.
+    trace: Option<Box<Recorder>>,
+    /// Whether the inbox begins with a message of which nobody has drawn yet whether it is traced.
+    begins_undrawn: bool,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,
     /// Its place in the list of all sessions.
@@ -221,6 +228,8 @@ impl Session {
             key: Vec::new(),
             unseen_hit: UnseenHit::default(),
             registration,
+            trace: None,
+            begins_undrawn: false,
         })
     }
 
@@ -238,13 +247,30 @@ impl Session {
             Step::Answered => Ok(()),
             Step::FinishHit { entry, written } => {
                 self.client.write_all(&entry.response()[written..]).await?;
+                self.end_trace(Stage::Write);
                 Ok(())
             }
             Step::Verify { entry, written } => self.verify(&entry, written).await,
-            Step::LearnSettings => self.learn_settings().await,
-            Step::RepeatHit => self.repeat_hit().await,
-            Step::DeliverTypes(id) => self.deliver_types(id).await,
-            Step::Exchange(exchange) => self.exchange(exchange).await,
+            Step::LearnSettings => {
+                let learnt = self.learn_settings().await;
+                self.mark(Stage::Questions);
+                learnt
+            }
+            Step::RepeatHit => {
+                let repeated = self.repeat_hit().await;
+                self.mark(Stage::Questions);
+                repeated
+            }
+            Step::DeliverTypes(id) => {
+                let delivered = self.deliver_types(id).await;
+                self.mark(Stage::Questions);
+                delivered
+            }
+            Step::Exchange(exchange) => {
+                let exchanged = self.exchange(exchange).await;
+                self.end_trace(Stage::Settle);
+                exchanged
+            }
             Step::Quit => {
                 self.server
                     .write_all(&std::mem::take(&mut self.outbox))
@@ -288,19 +314,28 @@ impl Session {
         if !self.inbox.is_empty() {
             self.inbox.extend_from_slice(chunk);
             drop(scratch);
+            self.mark(Stage::Read);
             return self.step_from_inbox();
         }
+        self.draw_trace();
         let (used, step) = self.step_from(chunk)?;
-        self.inbox.extend_from_slice(&chunk[used..]);
+        if used < count {
+            self.inbox.extend_from_slice(&chunk[used..]);
+            self.begins_undrawn = used > 0;
+        }
         Ok(step)
     }
 
     fn step_from_inbox(&mut self) -> Result<Option<Step>, Ended> {
+        if std::mem::take(&mut self.begins_undrawn) {
+            self.draw_trace();
+        }
         let mut inbox = std::mem::take(&mut self.inbox);
         let (used, step) = self.step_from(&inbox)?;
         if used == inbox.len() && inbox.capacity() > BUFFER_BYTES_KEPT {
             return Ok(step);
         }
+        self.begins_undrawn = used > 0 && used < inbox.len();
         inbox.drain(..used);
         self.inbox = inbox;
         Ok(step)

@@ -17,7 +17,7 @@ use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
 use crate::digests::{Count, Label};
-use crate::reason::{Bypass, Outcome};
+use crate::reason::{Bypass, Outcome, Stage};
 
 /// Where a statement is looked up.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +68,7 @@ impl Session {
 
     pub(super) fn handle_query(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
         let Some(text) = self.statement_text(body) else {
+            self.trace_text(Stage::Key, None);
             return self.forward(message, Plan::unknown(Expect::Results), Outcome::Write);
         };
         let mut stripped = self.worker.key_text.take();
@@ -99,6 +100,7 @@ impl Session {
                     return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
                 }
                 Look::NotNow(label, why) => {
+                    self.trace_text(Stage::Check, Some(text));
                     // Only reads without effects are ever stored, so it needs no analysis.
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
                     let plan = Plan {
@@ -120,7 +122,7 @@ impl Session {
     ///
     /// The attributes are no part of the key: only a loadable function can read them, and that makes a
     /// statement one that isn't kept.
-    fn statement_text<'b>(&self, body: &'b [u8]) -> Option<&'b [u8]> {
+    pub(super) fn statement_text<'b>(&self, body: &'b [u8]) -> Option<&'b [u8]> {
         if !self.capabilities().has(Capabilities::QUERY_ATTRIBUTES) {
             return Some(body);
         }
@@ -142,6 +144,7 @@ impl Session {
     /// Looks a key text up and sends what is stored, if that may be served now.
     pub(super) fn look_up(&self, place: Place, text: &[u8], began: Instant) -> Result<Look, Ended> {
         let shared = &*self.shared;
+        self.mark(Stage::Key);
         let now_ms = shared.clock.to_ms(began);
         if now_ms.saturating_sub(self.server_contact_ms) > shared.limits.server_contact_ms_max {
             // Else the server would end a session that it hears nothing from.
@@ -152,10 +155,12 @@ impl Session {
             text,
         };
         let look = shared.store.with(&key, place.digest, |entry| {
-            match shared
+            self.mark(Stage::LookUp);
+            let check = shared
                 .timeline
-                .check_tags(entry.as_of(), entry.tags(), now_ms)
-            {
+                .check_tags(entry.as_of(), entry.tags(), now_ms);
+            self.mark(Stage::Check);
+            match check {
                 Ok(()) if entry.has_expired(now_ms) => Ok(Look::Outdated(
                     Arc::clone(entry),
                     InvalidationReason::Expired,
@@ -200,6 +205,12 @@ impl Session {
         began: Instant,
     ) -> Result<Step, Ended> {
         let (bytes, took) = (sent.bytes, began.elapsed());
+        if self.trace.is_some() {
+            self.trace_hit(payload, statement, bytes, began + took);
+            if sent.rest.is_none() {
+                self.end_trace(Stage::Settle);
+            }
+        }
         self.worker.metrics.count_hit(bytes, took);
         self.worker
             .digests
@@ -223,12 +234,15 @@ impl Session {
         place: Option<Place>,
         began: Instant,
     ) -> Result<Step, Ended> {
+        let looked_up = place.map_or(Stage::Key, |_| Stage::LookUp);
+        self.trace_text(looked_up, Some(text));
         let Some(dialect) = self.dialect() else {
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
             return self.forward(message, Plan::unknown(Expect::Results), outcome);
         };
         let face = self.face_statement(text, dialect);
         let statement = remora_sql::analyse(text, dialect);
+        self.mark(Stage::Analysis);
         if self.should_learn_settings(&statement) {
             return Ok(Step::LearnSettings);
         }
@@ -245,6 +259,7 @@ impl Session {
             _ => None,
         };
         let label = self.label_of(text, dialect);
+        self.mark(Stage::Analysis);
         let mut plan = Plan {
             effects: effects_of(&statement),
             writes: self.plan_writes(&statement),

@@ -32,7 +32,7 @@ use tokio::time::{Instant, sleep};
 use super::unseen::Repetition;
 use super::{Ended, Session};
 use crate::digests::Label;
-use crate::reason::{Limit, NotVerified, Verdict};
+use crate::reason::{Limit, NotVerified, Stage, Verdict};
 use crate::verification::comparison::{Comparison, Difference, Facts};
 use crate::verification::switched_off::Switched;
 
@@ -69,6 +69,7 @@ impl Session {
     /// Writes the rest of a hit to the client, then has the server answer it, too, and compares.
     pub(super) async fn verify(&mut self, entry: &Arc<Entry>, written: usize) -> Result<(), Ended> {
         self.client.write_all(&entry.response()[written..]).await?;
+        self.end_trace(Stage::Write);
         if let Some(why) = self.reason_not_to_verify(entry) {
             self.shared.metrics.rare.count_not_verified(why);
             return Ok(());

@@ -26,7 +26,7 @@ pub(super) use self::replace::Replacement;
 use super::settings::TextCharset;
 use super::{Ended, Session};
 use crate::query_cache;
-use crate::reason::Limit;
+use crate::reason::{Limit, Stage};
 
 impl Session {
     /// The statement of the face that a text is, if the face is on and the text can be read.
@@ -64,6 +64,7 @@ impl Session {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error.into()),
             };
+            self.trace_answer(count);
             let (used, progress) = walker.feed(&chunk[..count])?;
             held.extend_from_slice(&chunk[..count]);
             if used < count {
@@ -86,6 +87,7 @@ impl Session {
         let answer = merged.unwrap_or(held);
         self.worker.metrics.count_client_bytes_out(answer.len());
         self.client.write_all(&answer).await?;
+        self.mark(Stage::Write);
         Ok(summary)
     }
 
