@@ -203,7 +203,6 @@ impl Digests {
         self.give(index, digest, normal, now_ms)
     }
 
-
     /// Whether a label is that of a digest which has its place still.
     fn is_current(&self, label: Label) -> bool {
         label != Label::OTHERS && self.generation_at(label.index()) == label.generation()
