@@ -465,6 +465,17 @@ impl Timeline {
         self.is_fenced(std::iter::once(tag))
     }
 
+    /// The tags of a result that a later commit touched, or something that shares a slot with them: to tell what
+    /// outdated it. A commit to everything is in none.
+    pub fn changed_tags(
+        &self,
+        as_of: AsOf,
+        tags: impl Iterator<Item = Tag>,
+    ) -> impl Iterator<Item = Tag> {
+        let as_of = as_of.position.to_bits();
+        tags.filter(move |tag| self.slot(*tag).load(Ordering::SeqCst) > as_of)
+    }
+
     #[inline]
     fn is_fenced(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
         self.fence_all.load(Ordering::SeqCst) != 0

@@ -4,6 +4,7 @@
 mod front;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -85,6 +86,198 @@ fn a_write_is_seen_where_its_results_are_asked_for() {
     });
     let write = write.unwrap();
     assert_eq!((write.calls, write.writes, write.hits), (writes, writes, 0));
+}
+
+/// Has a result outdated by a write, until a look-up finds it so. Gives the digest's report.
+fn outdate(
+    front: &Front,
+    guest: &mut Guest<'_>,
+    sql: &str,
+    normal: &str,
+    write: &str,
+) -> DigestReport {
+    let before = of(front, normal).map_or(0, |digest| digest.outdated);
+    let mut direct = front.direct();
+    let outdated = wait_for("a result to be found outdated", PATIENCE, || {
+        let expected = direct.query_bytes(sql).unwrap().to_vec();
+        guest.becomes_hit(sql, &expected);
+        // Past Remora or through it makes no difference.
+        guest.run(write);
+        let expected = direct.query_bytes(sql).unwrap().to_vec();
+        guest.becomes_hit(sql, &expected);
+        // Unless it was swept out before somebody asked.
+        Ok(of(front, normal).filter(|digest| digest.outdated > before))
+    });
+    outdated.unwrap()
+}
+
+/// The tables that outdated results, with their counts, by name.
+fn tables_of(digest: &DigestReport) -> Vec<(&str, u64)> {
+    let mut tables: Vec<_> = digest
+        .outdated_by
+        .iter()
+        .map(|by| (by.table.as_str(), by.count))
+        .collect();
+    tables.sort_unstable();
+    tables
+}
+
+#[test]
+fn the_table_whose_change_outdated_a_join_is_named() {
+    let mut statements = TABLE.to_vec();
+    statements.push("CREATE TABLE u (a INT PRIMARY KEY, c INT)");
+    statements.push("INSERT INTO u VALUES (1, 1), (2, 2), (3, 3)");
+    let front = Front::alone("named", &statements);
+    let mut guest = front.guest();
+    let joins = [
+        (
+            "SELECT t.b, u.c FROM t JOIN u ON u.a = t.a WHERE t.a = 2 AND u.a = 2",
+            "SELECT t.b, u.c FROM t JOIN u ON u.a = t.a WHERE t.a = ? AND u.a = ?",
+        ),
+        (
+            "SELECT COUNT(*) FROM t JOIN u WHERE t.b < u.c",
+            "SELECT COUNT(*) FROM t JOIN u WHERE t.b < u.c",
+        ),
+    ];
+    for (sql, normal) in joins {
+        let digest = outdate(
+            &front,
+            &mut guest,
+            sql,
+            normal,
+            "UPDATE u SET c = c + 1 WHERE a = 2",
+        );
+        assert_eq!(tables_of(&digest), [("u", digest.outdated)], "{digest:#?}");
+        assert_eq!(digest.outdated_by[0].schema, front.schema());
+        let of_u = digest.outdated;
+        let digest = outdate(
+            &front,
+            &mut guest,
+            sql,
+            normal,
+            "UPDATE t SET b = b + 1 WHERE a = 2",
+        );
+        let of_t = digest.outdated - of_u;
+        assert_eq!(
+            tables_of(&digest),
+            [("t", of_t), ("u", of_u)],
+            "{digest:#?}"
+        );
+        let digest = outdate(
+            &front,
+            &mut guest,
+            sql,
+            normal,
+            "ALTER TABLE u COMMENT = 'changed'",
+        );
+        let of_u = digest.outdated - of_t;
+        assert_eq!(
+            tables_of(&digest),
+            [("t", of_t), ("u", of_u)],
+            "{digest:#?}"
+        );
+        let untold = digest.outdated_by_unknown + digest.outdated_by_everything;
+        assert_eq!(
+            (untold, digest.outdated_by_other_tables),
+            (0, 0),
+            "{digest:#?}"
+        );
+    }
+}
+
+#[test]
+fn what_reaches_a_table_or_stands_behind_a_view_is_named() {
+    let statements = [
+        "CREATE TABLE parent (a INT PRIMARY KEY, s INT)",
+        "CREATE TABLE child (a INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (a) ON UPDATE CASCADE)",
+        "INSERT INTO parent VALUES (1, 1), (2, 2)",
+        "INSERT INTO child VALUES (1, 1), (2, 2)",
+        "CREATE VIEW seen AS SELECT a, s FROM parent",
+    ];
+    let front = Front::alone("reached", &statements);
+    let mut guest = front.guest();
+    let view = (
+        "SELECT s FROM seen WHERE a = 1",
+        "SELECT s FROM seen WHERE a = ?",
+    );
+    let digest = outdate(
+        &front,
+        &mut guest,
+        view.0,
+        view.1,
+        "UPDATE parent SET s = s + 1 WHERE a = 1",
+    );
+    assert_eq!(
+        tables_of(&digest),
+        [("parent", digest.outdated)],
+        "{digest:#?}"
+    );
+    let child = (
+        "SELECT p FROM child WHERE a = 1",
+        "SELECT p FROM child WHERE a = ?",
+    );
+    let cascade = "UPDATE parent SET a = a + 10 WHERE s > 0 AND a IN (SELECT * FROM (SELECT MAX(p) FROM child WHERE a = 1) AS one)";
+    let digest = outdate(&front, &mut guest, child.0, child.1, cascade);
+    assert!(
+        tables_of(&digest).contains(&("parent", digest.outdated)),
+        "{digest:#?}"
+    );
+}
+
+#[test]
+fn what_a_place_in_common_outdated_is_not_told_of_a_table() {
+    // The fewest places that there can be.
+    let options = RemoraOptions::following().with("cache.tag_slots", "64");
+    let mut statements = TABLE.to_vec();
+    statements.push("CREATE TABLE other (a INT PRIMARY KEY, b INT, KEY (b))");
+    let front = Front::on(
+        Arc::new(front::own_server()),
+        "places",
+        options,
+        &statements,
+    );
+    let mut guest = front.guest();
+    let (sql, normal) = ("SELECT b FROM t WHERE a = 3", "SELECT b FROM t WHERE a = ?");
+    // So that rows of the other table have tags of their own.
+    guest.becomes("hit", "SELECT b FROM other WHERE a = 1", None);
+    let mut number = 0;
+    wait_for("a place in common", PATIENCE, || {
+        number += 1;
+        let write = format!("INSERT INTO other VALUES ({number}, 0)");
+        guest.becomes("hit", sql, None);
+        guest.run(&write);
+        guest.becomes("hit", sql, None);
+        Ok(of(&front, normal).filter(|digest| digest.outdated_by_unknown > 0))
+    })
+    .unwrap();
+    let digest = of(&front, normal).unwrap();
+    assert!(digest.outdated_by.is_empty(), "{digest:#?}");
+    assert_eq!(digest.outdated_by_unknown, digest.outdated, "{digest:#?}");
+}
+
+#[test]
+fn a_prepared_statement_s_results_are_traced_too() {
+    let front = Front::alone("traced", &TABLE);
+    let mut client = front.guest();
+    let (normal, mut direct) = ("SELECT s FROM t WHERE a = ?", front.direct());
+    let id = client
+        .client()
+        .prepare(b"SELECT s FROM t WHERE a = ?")
+        .unwrap();
+    let digest = wait_for("a result to be found outdated", PATIENCE, || {
+        wait_for("a hit", PATIENCE, || {
+            let hits = front.hits();
+            client.client().execute(id, &[Value::Int(1)])?;
+            Ok((front.hits() > hits).then_some(()))
+        })?;
+        direct
+            .query("UPDATE t SET s = CONCAT(a, RAND()) WHERE a = 1")
+            .unwrap();
+        client.client().execute(id, &[Value::Int(1)])?;
+        Ok(of(&front, normal).filter(|digest| !digest.outdated_by.is_empty()))
+    });
+    let digest = digest.unwrap();
+    assert_eq!(tables_of(&digest), [("t", digest.outdated)], "{digest:#?}");
 }
 
 /// What a client saw of each query: hits, fills, writes, and everything else by its reason.

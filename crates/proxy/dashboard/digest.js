@@ -51,6 +51,19 @@ function reasons(one) {
   return table("Why results were not kept", [{ name: "Reason" }, { name: "Times", class: "number" }], rows);
 }
 
+/** By what results were outdated. */
+function changes(one) {
+  const rows = one.outdated_by.map((by) => [`${by.schema}.${by.table}`, count(by.count)]);
+  const others = [
+    ["other tables", "Further tables are counted together.", one.outdated_by_other_tables],
+    ["everything", "A commit may have changed anything, or the log was lost.", one.outdated_by_everything],
+    ["unknown", "Something else shared a place with what the result depends on, or its tables were not known any more.", one.outdated_by_unknown],
+  ];
+  for (const [name, meaning, times] of others) if (times > 0) rows.push([named(name, meaning), count(times)]);
+  if (rows.length === 0) return element("p", { class: "empty" }, "No result was found outdated.");
+  return table("What outdated results", [{ name: "Changes of" }, { name: "Results", class: "number" }], rows);
+}
+
 function durations(one) {
   const used = one.hit_counts.map((hits, at) => hits + one.miss_counts[at]);
   const first = used.findIndex((of) => of > 0);
@@ -77,13 +90,15 @@ export function digestPage() {
   const text = element("pre", { class: "sql" });
   const about = element("p", { class: "quiet" });
   const values = COUNTS.map(() => element("dd", {}, "–"));
-  const boxes = { reasons: element("div", { class: "scroll" }), durations: element("div", { class: "scroll" }) };
+  const boxes = { reasons: element("div", { class: "scroll" }), changes: element("div", { class: "scroll" }), durations: element("div", { class: "scroll" }) };
   const rest = element("div", {},
     element("dl", { class: "counts" }, ...COUNTS.map(([name], at) => element("div", {}, element("dt", {}, name), values[at]))),
     element("div", { class: "halves" },
       element("section", {}, element("h2", {}, "Lately"), chart.root),
       element("section", {}, element("h2", {}, "How long it took"), boxes.durations)),
-    element("section", {}, element("h2", {}, "Why results were not kept"), boxes.reasons));
+    element("div", { class: "halves" },
+      element("section", {}, element("h2", {}, "Why results were not kept"), boxes.reasons),
+      element("section", {}, element("h2", {}, "What outdated results"), boxes.changes)));
   byId("digest").append(
     element("p", {}, element("a", { href: "#", class: "back" }, "← All queries")),
     heading, text, about, rest);
@@ -98,6 +113,7 @@ export function digestPage() {
     COUNTS.forEach(([, value], at) => setText(values[at], value(one)));
     boxes.durations.replaceChildren(durations(one));
     boxes.reasons.replaceChildren(reasons(one));
+    boxes.changes.replaceChildren(changes(one));
     chart.root.hidden = one.history === null;
     if (one.history) chart.show(samples(one.history), one.history.ended_ms, 10 * MINUTE);
   }

@@ -1,10 +1,11 @@
 //! What one worker counts of each digest.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::Label;
+use super::outdated_by::{OutdatedBy, OutdatedByCounts};
 use super::report::DigestReport;
 use crate::metrics::{BUCKETS, add, bucket_of, nanoseconds};
 use crate::reason::Outcome;
@@ -53,6 +54,8 @@ struct Block {
     writes: AtomicU64,
     fills: AtomicU64,
     outdated: AtomicU64,
+    /// Made when a result was first outdated. Whoever reports holds the lock for a moment; a hit never takes it.
+    outdated_by: Mutex<Option<Box<OutdatedByCounts>>>,
     /// An outcome's index and one, and how often; 0: free.
     refusals: [(AtomicU32, AtomicU64); REFUSALS_MAX],
     refusals_of_other_reasons: AtomicU64,
@@ -102,6 +105,11 @@ impl Block {
         add(&self.refusals_of_other_reasons, 1);
     }
 
+    fn with_outdated_by<T>(&self, run: impl FnOnce(&mut Option<Box<OutdatedByCounts>>) -> T) -> T {
+        let by = self.outdated_by.lock();
+        run(&mut by.unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// As new, for another digest.
     fn clear(&self, generation: u32) {
         let counters = [
@@ -118,6 +126,7 @@ impl Block {
         for counter in counters {
             counter.store(0, Relaxed);
         }
+        self.with_outdated_by(Option::take);
         for (of, count) in &self.refusals {
             of.store(0, Relaxed);
             count.store(0, Relaxed);
@@ -138,21 +147,31 @@ impl WorkerDigests {
 
     /// Counts. Only the worker's own thread may call it.
     pub fn count(&self, label: Label, count: Count) {
-        let Some(place) = self.blocks.get(label.index()) else {
-            return;
-        };
-        let block = place.get_or_init(Box::default);
+        if let Some(block) = self.block_to_count(label) {
+            block.count(count);
+        }
+    }
+
+    /// Counts what outdated a result. Only the worker's own thread may call it.
+    pub fn count_outdated_by(&self, label: Label, by: OutdatedBy) {
+        if let Some(block) = self.block_to_count(label) {
+            block.with_outdated_by(|counts| counts.get_or_insert_default().count(by));
+        }
+    }
+
+    fn block_to_count(&self, label: Label) -> Option<&Block> {
+        let block = self.blocks.get(label.index())?.get_or_init(Box::default);
         let generation = block.generation.load(Relaxed);
         if generation != label.generation() {
             // The label of a result that was stored for whoever had the place before says nothing of who has it now.
             let is_older =
                 label.generation().wrapping_sub(generation) & GENERATION_MASK > GENERATION_MASK / 2;
             if is_older {
-                return self.count(Label::OTHERS, count);
+                return self.block_to_count(Label::OTHERS);
             }
             block.clear(label.generation());
         }
-        block.count(count);
+        Some(block)
     }
 
     fn block(&self, index: usize, generation: u32) -> Option<&Block> {
@@ -194,6 +213,11 @@ impl WorkerDigests {
         report.writes += read(&block.writes);
         report.fills += read(&block.fills);
         report.outdated += read(&block.outdated);
+        block.with_outdated_by(|by| {
+            if let Some(by) = by {
+                report.add_outdated_by(by);
+            }
+        });
         report.refusals_of_other_reasons += read(&block.refusals_of_other_reasons);
         for (of, count) in &block.refusals {
             let index = of.load(Relaxed).checked_sub(1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use remora_sql::{Dialect, normalise, shape};
 
-use super::{Count, Digests, Label, Sketch, WorkerDigests};
+use super::{Count, Digests, Label, OutdatedBy, Sketch, WorkerDigests};
 
 /// What one worker needs to count statements by their digests.
 #[derive(Debug)]
@@ -91,5 +91,10 @@ impl Digester {
     /// Counts on this worker.
     pub(crate) fn count(&self, label: Label, count: Count) {
         self.counters.count(label, count);
+    }
+
+    /// Counts what outdated a result, on this worker.
+    pub(crate) fn count_outdated_by(&self, label: Label, by: OutdatedBy) {
+        self.counters.count_outdated_by(label, by);
     }
 }

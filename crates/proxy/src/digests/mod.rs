@@ -16,6 +16,7 @@
 
 mod counts;
 mod digester;
+mod outdated_by;
 mod report;
 mod sketch;
 #[cfg(test)]
@@ -29,7 +30,8 @@ use remora_sql::Digest;
 
 pub use self::counts::{Count, WorkerDigests};
 pub(crate) use self::digester::Digester;
-pub use self::report::{DigestReport, Refused, since};
+pub use self::outdated_by::OutdatedBy;
+pub use self::report::{DigestReport, OutdatedByTable, Refused, since};
 pub use self::sketch::Sketch;
 pub use self::text::{Order, table};
 

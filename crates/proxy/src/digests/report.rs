@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::About;
+use super::outdated_by::OutdatedByCounts;
 use crate::metrics::{BUCKETS, bucket_bound_seconds};
 use crate::reason::Outcome;
 
@@ -12,6 +13,17 @@ pub struct Refused {
     /// The reason's label, as in metrics and `docs/reasons.md`.
     pub reason: String,
     /// How often.
+    pub count: u64,
+}
+
+/// A table whose changes outdated results of a digest, and how many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutdatedByTable {
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub table: String,
+    /// How many. One that several tables outdated counts for each.
     pub count: u64,
 }
 
@@ -36,6 +48,18 @@ pub struct DigestReport {
     pub fills: u64,
     /// Results that were found outdated by a change when somebody asked for them.
     pub outdated: u64,
+    /// The tables whose changes did that, the most frequent first.
+    #[serde(default)]
+    pub outdated_by: Vec<OutdatedByTable>,
+    /// The same of further tables.
+    #[serde(default)]
+    pub outdated_by_other_tables: u64,
+    /// Those that were outdated by a commit that may have changed anything, or by a log that was lost.
+    #[serde(default)]
+    pub outdated_by_everything: u64,
+    /// Those of which it can't be told: something else shared a place with what they depend on.
+    #[serde(default)]
+    pub outdated_by_unknown: u64,
     /// Bytes of the responses from memory.
     pub hit_bytes: u64,
     /// Time of all hits, microseconds.
@@ -72,6 +96,10 @@ impl DigestReport {
             writes: 0,
             fills: 0,
             outdated: 0,
+            outdated_by: Vec::new(),
+            outdated_by_other_tables: 0,
+            outdated_by_everything: 0,
+            outdated_by_unknown: 0,
             hit_bytes: 0,
             hit_us: 0,
             miss_us: 0,
@@ -103,6 +131,26 @@ impl DigestReport {
         }
     }
 
+    pub(super) fn add_outdated_by(&mut self, by: &OutdatedByCounts) {
+        self.outdated_by_other_tables += by.other_tables;
+        self.outdated_by_everything += by.everything;
+        self.outdated_by_unknown += by.unknown;
+        for ((schema, table), count) in &by.tables {
+            let known = self
+                .outdated_by
+                .iter_mut()
+                .find(|known| known.schema == *schema && known.table == *table);
+            match known {
+                Some(known) => known.count += count,
+                None => self.outdated_by.push(OutdatedByTable {
+                    schema: schema.clone(),
+                    table: table.clone(),
+                    count: *count,
+                }),
+            }
+        }
+    }
+
     /// What was counted after `before`, which is of the same digest.
     fn less(&self, before: &DigestReport) -> DigestReport {
         let mut rest = self.clone();
@@ -112,6 +160,15 @@ impl DigestReport {
             (&mut rest.writes, before.writes),
             (&mut rest.fills, before.fills),
             (&mut rest.outdated, before.outdated),
+            (
+                &mut rest.outdated_by_other_tables,
+                before.outdated_by_other_tables,
+            ),
+            (
+                &mut rest.outdated_by_everything,
+                before.outdated_by_everything,
+            ),
+            (&mut rest.outdated_by_unknown, before.outdated_by_unknown),
             (&mut rest.hit_bytes, before.hit_bytes),
             (&mut rest.hit_us, before.hit_us),
             (&mut rest.miss_us, before.miss_us),
@@ -130,6 +187,14 @@ impl DigestReport {
             refused.count -= known.map_or(0, |known| known.count).min(refused.count);
         }
         rest.refusals.retain(|refused| refused.count > 0);
+        for by in &mut rest.outdated_by {
+            let known = before
+                .outdated_by
+                .iter()
+                .find(|known| known.schema == by.schema && known.table == by.table);
+            by.count -= known.map_or(0, |known| known.count).min(by.count);
+        }
+        rest.outdated_by.retain(|by| by.count > 0);
         rest.work_out();
         rest
     }
@@ -150,6 +215,8 @@ impl DigestReport {
             .saturating_sub(self.hit_us);
         self.refusals
             .sort_by_key(|refused| std::cmp::Reverse(refused.count));
+        self.outdated_by
+            .sort_by_key(|by| std::cmp::Reverse(by.count));
     }
 }
 

@@ -69,6 +69,7 @@ impl Session {
         read: &Read<'_>,
         text: &[u8],
     ) -> Result<Fill, Bypass> {
+        self.tell_outdated(place.digest, read);
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
@@ -113,7 +114,7 @@ impl Session {
     }
 
     /// The tables that a statement reads, or why results of them can't be kept.
-    fn tables_of(&self, read: &Read<'_>) -> Result<Vec<ReadTables>, Bypass> {
+    pub(super) fn tables_of(&self, read: &Read<'_>) -> Result<Vec<ReadTables>, Bypass> {
         let tables = read.select.tables.iter();
         tables.map(|name| self.read_table(name)).collect()
     }

@@ -26,6 +26,7 @@ mod fence;
 mod fill;
 pub mod listed;
 mod login;
+mod outdated;
 pub(crate) mod prepared;
 pub(crate) mod query;
 mod questions;
@@ -48,6 +49,7 @@ use remora_wire::response::ServerError;
 
 use self::dispatch::Step;
 use self::listed::Registration;
+use self::outdated::OutdatedResult;
 use self::prepared::PreparedStatements;
 use self::settings::Flavour;
 use self::state::SessionState;
@@ -146,6 +148,8 @@ pub(crate) struct Session {
     trace: Option<Box<Recorder>>,
     /// Whether the inbox begins with a message of which nobody has drawn yet whether it is traced.
     begins_undrawn: bool,
+    /// The result that the statement at hand would have had from memory, had no change outdated it.
+    outdated: Option<OutdatedResult>,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,
     /// Its place in the list of all sessions.
@@ -230,6 +234,7 @@ impl Session {
             registration,
             trace: None,
             begins_undrawn: false,
+            outdated: None,
         })
     }
 

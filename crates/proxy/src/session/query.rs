@@ -104,6 +104,7 @@ impl Session {
                     // Only reads without effects are ever stored, so it needs no analysis.
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
                     let plan = Plan {
+                        looked_up: Some(began),
                         counted: Some((label, began)),
                         ..Plan::plain(Expect::Results)
                     };
@@ -185,15 +186,6 @@ impl Session {
             }
         });
         look.unwrap_or(Ok(Look::Nothing))
-    }
-
-    /// A result was found that can never be served again.
-    pub(super) fn drop_outdated(&self, entry: &Arc<Entry>, reason: InvalidationReason) {
-        if reason != InvalidationReason::Expired {
-            let label = Label::from_number(entry.label());
-            self.worker.digests.count(label, Count::Outdated);
-        }
-        self.shared.store.remove_if_same(entry, reason);
     }
 
     /// Memory has answered a message.

@@ -8,6 +8,7 @@
 //! | `read` | the tags of a `SELECT`'s result, from its conditions and the catalogue |
 //! | `plan` | how each of its reads of a table is narrowed |
 //! | [`explain`] | the same in words |
+//! | `origin` | which table a tag of a result is of |
 //! | `change` | the tags that a commit touches, from its rows and the registered shapes |
 //! | `write` | the fences of a statement that writes, from its conditions |
 //! | `codec` | when a literal and a row's value are the same |
@@ -21,6 +22,7 @@ mod codec;
 pub mod collations;
 pub mod explain;
 mod literal;
+mod origin;
 mod plan;
 mod read;
 mod resolve;
@@ -30,6 +32,7 @@ use remora_cache::Shapes;
 
 pub use change::{ChangeTags, Telling};
 pub use codec::Codec;
+pub use origin::Origin;
 pub use read::{Purpose, ReadTables, ReadTags, tags_of_read};
 pub use write::{bind, fences_of_write};
 

@@ -157,7 +157,7 @@ pub(super) fn gather(
             });
         };
         put_cascades(
-            &table.facts,
+            &table.facts.cascade_parents,
             under,
             &mut parent_facts,
             &mut tags,
@@ -196,14 +196,14 @@ pub(super) fn add(tags: &mut Vec<Tag>, tag: Tag) {
 }
 
 /// A table that cascades can change depends on the parents' rows and on the columns that the keys refer to.
-fn put_cascades(
-    facts: &TableFacts,
+pub(super) fn put_cascades(
+    parents: &[CascadeParent],
     under: &ReadTags<'_>,
     parent_facts: &mut impl FnMut(&CascadeParent) -> Option<Arc<TableFacts>>,
     tags: &mut Vec<Tag>,
     mut tell: impl FnMut(&CascadeParent, Result<&Shape<Codec>, Coarse>),
 ) {
-    for parent in &facts.cascade_parents {
+    for parent in parents {
         if tags.contains(&parent.tag) {
             tell(parent, Err(Coarse::ReadAsWhole));
             continue;

@@ -343,6 +343,7 @@ impl<'a> Follower<'a> {
         let mut everything = commit.accounts || commit.touched == Touched::Everything;
         let mut accounts = commit.accounts;
         if let Touched::Tables(tables) = &commit.touched {
+            self.shared.table_changes.begin(tables, at);
             self.touch_tables(commit, tables, at);
             if tables.iter().any(is_of_accounts) {
                 accounts = true;

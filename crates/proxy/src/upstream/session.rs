@@ -287,6 +287,7 @@ async fn begin_anew(
         Visibility::Position => None,
         visibility => Some(Ledger::new(visibility, at)),
     };
+    shared.table_changes.forget_positions();
     shared.timeline.restart(at);
     let reason = memory.reason;
     let index = RestartReason::ALL

@@ -4,12 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use remora_binlog::LoggedTable;
+use remora_cache::{Position, Tag};
 
 /// Counts the commits that changed each table. The follower counts when it has applied them; nobody else waits.
 #[derive(Debug)]
 pub struct TableChanges {
     tables_max: usize,
     counts: Mutex<TableCounts>,
+    /// The last commit that changed each table, by the table's tag.
+    latest: Mutex<HashMap<Tag, Position>>,
 }
 
 /// The counts since the start.
@@ -27,6 +30,34 @@ impl TableChanges {
         TableChanges {
             tables_max,
             counts: Mutex::default(),
+            latest: Mutex::default(),
+        }
+    }
+
+    /// The commit at `at` is about to touch these: whoever finds a touch finds that it was of them.
+    pub fn begin(&self, tables: &BTreeSet<LoggedTable>, at: Position) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        for table in tables {
+            let tag = Tag::table(&table.schema, &table.table);
+            if latest.len() < self.tables_max || latest.contains_key(&tag) {
+                latest.insert(tag, at);
+            }
+        }
+    }
+
+    /// The log began anew, and positions of before compare with none of it.
+    pub fn forget_positions(&self) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.clear();
+    }
+
+    /// Whether a commit above `position` is known to have changed the table; `None` if too many tables were changed for
+    /// that to be told.
+    pub fn has_changed_since(&self, table: Tag, position: Position) -> Option<bool> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        match latest.get(&table) {
+            Some(at) => Some(*at > position),
+            None => (latest.len() < self.tables_max).then_some(false),
         }
     }
 
@@ -86,5 +117,22 @@ mod tests {
         );
         assert_eq!(TableChanges::new(1).of("shop", "a"), Some(0));
         assert_eq!(TableChanges::new(0).get(), TableCounts::default());
+    }
+
+    #[test]
+    fn the_last_change_of_a_table_is_known_unless_there_are_too_many() {
+        let changes = TableChanges::new(2);
+        let at = |offset| Position::new(1, offset).unwrap();
+        let tag = |name| Tag::table("shop", name);
+        changes.begin(&[LoggedTable::new("shop", "a")].into(), at(100));
+        assert_eq!(changes.has_changed_since(tag("a"), at(99)), Some(true));
+        assert_eq!(changes.has_changed_since(tag("a"), at(100)), Some(false));
+        assert_eq!(changes.has_changed_since(tag("b"), at(1)), Some(false));
+        let more = ["b", "c"].map(|name| LoggedTable::new("shop", name));
+        changes.begin(&more.into(), at(200));
+        assert_eq!(changes.has_changed_since(tag("b"), at(100)), Some(true));
+        assert_eq!(changes.has_changed_since(tag("c"), at(100)), None);
+        changes.forget_positions();
+        assert_eq!(changes.has_changed_since(tag("a"), at(1)), Some(false));
     }
 }
