@@ -62,13 +62,13 @@ metrics! {
     HITS = Counter "remora_hits_total" []
         "Statements answered from memory";
     MISSES = Counter "remora_misses_total" []
-        "Statements that were looked up in memory and had to be answered by the server";
+        "Statements that memory might have answered and the server had to";
     HIT_BYTES = Counter "remora_hit_bytes_total" []
         "Bytes sent to clients from memory";
     HIT_SECONDS = Histogram "remora_hit_duration_seconds" []
         "Time from reading a statement to handing over its answer from memory";
     MISS_SECONDS = Histogram "remora_miss_duration_seconds" []
-        "Time from reading a statement that was looked up to the end of the server's answer";
+        "Time from reading a statement that counts as a miss to the end of the server's answer";
 
     CACHING = Gauge "remora_caching" ["reason"]
         "1 while results are served from memory; 0 while not, with the reason";

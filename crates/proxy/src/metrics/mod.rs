@@ -65,7 +65,7 @@ pub struct WorkerMetrics {
     outcomes: [AtomicU64; Outcome::COUNT],
     /// Time from reading a statement to handing over its answer from memory.
     pub hit_seconds: Histogram,
-    /// Time from reading a statement to the end of the server's answer, for statements that were looked up.
+    /// Time from reading a statement to the end of the server's answer, for those that count as misses.
     pub miss_seconds: Histogram,
     client_bytes_in: AtomicU64,
     client_bytes_out: AtomicU64,
@@ -103,7 +103,7 @@ impl WorkerMetrics {
         add(&self.client_bytes_in, bytes as u64);
     }
 
-    /// So many bytes went to clients, from memory or from the server.
+    /// So many bytes went to clients, other than from memory: [`WorkerMetrics::count_hit`] has those.
     pub fn count_client_bytes_out(&self, bytes: usize) {
         add(&self.client_bytes_out, bytes as u64);
     }
@@ -118,9 +118,9 @@ impl WorkerMetrics {
         self.client_bytes_in.load(Relaxed)
     }
 
-    /// Bytes that went to clients.
+    /// Bytes that went to clients, from memory or from the server.
     pub fn client_bytes_out(&self) -> u64 {
-        self.client_bytes_out.load(Relaxed)
+        self.client_bytes_out.load(Relaxed) + self.hit_bytes()
     }
 
     /// Bytes that went to clients from memory.

@@ -176,9 +176,13 @@ impl Session {
     pub(super) fn forward(
         &mut self,
         message: &[u8],
-        plan: Plan,
+        mut plan: Plan,
         outcome: Outcome,
     ) -> Result<Step, Ended> {
+        if !outcome.is_miss() {
+            // What memory could never have answered took no time for its being missed.
+            plan.looked_up = None;
+        }
         if !matches!(outcome, Outcome::Fill) {
             self.count(plan.counted.map(|(label, _)| label), outcome);
         }

@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub forgets: bool,
     /// The read whose answer may be kept.
     pub fill: Option<Fill>,
-    /// When it was looked up, if it was.
+    /// When it was looked up, if memory might have answered it.
     pub looked_up: Option<Instant>,
     /// What it is counted under, and when it came, if it is a statement.
     pub counted: Option<(Label, Instant)>,
@@ -380,7 +380,7 @@ impl Session {
         }
     }
 
-    fn count_bypass(&self, label: Label, why: Bypass) {
+    pub(super) fn count_bypass(&self, label: Label, why: Bypass) {
         if why == Bypass::AnswerTooLarge {
             self.shared.metrics.rare.count_limit(Limit::ResultBytes);
         }

@@ -99,7 +99,10 @@ impl Session {
         let wanted = self.look_up_by(id, message.len(), &body[ID_BYTES..], command, &mut key);
         let step = match wanted {
             Ok(wanted) => self.execute_wanted(message, id, &wanted, &key, began),
-            Err(why) => self.execute_on_server(message, id, command, Outcome::Bypass(why)),
+            Err(why) => {
+                let outcome = (Outcome::Bypass(why), began);
+                self.execute_on_server(message, id, command, outcome)
+            }
         };
         self.key = key;
         step
@@ -173,7 +176,7 @@ impl Session {
             Look::NotNow(_, why) => {
                 self.mark(Stage::Check);
                 let outcome = Outcome::Bypass(Bypass::Unservable(why));
-                self.execute_on_server(message, id, Command::StmtExecute, outcome)
+                self.execute_on_server(message, id, Command::StmtExecute, (outcome, began))
             }
             Look::Outdated(entry, reason) => {
                 self.drop_outdated(&entry, reason);
@@ -235,13 +238,14 @@ impl Session {
         message: &[u8],
         id: StatementId,
         command: Command,
-        outcome: Outcome,
+        (outcome, began): (Outcome, Instant),
     ) -> Result<Step, Ended> {
         if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
             return Ok(Step::DeliverTypes(id));
         }
         self.trace_execution(Stage::Key, Some(id));
-        let plan = self.plan_execution(message, id, command);
+        let mut plan = self.plan_execution(message, id, command);
+        plan.looked_up = Some(began);
         let outcome = match plan.writes {
             PlannedWrites::Nothing => outcome,
             _ => Outcome::Write,

@@ -223,11 +223,10 @@ impl Session {
         if !fill.captured.is_empty() {
             self.worker.keep_capture_buffer(fill.captured);
         }
-        let outcome = match kept {
-            Ok(()) => Outcome::Fill,
-            Err(why) => Outcome::Bypass(why),
-        };
-        self.count(Some(fill.label), outcome);
+        match kept {
+            Ok(()) => self.count(Some(fill.label), Outcome::Fill),
+            Err(why) => self.count_bypass(fill.label, why),
+        }
         if self.fill_text.capacity() > super::BUFFER_BYTES_KEPT {
             self.fill_text = Vec::new();
         }
@@ -260,7 +259,10 @@ impl Session {
         {
             return Err(Bypass::Outdated(why));
         }
-        fill.check_size(fill.captured.len() + last_piece.len(), usize::MAX)?;
+        fill.check_size(
+            fill.captured.len() + last_piece.len(),
+            shared.limits.result_bytes_max,
+        )?;
         let response = if fill.captured.is_empty() {
             last_piece
         } else {
