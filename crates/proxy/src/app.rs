@@ -32,7 +32,7 @@ use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
 use crate::observe::{LastAttempt, Observer, configured_off};
-use crate::query_cache::FaceLimits;
+use crate::query_cache::{Configured, FaceLimits, QueryCacheSettings};
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
@@ -394,10 +394,13 @@ fn build_shared(
             show_literals: settings.query_cache.show_literals,
             configured_off: configured_off(settings),
         },
+        query_cache: QueryCacheSettings::new(Configured {
+            cache_type: settings.query_cache.cache_type,
+            limit_bytes: cache.result_bytes_max.bytes(),
+            strip_comments: cache.strip_comments,
+        }),
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
-            strip_comments: cache.strip_comments,
-            result_bytes_max: cache.result_bytes_max.bytes(),
             read_bytes_max: settings.workers.read_bytes_max.bytes(),
             prepared_statements_max: settings.workers.prepared_statements_max,
             prepared_text_bytes_max: settings.workers.prepared_text_bytes_max.bytes(),

@@ -12,7 +12,7 @@ use crate::digests::Digests;
 use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
-use crate::query_cache::FaceLimits;
+use crate::query_cache::{FaceLimits, QueryCacheSettings};
 use crate::reason::Limit;
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::listed::Sessions;
@@ -55,6 +55,8 @@ pub struct Shared {
     pub traces: Traces,
     /// What the statements of the query cache's own face may do.
     pub face: FaceLimits,
+    /// What `SET` changes of the query cache's variables.
+    pub query_cache: QueryCacheSettings,
     /// Limits of a session.
     pub limits: SessionLimits,
 }
@@ -64,10 +66,6 @@ pub struct Shared {
 pub struct SessionLimits {
     /// The longest statement that is analysed, bytes. A longer one passes and fences everything.
     pub statement_bytes_max: usize,
-    /// Whether a statement is looked up by its text without comments ([`remora_sql::key_text`]).
-    pub strip_comments: bool,
-    /// The largest answer that is kept, bytes.
-    pub result_bytes_max: usize,
     /// How much is read from a socket at a time, bytes.
     pub read_bytes_max: usize,
     /// Prepared statements that a session may have before further ones count as unknown.

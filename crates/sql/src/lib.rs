@@ -16,6 +16,7 @@ mod digest;
 mod face;
 mod fold;
 mod functions;
+mod hint;
 mod key_text;
 mod keyword;
 mod lexer;
@@ -36,6 +37,7 @@ pub use face::{
     NameTest, Pattern, ShowNames, ShowRemora, VariableScope, VariableUse, recognise,
 };
 pub use functions::{Class, FUNCTIONS, Function, find_function};
+pub use hint::unread_cache_hint;
 pub use key_text::{key_text, may_differ_from_key_text};
 pub use keyword::Keyword;
 pub use lexer::Lexer;

@@ -40,6 +40,8 @@ pub struct Select {
     pub tables: Vec<TableName>,
     /// Which of their rows and columns it reads.
     pub reads: Reads,
+    /// It says `SQL_CACHE`.
+    pub says_cache: bool,
 }
 
 /// The result of parsing a part: `Err` is a hard refusal.
@@ -59,6 +61,7 @@ pub(crate) struct SelectParser<'a> {
     /// How many `?` have been passed.
     parameter_count: usize,
     reads: Reads,
+    says_cache: bool,
     block: OpenBlock,
     open_blocks: usize,
     /// Whether what is parsed is a `WHERE` or `ON`, so that conditions are worth recognising.
@@ -90,6 +93,7 @@ impl<'a> SelectParser<'a> {
             placeholders: Placeholders::AreUnknown,
             parameter_count: 0,
             reads: Reads::default(),
+            says_cache: false,
             block: OpenBlock::default(),
             open_blocks: 0,
             wants_conditions: false,
@@ -152,6 +156,7 @@ impl<'a> SelectParser<'a> {
             None => Ok(Select {
                 reads: narrowed(self.reads, self.depends_on_other_rows),
                 tables: self.tables,
+                says_cache: self.says_cache,
             }),
         }
     }

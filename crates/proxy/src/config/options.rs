@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host_name::HostName;
 use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-use super::value::{AdminListen, ByteSize, Endpoint, LogLevel};
+use super::value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel};
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -385,8 +385,11 @@ impl Default for ObserveOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueryCacheOptions {
-    /// Whether Remora answers the query cache's own statements (`SHOW STATUS LIKE 'Qcache%'`, `SHOW VARIABLES LIKE 'query_cache%'` and the like) from what it has itself. When false, the server's own answers are left as they are.
+    /// Whether Remora answers the query cache's own statements (`SHOW STATUS LIKE 'Qcache%'`, `SHOW VARIABLES LIKE 'query_cache%'`, `SET GLOBAL query_cache_type` and the like) from what it has itself. When false, they are the server's as any other statement.
     pub statements: bool,
+    /// `query_cache_type` at the start: which statements' results are kept. With `demand` those that say `SQL_CACHE`. `SET GLOBAL query_cache_type` changes it until the next start.
+    #[serde(rename = "type")]
+    pub cache_type: CacheType,
     /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows into it. A longer one passes as it is. Of an answer that Remora replaces, the last packet may be as long.
     #[schemars(range(min = 1_024_u64, max = 67_108_864_u64))]
     pub merged_bytes_max: ByteSize,
@@ -401,6 +404,7 @@ impl Default for QueryCacheOptions {
     fn default() -> Self {
         Self {
             statements: true,
+            cache_type: CacheType::On,
             merged_bytes_max: ByteSize::new(1 << 20),
             rows_max: 1_000,
             show_literals: false,

@@ -165,8 +165,8 @@ impl Explainer {
         }
         let dialect = self.shared.upstream.aged(question.dialect);
         let mut stripped = Vec::new();
-        let is_stripped =
-            self.shared.limits.strip_comments && remora_sql::key_text(text, dialect, &mut stripped);
+        let is_stripped = self.shared.query_cache.strip_comments()
+            && remora_sql::key_text(text, dialect, &mut stripped);
         let key = if is_stripped { &stripped } else { text };
         let mut ruled = Ruled::default();
         let planned = match cacheable(text, dialect) {
@@ -246,6 +246,9 @@ impl Explainer {
             .timeline
             .as_of()
             .ok_or((Bypass::FollowerNotLive, None))?;
+        if !shared.query_cache.is_on() {
+            return Err((Bypass::QueryCacheOff, None));
+        }
         let tables = names.tables.iter();
         let tables: Kept<Vec<_>> = tables
             .map(|(schema, table)| self.read_table(schema, table))

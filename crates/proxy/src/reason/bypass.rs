@@ -154,6 +154,8 @@ bypasses! {
         WritesUnlogged(Session): "writes_unlogged", "The session has touched `sql_log_bin` or `binlog_format`, so its changes may not show in the log.";
         SettingValue(Session): "setting_value", "A setting has a value under which results depend on more than the tables (`sql_auto_is_null`, `system_versioning_asof`, `query_cache_type`, `session_track_transaction_info`).";
         CharsetUnsafe(Session): "charset_unsafe", "The session's character set may hide quotes inside other characters (such as sjis, gbk or ucs2), so its text can't be read safely.";
+        QueryCacheOff(Session): "query_cache_off", "`query_cache_type` is `OFF`, in the session or globally, or `query_cache_size` was set to 0.";
+        QueryCacheOnDemand(Session): "query_cache_on_demand", "The session's `query_cache_type` is `DEMAND`, and the statement doesn't say `SQL_CACHE`.";
         FingerprintsFull(Session): "fingerprints_full", "More combinations of account, schema and settings are in use than `cache.fingerprints_max`.";
 
         TableUnknown(Tables): "table_unknown", "What one of its tables is can't be told: its schema is not certain or the catalogue can't be asked.";
@@ -169,7 +171,7 @@ bypasses! {
         AnswerIsNotOneResultSet(Answer): "answer_is_not_one_result_set", "The server answered with something other than one result set.";
         AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";
         AnswerHasStatus(Answer): "answer_has_status", "The answer's status flags say something that holds for this session or this moment only.";
-        AnswerTooLarge(Answer): "answer_too_large", "The answer is larger than `cache.result_bytes_max`.";
+        AnswerTooLarge(Answer): "answer_too_large", "The answer is larger than `cache.result_bytes_max`, or than the `query_cache_limit` that was set.";
         AnswerTooLargeForRule(Answer): "answer_too_large_for_rule", "The answer is larger than the `result_bytes_max` of the rule that decides about it.";
         AnswerCutShort(Answer): "answer_cut_short", "The client or the server went away before the answer's end.";
     }

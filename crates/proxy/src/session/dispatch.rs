@@ -14,6 +14,7 @@ use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, Command};
 
 use super::exchange::{Exchange, Plan, Settling};
+use super::face::Assigning;
 use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
@@ -46,6 +47,8 @@ pub(super) enum Step {
     /// The server must run an execution that memory answered, because it named the parameters' types; then
     /// the message is looked at again.
     DeliverTypes(StatementId),
+    /// The server must say whether the account may assign; then the variables change, and the client is told.
+    Assign(Box<Assigning>),
     /// A message was sent to the server: its answer must be relayed.
     Exchange(Box<Exchange>),
     /// The client leaves.

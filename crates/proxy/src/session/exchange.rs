@@ -447,7 +447,8 @@ impl Session {
             }
             Settling::Executed(executed) => self.executed(&executed, summary.succeeded()),
             Settling::Reset if summary.succeeded() => {
-                self.state.reset(summary.mark);
+                let global = self.shared.query_cache.cache_type();
+                self.state.reset(summary.mark, global);
                 self.prepared.clear();
             }
             Settling::Plain | Settling::Reset | Settling::EmptyStore => {}

@@ -14,6 +14,7 @@ use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
 use super::query::Place;
+use crate::config::CacheType;
 use crate::digests::Label;
 use crate::reason::{Bypass, Limit, Outcome};
 use crate::rules::{Bounds, Facts, behind_view};
@@ -45,6 +46,8 @@ pub(super) struct Fill {
     tags: Vec<Tag>,
     /// What it is counted under.
     pub(super) label: Label,
+    /// Warnings that its answer may have.
+    warnings_max: u16,
     /// At most one fill per key at a time.
     _permit: FillPermit,
     /// The answer so far, if it came in several pieces.
@@ -74,6 +77,13 @@ impl Session {
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
         let epoch = shared.store.epoch();
+        // Behind the epoch: who switches off drops everything afterwards, so what is stored was allowed.
+        if !shared.query_cache.is_on() {
+            return Err(Bypass::QueryCacheOff);
+        }
+        if self.state.cache_type() == CacheType::Demand && !read.select.says_cache {
+            return Err(Bypass::QueryCacheOnDemand);
+        }
         if self.is_switched_off(read.statement) {
             return Err(Bypass::DigestSwitchedOff);
         }
@@ -108,6 +118,7 @@ impl Session {
             expires_at_ms,
             tags,
             label: read.label,
+            warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
             _permit: permit,
             captured: Vec::new(),
         })
@@ -205,7 +216,7 @@ impl Session {
         if fill.captured.is_empty() {
             fill.captured = self.worker.capture_buffer();
         }
-        let bytes_max = self.shared.limits.result_bytes_max;
+        let bytes_max = self.shared.query_cache.limit_bytes();
         if let Err(why) = fill.check_size(fill.captured.len() + piece.len(), bytes_max) {
             self.worker.keep_capture_buffer(fill.captured);
             return Err(why);
@@ -218,7 +229,7 @@ impl Session {
     /// The whole answer has passed; `last_piece` is what of it wasn't captured before.
     pub(super) fn finish_fill(&mut self, mut fill: Fill, last_piece: &[u8], summary: &Summary) {
         let kept = self
-            .may_keep(summary)
+            .may_keep(summary, fill.warnings_max)
             .and_then(|()| self.keep(&mut fill, last_piece));
         if !fill.captured.is_empty() {
             self.worker.keep_capture_buffer(fill.captured);
@@ -232,7 +243,7 @@ impl Session {
         }
     }
 
-    fn may_keep(&self, summary: &Summary) -> Result<(), Bypass> {
+    fn may_keep(&self, summary: &Summary, warnings_max: u16) -> Result<(), Bypass> {
         let Some(mark) = summary.mark else {
             return Err(Bypass::AnswerIsError);
         };
@@ -240,7 +251,7 @@ impl Session {
         if summary.ending != Ending::ResultSet || !is_one {
             return Err(Bypass::AnswerIsNotOneResultSet);
         }
-        if mark.warnings > 0 {
+        if mark.warnings > warnings_max {
             return Err(Bypass::AnswerHasWarnings);
         }
         let unusual = mark.status.without(STATUS_OF_ANY_RESULT);
@@ -259,10 +270,8 @@ impl Session {
         {
             return Err(Bypass::Outdated(why));
         }
-        fill.check_size(
-            fill.captured.len() + last_piece.len(),
-            shared.limits.result_bytes_max,
-        )?;
+        let bytes = fill.captured.len() + last_piece.len();
+        fill.check_size(bytes, shared.query_cache.limit_bytes())?;
         let response = if fill.captured.is_empty() {
             last_piece
         } else {

@@ -217,13 +217,14 @@ impl Session {
             limits.prepared_text_bytes_max,
         );
         let registration = Registration::log_in(&shared, logged_in.connection_id, client_address);
+        let cache_type = shared.query_cache.cache_type();
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
             shared,
             worker,
             client,
             server,
-            state: SessionState::new(flavour, logged_in.mark),
+            state: SessionState::new(flavour, logged_in.mark, cache_type),
             prepared,
             method: logged_in.method,
             inbox: Vec::new(),
@@ -270,6 +271,11 @@ impl Session {
                 let delivered = self.deliver_types(id).await;
                 self.mark(Stage::Questions);
                 delivered
+            }
+            Step::Assign(assigning) => {
+                let assigned = self.assign(*assigning).await;
+                self.end_trace(Stage::Settle);
+                assigned
             }
             Step::Exchange(exchange) => {
                 let exchanged = self.exchange(exchange).await;

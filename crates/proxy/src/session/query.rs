@@ -81,7 +81,7 @@ impl Session {
     /// What a statement is looked up by: its text, or what is put into `stripped`. What can't be a `SELECT` isn't read
     /// for that.
     pub(super) fn key_text<'t>(&self, text: &'t [u8], stripped: &'t mut Vec<u8>) -> &'t [u8] {
-        let differs = self.shared.limits.strip_comments
+        let differs = self.shared.query_cache.strip_comments()
             && may_be_select(text)
             && remora_sql::may_differ_from_key_text(text)
             && self
@@ -108,7 +108,8 @@ impl Session {
                         counted: Some((label, began)),
                         ..Plan::plain(Expect::Results)
                     };
-                    return self.forward(message, plan, outcome);
+                    let message = self.message_as_read(message);
+                    return self.forward(&message, plan, outcome);
                 }
                 Look::Outdated(entry, reason) => {
                     self.drop_outdated(&entry, reason);
@@ -250,6 +251,7 @@ impl Session {
             Some(FaceStatement::Show(names)) => Some(Box::new(names)),
             _ => None,
         };
+        let message = self.message_as_read(message);
         let label = self.label_of(text, dialect);
         self.mark(Stage::Analysis);
         let mut plan = Plan {
@@ -273,7 +275,7 @@ impl Session {
             Err(_) if plan.writes != PlannedWrites::Nothing => Outcome::Write,
             Err(why) => Outcome::Bypass(why),
         };
-        self.forward(message, plan, outcome)
+        self.forward(&message, plan, outcome)
     }
 
     /// Plans to keep the statement's answer, or says why it can't be kept.

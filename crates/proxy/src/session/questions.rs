@@ -15,7 +15,7 @@ use super::{Ended, Session};
 use crate::reason::{Bypass, Limit};
 
 /// `COM_QUERY`.
-const QUERY: u8 = 0x03;
+pub(super) const QUERY: u8 = 0x03;
 /// `COM_PING`.
 const PING: u8 = 0x0e;
 /// `COM_STMT_EXECUTE`.
@@ -71,6 +71,7 @@ impl Session {
         if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
             self.ask(&types, Expect::Results, None).await?;
         }
+        let payload = self.as_the_server_reads(&payload);
         self.ask(&payload, Expect::Results, None).await?;
         if let Some(failed) = failed {
             self.ask(&failed, Expect::Prepared, None).await?;
@@ -112,11 +113,12 @@ impl Session {
         if let Some(types) = self.types_to_deliver(payload) {
             self.ask(&types, Expect::Results, None).await?;
         }
-        self.ask_in_pieces(payload, Expect::Results, take).await
+        let payload = self.as_the_server_reads(payload);
+        self.ask_in_pieces(&payload, Expect::Results, take).await
     }
 
     /// Sends a message of Remora's and reads the whole answer, into `answer` if given.
-    async fn ask(
+    pub(super) async fn ask(
         &mut self,
         payload: &[u8],
         expect: Expect,

@@ -13,6 +13,7 @@ use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
 
 use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
+use crate::config::CacheType;
 use crate::reason::Bypass;
 
 /// Tags of tables that a transaction may write before they count as everything: two for each table.
@@ -128,6 +129,8 @@ pub struct SessionState {
     pass_through: Option<Bypass>,
     /// Its changes don't reach the binary log, or not as rows.
     writes_are_unlogged: bool,
+    /// Its `query_cache_type`.
+    cache_type: CacheType,
     /// Where its look-ups go, or why it has none. Derived from the fields above.
     scope: Result<Scope, Bypass>,
 }
@@ -176,7 +179,7 @@ enum RowFormat {
 
 impl SessionState {
     /// A session that has just logged in.
-    pub fn new(flavour: Flavour, mark: Option<EndMark>) -> SessionState {
+    pub fn new(flavour: Flavour, mark: Option<EndMark>, cache_type: CacheType) -> SessionState {
         let mut state = SessionState {
             flavour,
             settings: Settings::Unknown,
@@ -187,6 +190,7 @@ impl SessionState {
             next_transaction_differs: false,
             pass_through: None,
             writes_are_unlogged: false,
+            cache_type,
             scope: Err(Bypass::SettingsUnknown),
         };
         state.derive_scope();
@@ -334,13 +338,29 @@ impl SessionState {
         self.flavour.schema_epoch = privilege_epoch;
     }
 
+    /// Which results of the session are kept.
+    pub fn cache_type(&self) -> CacheType {
+        self.cache_type
+    }
+
+    /// `SET SESSION query_cache_type`.
+    pub fn set_cache_type(&mut self, cache_type: CacheType) {
+        self.cache_type = cache_type;
+        self.derive_scope();
+    }
+
     /// `COM_RESET_CONNECTION` succeeded: the session is as after the login.
-    pub fn reset(&mut self, mark: Option<EndMark>) {
-        *self = SessionState::new(self.flavour, mark);
+    pub fn reset(&mut self, mark: Option<EndMark>, cache_type: CacheType) {
+        *self = SessionState::new(self.flavour, mark, cache_type);
     }
 
     /// `COM_CHANGE_USER` succeeded.
-    pub fn changed_user(&mut self, privilege_epoch: u64, mark: Option<EndMark>) {
+    pub fn changed_user(
+        &mut self,
+        privilege_epoch: u64,
+        mark: Option<EndMark>,
+        cache_type: CacheType,
+    ) {
         *self = SessionState::new(
             Flavour {
                 login_epoch: privilege_epoch,
@@ -348,6 +368,7 @@ impl SessionState {
                 ..self.flavour
             },
             mark,
+            cache_type,
         );
     }
 
@@ -364,6 +385,9 @@ impl SessionState {
     fn find_scope(&self) -> Result<Scope, Bypass> {
         if let Some(why) = self.pass_through {
             return Err(why);
+        }
+        if self.cache_type == CacheType::Off {
+            return Err(Bypass::QueryCacheOff);
         }
         let Settings::Known(fingerprint) = &self.settings else {
             return Err(Bypass::SettingsUnknown);
@@ -462,7 +486,7 @@ mod tests {
             status: AUTOCOMMIT,
             warnings: 0,
         };
-        let mut state = SessionState::new(flavour(), Some(mark));
+        let mut state = SessionState::new(flavour(), Some(mark), CacheType::On);
         state.learn(fingerprint(isolation));
         state
     }
@@ -514,7 +538,7 @@ mod tests {
 
     #[test]
     fn a_fresh_session_must_ask_for_its_settings_first() {
-        let state = SessionState::new(flavour(), Some(EndMark::default()));
+        let state = SessionState::new(flavour(), Some(EndMark::default()), CacheType::On);
         assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
         assert!(state.wants_settings());
     }
@@ -623,12 +647,27 @@ mod tests {
             state.after(&effects(effect, Transaction::None), None, &ok(AUTOCOMMIT));
             state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
             assert_eq!(state.scope(), Err(why));
-            state.reset(Some(EndMark {
+            let mark = EndMark {
                 status: AUTOCOMMIT,
                 warnings: 0,
-            }));
+            };
+            state.reset(Some(mark), CacheType::On);
             assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
         }
+    }
+
+    #[test]
+    fn a_session_without_query_cache_has_no_scope_until_it_is_switched_on() {
+        let mut state = session(Isolation::RepeatableRead);
+        state.set_cache_type(CacheType::Off);
+        assert_eq!(state.scope(), Err(Bypass::QueryCacheOff));
+        assert_eq!(state.binary_scope(), Err(Bypass::QueryCacheOff));
+        for cache_type in [CacheType::Demand, CacheType::On] {
+            state.set_cache_type(cache_type);
+            assert!(state.scope().is_ok() && state.binary_scope().is_ok());
+        }
+        state.reset(None, CacheType::Off);
+        assert_eq!(state.scope(), Err(Bypass::QueryCacheOff));
     }
 
     #[test]

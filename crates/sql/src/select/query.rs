@@ -2,6 +2,7 @@
 
 use super::{Parsed, SelectParser};
 use crate::cursor::is_name;
+use crate::hint::is_certainly_hint;
 use crate::keyword::Keyword as K;
 use crate::reads::Condition;
 use crate::refusal::Refusal;
@@ -132,8 +133,11 @@ impl SelectParser<'_> {
                 | K::SqlSmallResult
                 | K::SqlBigResult
                 | K::SqlBufferResult => {}
-                // To MySQL 8.0, which doesn't know the hint, `SELECT SQL_CACHE a` reads a column of that name.
-                K::SqlCache => self.reads.all_columns = true,
+                K::SqlCache => {
+                    self.says_cache = true;
+                    // Else to MySQL 8.0, which doesn't know the hint, it may be a column of that name.
+                    self.reads.all_columns |= !is_certainly_hint(self.cursor);
+                }
                 K::SqlNoCache => self.refuse(Refusal::NoCache),
                 K::SqlCalcFoundRows => self.refuse(Refusal::CalcFoundRows),
                 _ => return,

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use remora_sql::{Dialect, FaceSelect, FaceStatement, FaceVariable, Refusal, Statement};
+use remora_sql::{
+    Dialect, FaceSelect, FaceStatement, FaceVariable, Refusal, Statement, VariableScope,
+};
 use remora_wire::command::Expect;
 use remora_wire::packet::put_message;
 
@@ -29,6 +31,9 @@ impl Session {
         dialect: Dialect,
         began: Instant,
     ) -> Option<Result<Step, Ended>> {
+        if let FaceStatement::Set(set) = face {
+            return Some(self.begin_assigning(set, text, dialect, began));
+        }
         let asked = Asked {
             text,
             dialect,
@@ -62,8 +67,7 @@ impl Session {
 
     /// The text itself if the server knows the statement. `None`: which server it is isn't known yet.
     fn needing_reload(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let query = self.shared.upstream.settings_query()?;
-        Some(if query.asks_for(FaceVariable::Type.name()) {
+        Some(if self.server_has_query_cache()? {
             text.to_vec()
         } else {
             NEEDS_RELOAD.to_vec()
@@ -77,7 +81,11 @@ impl Session {
         for one in &list.uses {
             let written = &text[one.start..one.end];
             sent.extend_from_slice(&text[at..one.start]);
-            let value = query_cache::value(&self.shared, one.variable);
+            let cache_type = match one.scope {
+                VariableScope::Global => self.shared.query_cache.cache_type(),
+                VariableScope::Session | VariableScope::Default => self.state.cache_type(),
+            };
+            let value = query_cache::value(&self.shared, one.variable, cache_type);
             let expression = match one.variable {
                 FaceVariable::Have | FaceVariable::Type => format!("'{value}'"),
                 FaceVariable::StripComments | FaceVariable::WlockInvalidate => {

@@ -5,13 +5,17 @@
 //! | file | what it does |
 //! |---|---|
 //! | `answer` | statements that the server answers in other words |
+//! | `assign` | `SET` of the query cache's variables |
+//! | `hint` | `SQL_CACHE` on servers that no longer know it |
 //! | `merge` | rows of Remora's own in an answer of the server |
 //! | `replace` | an answer of Remora's own in place of the server's |
 //! | `last_packet` | what is kept of that one |
 //! | `show`, `explain` | `SHOW REMORA`, `EXPLAIN REMORA` |
 
 mod answer;
+mod assign;
 mod explain;
+mod hint;
 mod last_packet;
 mod merge;
 mod replace;
@@ -22,6 +26,7 @@ use std::io;
 use remora_sql::{Dialect, FaceStatement, ShowNames, recognise};
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
+pub(super) use self::assign::Assigning;
 pub(super) use self::replace::Replacement;
 use super::settings::TextCharset;
 use super::{Ended, Session};
@@ -81,7 +86,12 @@ impl Session {
             }
         };
         let merged = summary.and_then(|_| {
-            let listed = query_cache::listed(&self.shared, names.listing);
+            let cache_type = if names.is_global {
+                self.shared.query_cache.cache_type()
+            } else {
+                self.state.cache_type()
+            };
+            let listed = query_cache::listed(&self.shared, names.listing, cache_type);
             merge::merge(&held, self.capabilities(), &names.filter, &listed)
         });
         let answer = merged.unwrap_or(held);

@@ -286,7 +286,8 @@ impl Session {
         };
         match conversation.relay().await? {
             Verdict::Accepted(mark) => {
-                self.state.changed_user(epoch, mark);
+                let global = self.shared.query_cache.cache_type();
+                self.state.changed_user(epoch, mark, global);
                 self.prepared.clear();
                 Ok(())
             }

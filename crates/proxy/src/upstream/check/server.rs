@@ -82,7 +82,7 @@ pub(super) fn query_cache(facts: &ServerFacts) -> Finding {
                 "query_cache_type is {value}: the server's own query cache answers reads, and may be behind its log."
             ),
             format!(
-                "SET GLOBAL query_cache_type = OFF; and query_cache_type=OFF under {}",
+                "SET GLOBAL query_cache_type = OFF; on the server itself, not through Remora; and query_cache_type=OFF under {}",
                 section(facts)
             ),
         ),

@@ -2,11 +2,18 @@
 //!
 //! `docs/query-cache.md` says what each means here.
 
+mod assign;
+mod settings;
+
 use remora_cache::{EvictionReason, StoreStats};
 use remora_sql::{FaceVariable, Listing, Refusal};
 
+use crate::config::CacheType;
 use crate::reason::{About, Bypass, CachingOff, Outcome};
 use crate::shared::Shared;
+
+pub(crate) use self::assign::{Decision, Judge, Refused};
+pub use self::settings::{Change, Configured, QueryCacheSettings};
 
 /// What the statements of the query cache's own face may do, from the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -26,27 +33,38 @@ pub struct FaceLimits {
 /// How the server's own cache divides its memory unless it is told otherwise, bytes. It has no meaning here.
 const MIN_RES_UNIT_BYTES: u64 = 4_096;
 
-/// The names and values that belong into a listing, in the order of their names.
-pub(crate) fn listed(shared: &Shared, listing: Listing) -> Vec<(&'static str, String)> {
+/// The names and values that belong into a listing, in the order of their names; `cache_type` is the `query_cache_type` that
+/// is asked for.
+pub(crate) fn listed(
+    shared: &Shared,
+    listing: Listing,
+    cache_type: CacheType,
+) -> Vec<(&'static str, String)> {
     match listing {
         Listing::Status => counters(shared),
         Listing::Variables => FaceVariable::ALL
             .iter()
-            .map(|variable| (variable.name(), value(shared, *variable)))
+            .map(|variable| (variable.name(), value(shared, *variable, cache_type)))
             .collect(),
     }
 }
 
-/// A variable's value, as `SHOW VARIABLES` writes it.
-pub(crate) fn value(shared: &Shared, variable: FaceVariable) -> String {
+/// A variable's value, as `SHOW VARIABLES` writes it; `cache_type` is the `query_cache_type` that is asked for.
+pub(crate) fn value(shared: &Shared, variable: FaceVariable, cache_type: CacheType) -> String {
+    let settings = &shared.query_cache;
     match variable {
         FaceVariable::Have => "YES".to_owned(),
-        FaceVariable::Limit => shared.limits.result_bytes_max.to_string(),
+        FaceVariable::Limit => settings.limit_bytes().to_string(),
         FaceVariable::MinResUnit => MIN_RES_UNIT_BYTES.to_string(),
+        FaceVariable::Size if !settings.has_size() => "0".to_owned(),
         FaceVariable::Size => shared.store.stats().memory_bytes_max.to_string(),
-        FaceVariable::StripComments if shared.limits.strip_comments => "ON".to_owned(),
+        FaceVariable::StripComments if settings.strip_comments() => "ON".to_owned(),
         FaceVariable::StripComments | FaceVariable::WlockInvalidate => "OFF".to_owned(),
-        FaceVariable::Type => "ON".to_owned(),
+        FaceVariable::Type => match cache_type {
+            CacheType::Off => "OFF".to_owned(),
+            CacheType::On => "ON".to_owned(),
+            CacheType::Demand => "DEMAND".to_owned(),
+        },
     }
 }
 
