@@ -109,6 +109,8 @@ fn reasons_are_listed_in_every_flavour() {
         );
         assert_eq!(hit[0][0], "hit");
         assert_eq!(hit[0][2], "Answered from memory.");
+        // The session goes on as before.
+        guest.becomes("hit", "SELECT b FROM t WHERE a = 1", None);
         assert_eq!(
             guest.client().query_value("SELECT 7").unwrap().unwrap(),
             "7"

@@ -20,7 +20,7 @@ use super::fence::{PlannedWrites, Wrote};
 use super::fill::Fill;
 use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, WriteScope};
-use super::{BUFFER_BYTES_KEPT, Ended, Session, Side, either_readable};
+use super::{BUFFER_BYTES_KEPT, Ended, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
@@ -226,7 +226,7 @@ impl Session {
     }
 
     /// Relays some of a message from the client. Gives its payload's length when it has ended.
-    async fn relay_message_piece(
+    pub(super) async fn relay_message_piece(
         &mut self,
         walker: &mut MessageWalker,
     ) -> Result<Option<u64>, Ended> {
@@ -396,32 +396,6 @@ impl Session {
         }
     }
 
-    /// The server asked for a file: the client's messages go up until an empty one.
-    async fn relay_local_file(&mut self) -> Result<(), Ended> {
-        let mut walker = MessageWalker::new();
-        while self.relay_message_piece(&mut walker).await? != Some(0) {}
-        Ok(())
-    }
-
-    /// Relays both ways until one side ends. Nothing is looked at.
-    async fn tunnel(&mut self) -> Ended {
-        let mut chunk = vec![0; 16 * 1024];
-        let inbox = std::mem::take(&mut self.inbox);
-        if let Err(error) = self.server.write_all(&inbox).await {
-            return error.into();
-        }
-        loop {
-            let relayed = match either_readable(&self.client, &self.server).await {
-                Ok(Side::Client) => relay_some(&self.client, &self.server, &mut chunk).await,
-                Ok(Side::Server) => relay_some(&self.server, &self.client, &mut chunk).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = relayed {
-                return error.into();
-            }
-        }
-    }
-
     fn settle(&mut self, plan: &mut Plan, wrote: Option<&WriteScope>, summary: &Summary) {
         if let (Some(recorder), Ending::Err(code)) = (&self.trace, summary.ending) {
             recorder.failed(code);
@@ -454,18 +428,5 @@ impl Session {
             Settling::Plain | Settling::Reset | Settling::EmptyStore => {}
             Settling::OptionChanged => self.state.option_changed(),
         }
-    }
-}
-
-async fn relay_some(
-    from: &crate::net::Stream,
-    to: &crate::net::Stream,
-    chunk: &mut [u8],
-) -> io::Result<()> {
-    match from.try_read(chunk) {
-        Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-        Ok(count) => to.write_all(&chunk[..count]).await,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        Err(error) => Err(error),
     }
 }

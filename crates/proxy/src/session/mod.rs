@@ -9,6 +9,7 @@
 //! | `dispatch.rs` | from a message to what is done with it: hit, fill, write, bypass |
 //! | `query.rs`, `execute.rs` | the same for statements as text, and for prepared ones |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
+//! | `tunnel.rs` | relaying what the client sends while the server answers |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
 //! | `face/` | the statements of the query cache's own face |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
@@ -33,6 +34,7 @@ mod questions;
 pub mod settings;
 pub mod state;
 mod trace;
+mod tunnel;
 mod unseen;
 mod verify;
 

@@ -55,11 +55,16 @@ impl Session {
         }
         let session = self.state.scope().err();
         let Some(known) = self.state.fingerprint() else {
+            let face = &self.shared.face;
+            let off = face
+                .configured_off
+                .or_else(|| self.shared.upstream.state().caching_off());
             let why = session.unwrap_or(Bypass::SettingsUnknown);
+            let (reason, meaning) = off.map_or((why.as_str(), why.describe()), |off| {
+                (off.as_str(), off.describe())
+            });
             let message = format!(
-                "EXPLAIN REMORA needs to know this session's settings ({}: {})",
-                why.as_str(),
-                why.describe()
+                "EXPLAIN REMORA needs to know this session's settings ({reason}: {meaning})"
             );
             return OwnAnswer::Error(ServerError::new(UNKNOWN_ERROR, "HY000", message));
         };
