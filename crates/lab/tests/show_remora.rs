@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use remora::reason::{Limit, Outcome};
-use remora_lab::client::{Client, ConnectOptions};
+use remora_lab::client::{Client, ConnectOptions, Value};
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 use remora_lab::servers::Server;
@@ -254,6 +254,22 @@ fn entries_are_the_results_in_memory() {
     assert!(row["memory_bytes"].parse::<usize>().unwrap() > bytes);
     let digests = list(guest.client(), "SHOW REMORA DIGESTS");
     assert!(digests.iter().any(|one| one["digest"] == row["digest"]));
+
+    // An execution of the statement has the same digest.
+    let id = guest.client().prepare(b"SELECT b FROM t WHERE a = ?");
+    let id = id.unwrap();
+    wait_for("the execution's result", PATIENCE, || {
+        let executed = guest.client().execute(id, &[Value::Int(1)]);
+        executed.map(drop).unwrap();
+        let rows = list(guest.client(), "SHOW REMORA ENTRIES");
+        let is_it = |one: &Fields| {
+            one["protocol"] == "binary"
+                && one["tables"] == row["tables"]
+                && one["digest"] == row["digest"]
+        };
+        Ok(rows.iter().any(is_it).then_some(()))
+    })
+    .unwrap();
 
     // A result that a change has outdated says so, or has left.
     guest.setup(&["UPDATE t SET b = 11 WHERE a = 1"]);
