@@ -9,10 +9,11 @@ use std::time::{Duration, SystemTime};
 use remora::explain::client;
 use remora::reason::Stage;
 use remora::traces::{Trace, TraceReport, table};
-use remora_lab::client::Value;
+use remora_lab::client::{Client, ConnectOptions, Value};
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 
+use remora_wire::StatusFlags;
 use remora_wire::packet::put_message;
 
 use front::raw::Raw;
@@ -25,7 +26,9 @@ const TABLE: [&str; 2] = [
 
 /// Every statement is traced.
 fn tracing() -> RemoraOptions {
-    RemoraOptions::following().with("observe.trace_sample", "1.0")
+    let all = RemoraOptions::following().with("observe.trace_sample", "1.0");
+    // On a busy machine a result becomes a hit after some attempts, which are traced, too.
+    all.with("observe.traces_max", "65536")
 }
 
 fn traces(front: &Front) -> Vec<Arc<Trace>> {
@@ -96,8 +99,13 @@ fn each_outcome_has_its_stages() {
     guest.always_passes("SELECT NOW(), a FROM t", "statement_clock_function");
     let bypass = trace_of(&front, "SELECT NOW(), a FROM t", "statement_clock_function");
     assert_stages(&bypass, &passed, &[Stage::Store]);
-    let (_, answer) = guest.observe(|client| client.query("SELECT nothing FROM t").map(drop));
-    assert!(answer.is_err());
+    wait_for("the error not to be kept", PATIENCE, || {
+        let (outcome, answer) =
+            guest.observe(|client| client.query("SELECT nothing FROM t").map(drop));
+        assert!(answer.is_err());
+        Ok((outcome == "answer_is_error").then_some(()))
+    })
+    .unwrap();
     let error = trace_of(&front, "SELECT nothing FROM t", "answer_is_error");
     assert_eq!(error.error, Some(1054));
     // One for each statement, and nothing else.
@@ -253,4 +261,121 @@ fn what_is_sent_ahead_is_traced_too() {
         assert!(known.ends_with(text), "{known}");
         assert_stages(trace, &[], &[]);
     }
+}
+
+/// The rows of an `EXPLAIN REMORA ANALYZE`: each stage with its microseconds, and the note of the whole.
+fn analyze(client: &mut Client, sql: &str) -> (Vec<String>, String) {
+    let answer = client.query(&format!("EXPLAIN REMORA ANALYZE {sql}"));
+    let answer = answer.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let names = answer.column_names().unwrap();
+    assert_eq!(names, ["stage", "microseconds", "note"], "{sql}");
+    let text = |field: Option<Vec<u8>>| String::from_utf8(field.unwrap()).unwrap();
+    let rows = answer.rows().unwrap().into_iter();
+    let rows: Vec<Vec<String>> = rows
+        .map(|row| row.into_iter().map(text).collect())
+        .collect();
+    let (whole, stages) = rows.split_last().unwrap();
+    let sum: f64 = stages
+        .iter()
+        .map(|row| row[1].parse::<f64>().unwrap())
+        .sum();
+    assert_eq!(whole[0], "total");
+    assert!(
+        (sum - whole[1].parse::<f64>().unwrap()).abs() < 0.01,
+        "{rows:?}"
+    );
+    let stages = stages.iter().map(|row| row[0].clone()).collect();
+    (stages, whole[2].clone())
+}
+
+/// Analyses until the note of the whole begins so. Gives the stages.
+fn analyzed_as(client: &mut Client, sql: &str, note: &str) -> Vec<String> {
+    let mut last = String::new();
+    let stages = wait_for("the analysis", PATIENCE, || {
+        let (stages, seen) = analyze(client, sql);
+        let is_it = seen.starts_with(note);
+        last = seen;
+        Ok(is_it.then_some(stages))
+    });
+    stages.unwrap_or_else(|error| panic!("{sql} never was {note} but {last}: {error}"))
+}
+
+fn has(stages: &[String], stage: Stage) -> bool {
+    stages.iter().any(|known| known == stage.as_str())
+}
+
+#[test]
+fn analyze_runs_a_statement_and_keeps_its_result() {
+    let front = Front::new("analyzed", &TABLE);
+    for (number, deprecate_eof) in [true, false].into_iter().enumerate() {
+        let options = ConnectOptions {
+            deprecate_eof,
+            ..front.options()
+        };
+        let mut guest = front.guest_as(&options);
+        let sql = format!("SELECT b, a FROM t WHERE a >= 2 AND a <> 7{number}");
+        let expected = options
+            .connect()
+            .unwrap()
+            .query_bytes(&sql)
+            .unwrap()
+            .to_vec();
+        let miss = analyzed_as(guest.client(), &sql, "fill; ");
+        for stage in OF_THE_SERVER {
+            assert!(has(&miss, stage), "{stage:?}: {miss:?}");
+        }
+        let note = format!("hit; {} bytes", expected.len());
+        let hit = analyzed_as(guest.client(), &sql, &note);
+        for stage in [Stage::Key, Stage::LookUp, Stage::Check] {
+            assert!(has(&hit, stage), "{stage:?}: {hit:?}");
+        }
+        assert!(!has(&hit, Stage::Server), "{hit:?}");
+        // The client asks about the statement that was analysed.
+        let found = guest.client().query_value("SELECT FOUND_ROWS()").unwrap();
+        assert_eq!(found.as_deref(), Some("2"));
+        // The guest counts; nothing of it is on its way any more.
+        guest.client().query("SELECT 1").unwrap();
+        guest.becomes_hit(&sql, &expected);
+        // A write through Remora outdates what was analysed, too.
+        guest.setup(&["UPDATE t SET b = b + 1 WHERE a = 2"]);
+        let (_, note) = analyze(guest.client(), &sql);
+        assert!(!note.starts_with("hit"), "{note}");
+    }
+}
+
+#[test]
+fn analyze_gives_the_servers_errors_and_stays_in_the_transaction() {
+    let front = Front::new("analyzed_errors", &TABLE);
+    let mut direct = front.direct();
+    let mut guest = front.guest();
+    for sql in [
+        "SELECT nothing FROM t",
+        "SELECT a FROM nowhere",
+        "SELECT a FROM",
+    ] {
+        let expected = direct.query(sql).map(drop).unwrap_err().code();
+        let analyze = format!("EXPLAIN REMORA ANALYZE {sql}");
+        let seen = guest.client().query(&analyze).map(drop).unwrap_err().code();
+        assert_eq!(seen, expected, "{sql}");
+    }
+    // What isn't a SELECT is the server's, which doesn't know it.
+    for sql in [
+        "UPDATE t SET b = 0",
+        "DELETE FROM t",
+        "SELECT 1; DELETE FROM t",
+    ] {
+        let analyze = format!("EXPLAIN REMORA ANALYZE {sql}");
+        assert!(guest.client().query(&analyze).is_err(), "{sql}");
+    }
+    guest.setup(&["BEGIN", "INSERT INTO t VALUES (9, 90, '')"]);
+    let sql = "SELECT COUNT(*) FROM t";
+    let answer = guest
+        .client()
+        .query(&format!("EXPLAIN REMORA ANALYZE {sql}"));
+    assert!(answer.unwrap().status().has(StatusFlags::IN_TRANSACTION));
+    let (_, note) = analyze(guest.client(), sql);
+    assert!(note.starts_with("bypass, "), "{note}");
+    guest.setup(&["ROLLBACK"]);
+    let count = guest.client().query_value(sql).unwrap();
+    assert_eq!(count.as_deref(), Some("3"));
 }

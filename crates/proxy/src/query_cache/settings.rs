@@ -92,11 +92,6 @@ impl QueryCacheSettings {
         self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// The same, if it isn't what is configured.
-    pub fn limit_bytes_if_set(&self) -> Option<usize> {
-        Some(self.limit_bytes()).filter(|bytes| *bytes != self.configured.limit_bytes)
-    }
-
     /// Whether a statement is looked up by its text without comments. Asked for each statement.
     pub fn strip_comments(&self) -> bool {
         self.strip_comments.load(Ordering::Relaxed)

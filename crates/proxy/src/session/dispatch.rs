@@ -31,6 +31,13 @@ pub(super) enum Step {
         /// How much of its response the socket took, bytes.
         written: usize,
     },
+    /// The rest of an answer of Remora's own must be written to the client.
+    Send {
+        /// Its packets.
+        packets: Vec<u8>,
+        /// How much of it the socket took, bytes.
+        written: usize,
+    },
     /// The server must answer what memory has answered, so that the two can be compared. First the rest of the entry
     /// must be written to the client.
     Verify {

@@ -273,7 +273,9 @@ impl Session {
             return Ok(summary);
         }
         if let Some(replacement) = plan.replacement.take() {
-            return self.relay_replaced(&mut walker, replacement, writing).await;
+            return self
+                .relay_replaced(&mut walker, plan, replacement, writing)
+                .await;
         }
         let mut client_left = None;
         loop {
@@ -361,7 +363,7 @@ impl Session {
         }
     }
 
-    fn keep_piece(&mut self, plan: &mut Plan, piece: &[u8], progress: Progress) {
+    pub(super) fn keep_piece(&mut self, plan: &mut Plan, piece: &[u8], progress: Progress) {
         let Some(fill) = plan.fill.take() else {
             return;
         };

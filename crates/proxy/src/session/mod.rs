@@ -258,6 +258,11 @@ impl Session {
                 self.end_trace(Stage::Write);
                 Ok(())
             }
+            Step::Send { packets, written } => {
+                self.client.write_all(&packets[written..]).await?;
+                self.trace = None;
+                Ok(())
+            }
             Step::Verify { entry, written } => self.verify(&entry, written).await,
             Step::LearnSettings => {
                 let learnt = self.learn_settings().await;

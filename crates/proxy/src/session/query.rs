@@ -26,6 +26,21 @@ pub(super) struct Place {
     pub digest: u128,
 }
 
+/// A statement that memory doesn't answer.
+#[derive(Clone, Copy)]
+pub(super) struct Planned<'t> {
+    /// Its text.
+    pub text: &'t [u8],
+    /// What it is looked up by.
+    pub key: &'t [u8],
+    /// Where, if it is.
+    pub place: Option<Place>,
+    /// When that began.
+    pub began: Instant,
+    /// What it is counted under.
+    pub label: Label,
+}
+
 /// An entry that was handed to the client's socket.
 pub(super) struct Sent {
     /// The length of its response.
@@ -132,7 +147,7 @@ impl Session {
     }
 
     /// Where a key text is looked up, if it can be that of a `SELECT` and the session allows look-ups.
-    fn place_of(&self, text: &[u8]) -> Option<Place> {
+    pub(super) fn place_of(&self, text: &[u8]) -> Option<Place> {
         if !may_be_select(text) {
             return None;
         }
@@ -144,13 +159,29 @@ impl Session {
     }
 
     /// Looks a key text up and sends what is stored, if that may be served now.
+    #[inline]
     pub(super) fn look_up(&self, place: Place, text: &[u8], began: Instant) -> Result<Look, Ended> {
+        match self.find(place, text, began, |entry| self.serve(entry)) {
+            Ok(sent) => sent.map(Look::Sent),
+            Err(look) => Ok(look),
+        }
+    }
+
+    /// Looks a key text up, and has what is stored served, if that may be done now.
+    #[inline]
+    pub(super) fn find<T>(
+        &self,
+        place: Place,
+        text: &[u8],
+        began: Instant,
+        serve: impl FnOnce(&Arc<Entry>) -> T,
+    ) -> Result<T, Look> {
         let shared = &*self.shared;
         self.mark(Stage::Key);
         let now_ms = shared.clock.to_ms(began);
         if now_ms.saturating_sub(self.server_contact_ms) > shared.limits.server_contact_ms_max {
             // Else the server would end a session that it hears nothing from.
-            return Ok(Look::Nothing);
+            return Err(Look::Nothing);
         }
         let key = KeyRef {
             scope: place.scope,
@@ -163,30 +194,33 @@ impl Session {
                 .check_tags(entry.as_of(), entry.tags(), now_ms);
             self.mark(Stage::Check);
             match check {
-                Ok(()) if entry.has_expired(now_ms) => Ok(Look::Outdated(
+                Ok(()) if entry.has_expired(now_ms) => Err(Look::Outdated(
                     Arc::clone(entry),
                     InvalidationReason::Expired,
                 )),
-                Ok(()) => {
-                    let response = entry.response();
-                    let written = self.client.write_now(response)?;
-                    let verify = self.worker.verify.draws();
-                    let rest =
-                        (written < response.len() || verify).then(|| (Arc::clone(entry), written));
-                    Ok::<_, Ended>(Look::Sent(Sent {
-                        bytes: response.len(),
-                        label: Label::from_number(entry.label()),
-                        rest,
-                        verify,
-                    }))
-                }
-                Err(why) => Ok(match why.invalidation() {
+                Ok(()) => Ok(serve(entry)),
+                Err(why) => Err(match why.invalidation() {
                     Some(reason) => Look::Outdated(Arc::clone(entry), reason),
                     None => Look::NotNow(Label::from_number(entry.label()), why),
                 }),
             }
         });
-        look.unwrap_or(Ok(Look::Nothing))
+        look.unwrap_or(Err(Look::Nothing))
+    }
+
+    /// Sends what is stored.
+    #[inline]
+    fn serve(&self, entry: &Arc<Entry>) -> Result<Sent, Ended> {
+        let response = entry.response();
+        let written = self.client.write_now(response)?;
+        let verify = self.worker.verify.draws();
+        let rest = (written < response.len() || verify).then(|| (Arc::clone(entry), written));
+        Ok(Sent {
+            bytes: response.len(),
+            label: Label::from_number(entry.label()),
+            rest,
+            verify,
+        })
     }
 
     /// Memory has answered a message.
@@ -254,20 +288,44 @@ impl Session {
         let message = self.message_as_read(message);
         let label = self.label_of(text, dialect);
         self.mark(Stage::Analysis);
+        let asked = Planned {
+            text,
+            key,
+            place,
+            began,
+            label,
+        };
+        let (mut plan, outcome) = self.plan_statement(&statement, &asked);
+        plan.merged = merged;
+        self.forward(&message, plan, outcome)
+    }
+
+    /// What a statement will do, and what becomes of it.
+    pub(super) fn plan_statement(
+        &mut self,
+        statement: &Statement,
+        asked: &Planned<'_>,
+    ) -> (Plan, Outcome) {
+        let Planned {
+            text,
+            key,
+            place,
+            began,
+            label,
+        } = *asked;
         let mut plan = Plan {
-            effects: effects_of(&statement),
-            writes: self.plan_writes(&statement),
+            effects: effects_of(statement),
+            writes: self.plan_writes(statement),
             looked_up: place.map(|_| began),
             counted: Some((label, began)),
-            merged,
             ..Plan::plain(Expect::Results)
         };
-        if turns_the_log_off(&statement, text) {
+        if turns_the_log_off(statement, text) {
             plan.effects.session = SessionEffect::BinlogOff;
             plan.writes = PlannedWrites::Everything;
             plan.forgets = true;
         }
-        let outcome = match self.plan_read(&statement, place, key, label) {
+        let outcome = match self.plan_read(statement, place, key, label) {
             Ok(fill) => {
                 plan.fill = Some(fill);
                 Outcome::Fill
@@ -275,7 +333,7 @@ impl Session {
             Err(_) if plan.writes != PlannedWrites::Nothing => Outcome::Write,
             Err(why) => Outcome::Bypass(why),
         };
-        self.forward(&message, plan, outcome)
+        (plan, outcome)
     }
 
     /// Plans to keep the statement's answer, or says why it can't be kept.

@@ -19,7 +19,7 @@ impl Session {
     }
 
     #[cold]
-    fn begin_trace(&mut self) {
+    pub(super) fn begin_trace(&mut self) {
         self.trace = Some(Box::new(Recorder::begin()));
     }
 

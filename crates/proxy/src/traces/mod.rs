@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 
 pub use self::parent::Parent;
 pub(crate) use self::recorder::{About, Recorder};
+pub(crate) use self::report::microseconds;
 pub use self::report::{StageReport, TraceReport};
 pub use self::text::table;
 pub use self::trace::{Trace, TracedCommand};

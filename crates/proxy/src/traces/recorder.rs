@@ -107,6 +107,17 @@ impl Recorder {
         self.error.set(Some(code));
     }
 
+    /// What each stage has taken so far, in the order of [`Stage::ALL`].
+    pub(crate) fn so_far(&self) -> impl Iterator<Item = (Stage, Duration)> {
+        let stages = Stage::ALL.into_iter().zip(&self.stages);
+        stages.map(|(stage, took)| (stage, took.get()))
+    }
+
+    /// What became of the statement so far, and the bytes of its answer.
+    pub(crate) fn outcome(&self) -> (Option<Outcome>, u64) {
+        (self.outcome.get(), self.bytes.get())
+    }
+
     /// The trace, if the message was a statement. What remains of its time is this stage's.
     pub(crate) fn finish(self, stage: Stage) -> Option<Trace> {
         self.mark(stage);

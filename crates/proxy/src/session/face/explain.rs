@@ -13,8 +13,6 @@ use crate::explain::{DEFINITIONS_WAIT_MAX, Explainer, Explanation, Question};
 use crate::listings::Table;
 use crate::reason::Bypass;
 
-/// The error of what isn't there yet (`ER_NOT_SUPPORTED_YET`).
-const NOT_SUPPORTED_YET: u16 = 1235;
 /// The error of what can't be answered (`ER_UNKNOWN_ERROR`).
 const UNKNOWN_ERROR: u16 = 1105;
 /// As long as a request of the admin listener that waits for definitions as long as it can.
@@ -23,8 +21,6 @@ const PATIENCE: Duration = DEFINITIONS_WAIT_MAX.saturating_mul(2);
 /// What is to be explained.
 #[derive(Debug)]
 pub(in super::super) struct Explain {
-    /// The statement is to be run.
-    analyze: bool,
     statement: Vec<u8>,
 }
 
@@ -39,8 +35,10 @@ impl Session {
         if self.state.wants_settings() && self.shared.upstream.settings_query().is_some() {
             return Ok(Step::LearnSettings);
         }
+        if analyze {
+            return self.analyze_remora(asked, statement);
+        }
         let explain = Explain {
-            analyze,
             statement: statement.to_vec(),
         };
         let text_sent = [b"EXPLAIN ", statement].concat();
@@ -49,10 +47,6 @@ impl Session {
 
     /// What Remora makes of it.
     pub(super) async fn explained(&self, explain: &Explain) -> OwnAnswer {
-        if explain.analyze {
-            let message = "EXPLAIN REMORA ANALYZE is not there yet; EXPLAIN REMORA is";
-            return OwnAnswer::Error(ServerError::new(NOT_SUPPORTED_YET, "42000", message));
-        }
         let session = self.state.scope().err();
         let Some(known) = self.state.fingerprint() else {
             let face = &self.shared.face;

@@ -4,6 +4,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `analyze` | `EXPLAIN REMORA ANALYZE` |
 //! | `answer` | statements that the server answers in other words |
 //! | `assign` | `SET` of the query cache's variables |
 //! | `hint` | `SQL_CACHE` on servers that no longer know it |
@@ -12,6 +13,7 @@
 //! | `last_packet` | what is kept of that one |
 //! | `show`, `explain` | `SHOW REMORA`, `EXPLAIN REMORA` |
 
+mod analyze;
 mod answer;
 mod assign;
 mod explain;

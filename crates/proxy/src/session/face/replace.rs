@@ -24,7 +24,7 @@ use super::super::{Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
 use crate::listings::Table;
-use crate::reason::{Bypass, Limit, Outcome};
+use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What the client gets in place of the server's answer, if that isn't an error.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(in super::super) enum Replacement {
     Shown(Box<ShowRemora>),
     /// What `EXPLAIN REMORA` explains.
     Explained(Explain),
+    /// Where the time of the statement went, which the server has run.
+    Analysed,
 }
 
 /// What Remora answers a statement with.
@@ -82,10 +84,11 @@ impl Session {
     pub(in super::super) async fn relay_replaced(
         &mut self,
         walker: &mut ResponseWalker,
+        plan: &mut Plan,
         replacement: Replacement,
         writing: &mut Writing,
     ) -> Result<Summary, Ended> {
-        let (summary, last) = self.skip_answer(walker, writing).await?;
+        let (summary, last) = self.skip_answer(walker, plan, writing).await?;
         let answer = match summary.ending {
             Ending::Err(_) => error_alone(&last)?,
             _ => match self.own_answer(replacement).await {
@@ -101,10 +104,11 @@ impl Session {
         Ok(summary)
     }
 
-    /// Reads the whole answer and keeps its last packet.
+    /// Reads the whole answer and keeps its last packet; in memory all of it, if that is planned.
     async fn skip_answer(
         &mut self,
         walker: &mut ResponseWalker,
+        plan: &mut Plan,
         writing: &mut Writing,
     ) -> Result<(Summary, LastPacket), Ended> {
         let mut last = LastPacket::new(self.shared.face.merged_bytes_max);
@@ -117,14 +121,20 @@ impl Session {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error.into()),
             };
+            self.trace_answer(count);
             let (used, progress) = walker.feed(&chunk[..count])?;
             last.feed(&chunk[..used]);
+            if let Progress::Done(_) = progress {
+                // Before its result may be kept, as in `read_piece`.
+                self.look_again_at(writing);
+            }
+            if plan.fill.is_some() {
+                self.keep_piece(plan, &chunk[..used], progress);
+                self.mark(Stage::Store);
+            }
             match progress {
                 Progress::Done(_) if used < count => return Err(Ended::closed()),
-                Progress::Done(summary) => {
-                    self.look_again_at(writing);
-                    return Ok((summary, last));
-                }
+                Progress::Done(summary) => return Ok((summary, last)),
                 Progress::LocalFile => return Err(Ended::closed()),
                 Progress::More => {}
             }
@@ -136,6 +146,7 @@ impl Session {
         match replacement {
             Replacement::Shown(show) => self.shown(&show).await,
             Replacement::Explained(explain) => self.explained(&explain).await,
+            Replacement::Analysed => OwnAnswer::Rows(self.analysed()),
         }
     }
 

@@ -1,0 +1,144 @@
+//! `EXPLAIN REMORA ANALYZE SELECT …`: the statement is run as this session would run it, and the client gets where the time
+//! went in place of the result.
+//!
+//! It is looked up, planned, sent, and its result kept, all by the code that does so for the statement itself. What the server
+//! says of it, an error for instance, is what it says of the statement.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use remora_cache::Entry;
+use remora_wire::command::Expect;
+use remora_wire::packet::put_message;
+use remora_wire::result_set::{Column, ColumnKind, Parts, ResultSet};
+
+use super::super::dispatch::Step;
+use super::super::exchange::Plan;
+use super::super::query::{Look, Planned};
+use super::super::{Ended, Session};
+use super::replace::{Asked, Replacement};
+use crate::digests::{Count, Label};
+use crate::listings::Table;
+use crate::reason::{Bypass, Outcome, Stage};
+use crate::traces::microseconds;
+
+impl Session {
+    /// Runs the statement with a recorder.
+    pub(super) fn analyze_remora(&mut self, asked: Asked<'_>, text: &[u8]) -> Result<Step, Ended> {
+        let payload = [self.query_head(), text].concat();
+        let mut message = Vec::new();
+        put_message(&mut message, 0, &payload);
+        // Whether this statement was drawn for a trace doesn't matter any more.
+        self.begin_trace();
+        let mut stripped = Vec::new();
+        let key = self.key_text(text, &mut stripped);
+        let place = self.place_of(key);
+        let began = Instant::now();
+        self.mark(Stage::Key);
+        if let Some(place) = place {
+            match self.find(place, key, began, Arc::clone) {
+                Ok(entry) => return self.analyse_hit(&entry, &payload, began),
+                Err(Look::NotNow(label, why)) => {
+                    let plan = Plan {
+                        counted: Some((label, began)),
+                        replacement: Some(Replacement::Analysed),
+                        ..Plan::plain(Expect::Results)
+                    };
+                    let outcome = Outcome::Bypass(Bypass::Unservable(why));
+                    return self.forward(&message, plan, outcome);
+                }
+                Err(Look::Outdated(entry, reason)) => self.drop_outdated(&entry, reason),
+                Err(Look::Nothing | Look::Sent(_)) => {}
+            }
+            self.mark(Stage::LookUp);
+        }
+        let statement = remora_sql::analyse(text, asked.dialect);
+        self.mark(Stage::Analysis);
+        if statement.diagnostics && !self.unseen_hit.is_none() {
+            return Ok(Step::RepeatHit);
+        }
+        let label = self.label_of(text, asked.dialect);
+        self.mark(Stage::Analysis);
+        let planned = Planned {
+            text,
+            key,
+            place,
+            began,
+            label,
+        };
+        let (mut plan, outcome) = self.plan_statement(&statement, &planned);
+        plan.replacement = Some(Replacement::Analysed);
+        self.forward(&message, plan, outcome)
+    }
+
+    /// Memory has the result. The client gets the stages, ended as the result would have ended.
+    fn analyse_hit(
+        &mut self,
+        entry: &Entry,
+        payload: &[u8],
+        began: Instant,
+    ) -> Result<Step, Ended> {
+        if let Some(recorder) = &self.trace {
+            recorder.hit(entry.response().len());
+        }
+        let table = self.analysed();
+        let parts = Parts::of(entry.response(), self.capabilities())?;
+        let status = parts.mark(self.capabilities())?.status;
+        let mut set = ResultSet::begin(self.capabilities(), status, &table.columns);
+        for row in &table.rows {
+            let fields = row.iter().map(|field| field.as_deref());
+            set.row(fields.map(|field| field.map(str::as_bytes)));
+        }
+        let packets = set.finish_as(parts.end);
+        let written = self.client.write_now(&packets)?;
+        let (bytes, took) = (packets.len(), began.elapsed());
+        self.worker.metrics.count_hit(bytes, took);
+        let label = Label::from_number(entry.label());
+        self.worker.digests.count(label, Count::Hit { bytes, took });
+        // What the client asks about the statement before is answered as after the statement itself.
+        if let Some(closed) = self.unseen_hit.set(payload, None) {
+            self.close_late(closed)?;
+        }
+        Ok(Step::Send { packets, written })
+    }
+
+    /// Where the time went: a stage in each row, and last the whole, with what became of the statement.
+    pub(super) fn analysed(&self) -> Table {
+        let mut rows = Vec::new();
+        let mut put = |stage: &str, took: Duration, note: String| {
+            let took = format!("{:.3}", microseconds(took));
+            rows.push(vec![Some(stage.to_owned()), Some(took), Some(note)]);
+        };
+        if let Some(recorder) = &self.trace {
+            let mut total = Duration::ZERO;
+            for (stage, took) in recorder.so_far().filter(|(_, took)| !took.is_zero()) {
+                total += took;
+                put(stage.as_str(), took, stage.describe().to_owned());
+            }
+            let (outcome, bytes) = recorder.outcome();
+            let note = match outcome {
+                Some(outcome @ Outcome::Bypass(why)) => {
+                    let (label, meaning) = (why.as_str(), why.describe());
+                    format!("{}, {label}; {bytes} bytes. {meaning}", outcome.as_str())
+                }
+                Some(outcome) => {
+                    let (label, meaning) = (outcome.as_str(), outcome.describe());
+                    format!("{label}; {bytes} bytes. {meaning}")
+                }
+                None => String::new(),
+            };
+            put("total", total, note);
+        }
+        Table {
+            columns: vec![
+                Column::text("stage", 64),
+                Column {
+                    name: "microseconds".to_owned(),
+                    kind: ColumnKind::Double,
+                },
+                Column::text("note", 1_024),
+            ],
+            rows,
+        }
+    }
+}
