@@ -3,7 +3,10 @@
 
 mod front;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime};
 
 use remora::explain::client;
@@ -99,13 +102,17 @@ fn each_outcome_has_its_stages() {
     guest.always_passes("SELECT NOW(), a FROM t", "statement_clock_function");
     let bypass = trace_of(&front, "SELECT NOW(), a FROM t", "statement_clock_function");
     assert_stages(&bypass, &passed, &[Stage::Store]);
-    wait_for("the error not to be kept", PATIENCE, || {
+    let mut last = "";
+    let kept_not = wait_for("the error not to be kept", PATIENCE, || {
+        // An error says nothing of the session's flags, and without them nothing is looked up.
+        guest.run("SELECT 1");
         let (outcome, answer) =
             guest.observe(|client| client.query("SELECT nothing FROM t").map(drop));
         assert!(answer.is_err());
+        last = outcome;
         Ok((outcome == "answer_is_error").then_some(()))
-    })
-    .unwrap();
+    });
+    kept_not.unwrap_or_else(|error| panic!("{error}: {last}"));
     let error = trace_of(&front, "SELECT nothing FROM t", "answer_is_error");
     assert_eq!(error.error, Some(1054));
     // One for each statement, and nothing else.
@@ -260,6 +267,164 @@ fn what_is_sent_ahead_is_traced_too() {
         let known = &trace.statement.as_ref().unwrap().1;
         assert!(known.ends_with(text), "{known}");
         assert_stages(trace, &[], &[]);
+    }
+}
+
+/// A collector of a test's own: answers with a status, and gives each body.
+struct Collector {
+    address: SocketAddr,
+    bodies: Receiver<serde_json::Value>,
+}
+
+impl Collector {
+    fn start(status: u16) -> Collector {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, bodies) = channel();
+        // It ends with the test's process, or when nobody listens to it.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let body = answer_one(stream.unwrap(), status);
+                if sender.send(body).is_err() {
+                    break;
+                }
+            }
+        });
+        Collector { address, bodies }
+    }
+
+    /// The next spans, of however many statements.
+    fn spans(&self) -> Vec<serde_json::Value> {
+        let body = self.bodies.recv_timeout(PATIENCE).unwrap();
+        let resource = &body["resourceSpans"][0];
+        let service = &resource["resource"]["attributes"][0];
+        assert_eq!(service["key"], "service.name");
+        assert_eq!(service["value"]["stringValue"], "cache");
+        let spans = &resource["scopeSpans"][0]["spans"];
+        spans.as_array().unwrap().clone()
+    }
+}
+
+/// Reads one request and answers it. Gives its body.
+fn answer_one(stream: TcpStream, status: u16) -> serde_json::Value {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert_eq!(line.trim_end(), "POST /v1/traces HTTP/1.1");
+    while line.trim_end() != "" {
+        line.clear();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.strip_prefix("Content-Length: ") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\n{{}}");
+    reader.into_inner().write_all(answer.as_bytes()).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// Every statement is traced and sent there.
+fn sending(address: SocketAddr) -> RemoraOptions {
+    tracing()
+        .with("opentelemetry.endpoint", &format!("http://{address}"))
+        .with("opentelemetry.service_name", "cache")
+}
+
+/// The value of a span's attribute, a text.
+fn attribute(span: &serde_json::Value, key: &str) -> Option<String> {
+    let all = span["attributes"].as_array()?;
+    let found = all.iter().find(|it| it["key"] == key)?;
+    Some(found["value"]["stringValue"].as_str()?.to_owned())
+}
+
+fn nanoseconds(span: &serde_json::Value, key: &str) -> u64 {
+    span[key].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn traces_are_sent_to_a_collector_with_their_parents() {
+    let collector = Collector::start(200);
+    let front = Front::with("traced_sent", sending(collector.address), &TABLE);
+    let mut guest = front.guest();
+    let parent = "00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01";
+    let sql = format!("SELECT b FROM t WHERE a = 2 /*traceparent='{parent}'*/");
+    let expected = front.direct().query_bytes(&sql).unwrap().to_vec();
+    guest.becomes_hit(&sql, &expected);
+    let mut spans = Vec::new();
+    let is_hit =
+        |span: &serde_json::Value| attribute(span, "remora.outcome").as_deref() == Some("hit");
+    while !spans.iter().any(is_hit) {
+        spans = collector.spans();
+    }
+    let hit = spans.iter().find(|span| is_hit(span)).unwrap();
+    assert_eq!(hit["traceId"], "5bd66ef5095369c7b0d1f8f4bd33716a");
+    assert_eq!(hit["parentSpanId"], "c532cb4098ac3dd2");
+    assert_eq!(hit["kind"], 2);
+    assert_eq!(hit["name"], "SELECT");
+    let text = attribute(hit, "db.query.text").unwrap();
+    assert_eq!(text, "SELECT b FROM t WHERE a = ?");
+    let system = if front.server().kind().is_mysql() {
+        "mysql"
+    } else {
+        "mariadb"
+    };
+    assert_eq!(attribute(hit, "db.system.name").as_deref(), Some(system));
+    // The stages are its children, one behind the other.
+    let of_hit = |span: &&serde_json::Value| span["parentSpanId"] == hit["spanId"];
+    let mut at = nanoseconds(hit, "startTimeUnixNano");
+    for child in spans.iter().filter(of_hit) {
+        assert_eq!(child["traceId"], hit["traceId"]);
+        assert_eq!(nanoseconds(child, "startTimeUnixNano"), at, "{child:#?}");
+        at = nanoseconds(child, "endTimeUnixNano");
+    }
+    assert_eq!(at, nanoseconds(hit, "endTimeUnixNano"));
+    let dropped = front.remora().metrics().unwrap();
+    assert!(dropped.sum("remora_traces_dropped_total") < 0.5);
+}
+
+/// Runs statements until so many traces have been dropped for a reason.
+fn until_dropped(front: &Front, reason: &str) {
+    let mut guest = front.guest();
+    let dropped = wait_for("dropped traces", PATIENCE, || {
+        for _ in 0..10 {
+            guest.run("SELECT 1");
+        }
+        let metrics = front.remora().metrics()?;
+        let count = metrics.sum_where("remora_traces_dropped_total", "reason", reason);
+        Ok((count > 0.5).then_some(()))
+    });
+    dropped.unwrap_or_else(|error| panic!("{reason}: {error}"));
+}
+
+#[test]
+fn a_collector_that_takes_nothing_costs_a_counter() {
+    // Nobody listens any more.
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    until_dropped(
+        &Front::with("traced_gone", sending(gone), &TABLE),
+        "unreachable",
+    );
+    let refusing = Collector::start(503);
+    let front = Front::with("traced_refused", sending(refusing.address), &TABLE);
+    until_dropped(&front, "refused");
+    // This one accepts, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let options = sending(silent.local_addr().unwrap())
+        .with("opentelemetry.queue_max", "2")
+        .with("opentelemetry.timeout_ms", "1000");
+    let front = Front::with("traced_silent", options, &TABLE);
+    until_dropped(&front, "queue_full");
+    until_dropped(&front, "unreachable");
+    let metrics = front.remora().metrics().unwrap();
+    for limit in ["opentelemetry.queue_max", "opentelemetry.timeout_ms"] {
+        let reached = metrics.sum_where("remora_limit_reached_total", "limit", limit);
+        assert!(reached > 0.5, "{limit}");
     }
 }
 

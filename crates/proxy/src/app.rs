@@ -38,7 +38,7 @@ use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
 use crate::tls::TlsError;
-use crate::traces::Traces;
+use crate::traces::{Exporter, Traces};
 use crate::upstream::{self, UpstreamConfig, UpstreamShared};
 use crate::verification::{SwitchedOff, Verification};
 use crate::worker::{self, Phase, WorkerHandle};
@@ -105,7 +105,8 @@ impl App {
         let metrics = Metrics::new(settings.workers.threads);
         let link = Arc::new(ServerLink::new(&settings.listen, &settings.upstream)?);
         let admin_token = Arc::new(AdminToken::load(settings.admin.token_file.as_deref())?);
-        let shared = build_shared(settings, broken, &metrics, link);
+        let exporter = Exporter::start(&settings.opentelemetry, &metrics)?;
+        let shared = build_shared(settings, broken, &metrics, link, exporter);
         let (phase, watched) = watch::channel(Phase::Running);
         let loads: Vec<Arc<AtomicUsize>> = (0..settings.workers.threads)
             .map(|_| Arc::default())
@@ -343,6 +344,7 @@ fn build_shared(
     broken: BrokenRules,
     metrics: &Arc<Metrics>,
     link: Arc<ServerLink>,
+    exporter: Option<Exporter>,
 ) -> Arc<Shared> {
     let cache = &settings.cache;
     let limits = TimelineLimits {
@@ -385,6 +387,7 @@ fn build_shared(
         traces: Traces::new(
             settings.observe.trace_sample,
             settings.observe.traces_max,
+            exporter,
             Arc::clone(metrics),
         ),
         face: FaceLimits {

@@ -33,6 +33,7 @@ impl Settings {
             workers: self.workers.clone(),
             digests: self.digests.clone(),
             observe: self.observe.clone(),
+            opentelemetry: self.opentelemetry.clone(),
             query_cache: self.query_cache.clone(),
             admin: self.admin.clone(),
             shutdown: self.shutdown.clone(),

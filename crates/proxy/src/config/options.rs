@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::host_name::HostName;
+use super::opentelemetry::OpenTelemetryOptions;
 use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
 use super::value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel};
 
@@ -31,6 +32,8 @@ pub struct Options {
     pub digests: DigestOptions,
     /// A share of what happens that is looked at more closely.
     pub observe: ObserveOptions,
+    /// Where traced statements are sent to.
+    pub opentelemetry: OpenTelemetryOptions,
     /// The statements by which operators know the query cache.
     pub query_cache: QueryCacheOptions,
     /// The HTTP listener for metrics and health. It has a thread of its own.

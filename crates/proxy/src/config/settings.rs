@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::error::{ConfigError, Origin};
 use super::merge::{Merged, Override, merge};
+use super::opentelemetry::{Collector, OpenTelemetryOptions};
 use super::options::{
     AdminOptions, CacheOptions, DigestOptions, FollowOptions, ListenOptions, ObserveOptions,
     QueryCacheOptions, ShutdownOptions, UpstreamOptions, WorkerOptions,
@@ -35,6 +36,8 @@ pub struct Settings {
     pub digests: DigestOptions,
     /// What is looked at more closely.
     pub observe: ObserveOptions,
+    /// Where traced statements are sent to.
+    pub opentelemetry: OpenTelemetryOptions,
     /// The query cache's own statements.
     pub query_cache: QueryCacheOptions,
     /// Where the admin listener listens, if there is one.
@@ -92,6 +95,7 @@ impl Settings {
             workers: options.workers,
             digests: options.digests,
             observe: options.observe,
+            opentelemetry: options.opentelemetry,
             query_cache: options.query_cache,
             admin_listen,
             admin: options.admin,
@@ -203,6 +207,7 @@ pub(super) fn check_together(merged: &Merged) -> Result<(), ConfigError> {
                 .then(|| Broken("follow.watermark_interval_us_min", got.to_string(), accepts))
         })
         .or_else(|| check_observing(&options.observe, follow))
+        .or_else(|| check_collector(&options.opentelemetry))
         .or_else(|| check_addresses(&options.listen.addresses, &options.upstream.address))
         .or_else(|| transport::broken_rule(options));
     match broken {
@@ -224,6 +229,14 @@ fn check_observing(observe: &ObserveOptions, follow: &FollowOptions) -> Option<B
     let got = observe.verify_timeout_ms;
     (observe.verify_sample > 0.0 && got < 2 * follow.lag_ms_max)
         .then(|| Broken("observe.verify_timeout_ms", got.to_string(), accepts))
+}
+
+fn check_collector(options: &OpenTelemetryOptions) -> Option<Broken> {
+    let got = options.endpoint.as_deref()?;
+    let accepts = "http://host:port, with a path or without";
+    Collector::at(got)
+        .is_none()
+        .then(|| Broken("opentelemetry.endpoint", got.to_owned(), accepts.to_owned()))
 }
 
 fn check_addresses(listen: &[Endpoint], upstream: &Endpoint) -> Option<Broken> {

@@ -97,6 +97,8 @@ metrics! {
         "Digests whose results are no longer kept because a verification found a fault";
     TRACES = Counter "remora_traces_total" []
         "Statements that were traced (observe.trace_sample)";
+    TRACES_DROPPED = Counter "remora_traces_dropped_total" ["reason"]
+        "Traces that were not sent to the OpenTelemetry collector (opentelemetry.endpoint)";
     LIMITS = Counter "remora_limit_reached_total" ["limit"]
         "Times that a limit of the configuration kept something from happening; the label is the option";
 

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use super::catalogue::{self as metric, Kind, Metric};
 use super::histogram::{BUCKETS, HistogramTotals, bucket_bound_seconds};
 use super::{Caching, Histogram, Metrics, Observation, Reachability, WorkerMetrics};
-use crate::reason::{Limit, NotVerified, Outcome, Verdict};
+use crate::reason::{Limit, NotVerified, Outcome, TraceDropped, Verdict};
 
 /// The media type of what [`encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -131,6 +131,9 @@ impl Scrape {
         page.counters(metric::VERIFICATIONS, verdicts.chain(reasons))?;
         page.gauge(metric::DIGESTS_OFF, state.digests_off)?;
         page.counter(metric::TRACES, load(&rare.traces))?;
+        let dropped = TraceDropped::ALL.iter();
+        let dropped = dropped.map(|why| ([why.as_str()], rare.traces_dropped(*why)));
+        page.counters(metric::TRACES_DROPPED, dropped)?;
         let limits = Limit::ALL.iter().map(|limit| {
             let elsewhere = state.limits.iter().filter(|(other, _)| other == limit);
             let elsewhere: u64 = elsewhere.map(|(_, count)| count).sum();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::reason::{Limit, NotVerified, Outcome, Reason, Verdict};
+use crate::reason::{Limit, NotVerified, Outcome, Reason, TraceDropped, Verdict};
 
 pub use catalogue::{Kind, Metric, declared, reference_markdown};
 pub use collect::{CONTENT_TYPE, encode};
@@ -135,6 +135,7 @@ pub struct RareCounters {
     limits: Box<[AtomicU64]>,
     verdicts: [AtomicU64; Verdict::ALL.len()],
     not_verified: [AtomicU64; NotVerified::ALL.len()],
+    traces_dropped: [AtomicU64; TraceDropped::ALL.len()],
     /// Client connections accepted.
     pub connections_accepted: AtomicU64,
     /// Client connections closed because a client or the server broke the protocol.
@@ -151,6 +152,7 @@ impl Default for RareCounters {
             limits: Limit::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             verdicts: Default::default(),
             not_verified: Default::default(),
+            traces_dropped: Default::default(),
             connections_accepted: AtomicU64::new(0),
             protocol_errors: AtomicU64::new(0),
             upstream_connect_failures: AtomicU64::new(0),
@@ -184,6 +186,16 @@ impl RareCounters {
     /// How often a hit was not verified for this reason.
     pub fn not_verified(&self, why: NotVerified) -> u64 {
         self.not_verified[why.ordinal()].load(Relaxed)
+    }
+
+    /// So many traces were not sent.
+    pub fn count_traces_dropped(&self, why: TraceDropped, count: u64) {
+        self.traces_dropped[why.ordinal()].fetch_add(count, Relaxed);
+    }
+
+    /// How many traces were not sent for this reason.
+    pub fn traces_dropped(&self, why: TraceDropped) -> u64 {
+        self.traces_dropped[why.ordinal()].load(Relaxed)
     }
 
     /// How often a limit kept something from happening.

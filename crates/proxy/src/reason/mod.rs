@@ -14,7 +14,9 @@ use std::sync::LazyLock;
 
 pub use bypass::{About, Bypass};
 pub use page::reference_markdown;
-pub use sets::{CachingOff, Coarse, Limit, NotVerified, RuleOutcome, RulesReload, Stage, Verdict};
+pub use sets::{
+    CachingOff, Coarse, Limit, NotVerified, RuleOutcome, RulesReload, Stage, TraceDropped, Verdict,
+};
 
 /// A set of reasons: an enum whose every variant has a label and a sentence.
 pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {

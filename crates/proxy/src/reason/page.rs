@@ -8,7 +8,7 @@ use crate::upstream::RestartReason;
 
 use super::{
     About, Bypass, CachingOff, Coarse, Limit, NotVerified, Outcome, Reason, RuleOutcome,
-    RulesReload, Stage, Verdict,
+    RulesReload, Stage, TraceDropped, Verdict,
 };
 
 /// `docs/reasons.md`.
@@ -78,12 +78,7 @@ pub fn reference_markdown() -> String {
         "reason",
     );
     push_verifications(&mut page);
-    push_table::<Stage>(
-        &mut page,
-        "Stages of a trace",
-        "Shown by `GET /traces`; [tracing](tracing.md) says more.",
-        "stage",
-    );
+    push_traces(&mut page);
     push_table::<Limit>(
         &mut page,
         "Limits",
@@ -104,6 +99,21 @@ fn push_verifications(page: &mut String) {
         page,
         "Why a hit was not verified",
         "Counted in `remora_verifications_total{verdict=\"given_up\", reason}`.",
+        "reason",
+    );
+}
+
+fn push_traces(page: &mut String) {
+    push_table::<Stage>(
+        page,
+        "Stages of a trace",
+        "Shown by `GET /traces` and `EXPLAIN REMORA ANALYZE`; [tracing](tracing.md) says more.",
+        "stage",
+    );
+    push_table::<TraceDropped>(
+        page,
+        "Why a trace was not sent",
+        "Counted in `remora_traces_dropped_total{reason}`.",
         "reason",
     );
 }

@@ -138,6 +138,15 @@ reasons! {
 }
 
 reasons! {
+    /// Why a trace was not sent to the OpenTelemetry collector. Counted in `remora_traces_dropped_total`.
+    TraceDropped {
+        QueueFull: "queue_full", "As many were waiting as `opentelemetry.queue_max` allows.";
+        Unreachable: "unreachable", "The collector could not be reached, or did not answer in time, now or within the last second.";
+        Refused: "refused", "The collector answered that it did not take them.";
+    }
+}
+
+reasons! {
     /// A limit of the configuration, labelled with the option that sets it.
     Limit {
         Connections: "workers.connections_max", "A client was refused with error 1040.";
@@ -161,6 +170,8 @@ reasons! {
         MergedBytes: "query_cache.merged_bytes_max", "An answer to SHOW STATUS or SHOW VARIABLES was too long to be held, and passed without the query cache's rows; or the last packet of an answer that Remora replaces was.";
         ShownRows: "query_cache.rows_max", "SHOW REMORA had more rows than are shown.";
         Traces: "observe.traces_max", "A trace left memory for a newer one.";
+        TraceQueue: "opentelemetry.queue_max", "A trace was not sent because too many others were waiting.";
+        TraceTime: "opentelemetry.timeout_ms", "The collector did not take traces in time.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         ProxyProtocolTime: "listen.proxy_protocol_timeout_ms", "A connection was closed because the PROXY protocol's header did not come.";

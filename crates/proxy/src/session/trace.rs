@@ -4,6 +4,8 @@
 
 use std::time::Instant;
 
+use remora_wire::Capabilities;
+
 use super::Session;
 use super::prepared::StatementId;
 use crate::reason::{Outcome, Stage};
@@ -68,6 +70,8 @@ impl Session {
             statement,
             account: known.and_then(|known| known.account.clone()),
             schema: known.and_then(|known| known.schema.clone()),
+            // Only MariaDB leaves this flag out.
+            is_mariadb: !self.capabilities().has(Capabilities::MYSQL),
             parent: None,
         }
     }

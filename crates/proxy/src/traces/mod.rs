@@ -11,8 +11,11 @@
 //! | `trace` | what is left of it: plain values |
 //! | `parent` | the trace of the application that a statement belongs to |
 //! | `ring` | the newest ones, for `GET /traces` |
+//! | `exporter`, `otlp` | sending them to an OpenTelemetry collector |
 //! | `report`, `text` | how they are shown to programs and to people |
 
+mod exporter;
+mod otlp;
 mod parent;
 mod recorder;
 mod report;
@@ -23,6 +26,7 @@ mod trace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+pub use self::exporter::Exporter;
 pub use self::parent::Parent;
 pub(crate) use self::recorder::{About, Recorder};
 pub(crate) use self::report::microseconds;
@@ -41,15 +45,22 @@ use crate::reason::Limit;
 pub struct Traces {
     share: f64,
     ring: Ring,
+    exporter: Option<Exporter>,
     metrics: Arc<Metrics>,
 }
 
 impl Traces {
-    /// For a share of the statements, with room for so many traces.
-    pub fn new(share: f64, count_max: usize, metrics: Arc<Metrics>) -> Traces {
+    /// For a share of the statements, with room for so many traces, and perhaps with somebody to send them to.
+    pub fn new(
+        share: f64,
+        count_max: usize,
+        exporter: Option<Exporter>,
+        metrics: Arc<Metrics>,
+    ) -> Traces {
         Traces {
             share,
             ring: Ring::new(count_max),
+            exporter,
             metrics,
         }
     }
@@ -62,7 +73,11 @@ impl Traces {
     /// Takes a finished one. Its client has its answer.
     pub fn add(&self, trace: Trace) {
         self.metrics.rare.traces.fetch_add(1, Ordering::Relaxed);
-        if self.ring.push(Arc::new(trace)) {
+        let trace = Arc::new(trace);
+        if let Some(exporter) = &self.exporter {
+            exporter.push(Arc::clone(&trace));
+        }
+        if self.ring.push(trace) {
             self.metrics.rare.count_limit(Limit::Traces);
         }
     }

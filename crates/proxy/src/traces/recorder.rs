@@ -38,6 +38,8 @@ pub(crate) struct About {
     pub account: Option<String>,
     /// The session's default schema.
     pub schema: Option<String>,
+    /// Whether the server is a MariaDB.
+    pub is_mariadb: bool,
     /// What the application traces it as.
     pub parent: Option<Parent>,
 }
@@ -129,6 +131,7 @@ impl Recorder {
             statement: about.statement,
             account: about.account,
             schema: about.schema,
+            is_mariadb: about.is_mariadb,
             outcome: self.outcome.get()?,
             error: self.error.get(),
             bytes: self.bytes.get(),

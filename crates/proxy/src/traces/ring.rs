@@ -58,6 +58,7 @@ mod tests {
             statement: None,
             account: None,
             schema: None,
+            is_mariadb: false,
             outcome: Outcome::Hit,
             error: None,
             bytes,

@@ -40,6 +40,8 @@ pub struct Trace {
     pub account: Option<String>,
     /// The session's default schema, if there is one and it is known.
     pub schema: Option<String>,
+    /// Whether the server is a MariaDB.
+    pub is_mariadb: bool,
     /// What became of it.
     pub outcome: Outcome,
     /// The number of the error that the server answered with.
