@@ -120,11 +120,11 @@ fn a_wrong_command_line_gets_one_line_and_status_2() {
         ),
         (
             &["swim"],
-            "remora: command: got \"swim\", accepts one of serve, check, explain, digests, top, config, metrics, reasons",
+            "remora: command: got \"swim\", accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons",
         ),
         (
             &[],
-            "remora: command: got nothing, accepts one of serve, check, explain, digests, top, config, metrics, reasons",
+            "remora: command: got nothing, accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons",
         ),
     ] {
         assert_eq!(refusal(arguments), expected);
