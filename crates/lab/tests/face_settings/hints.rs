@@ -69,6 +69,8 @@ fn a_hint_that_the_server_cannot_read_is_taken_out() {
         let seen = guest.client().query_bytes("SHOW WARNINGS").unwrap();
         assert_same(hinted, seen, &warnings);
     }
+    let analysed = "EXPLAIN REMORA ANALYZE SELECT SQL_CACHE t.b, t.a FROM t";
+    guest.client().query(analysed).map(drop).unwrap();
     let expected = direct.query_bytes(doubtful).unwrap().to_vec();
     for _ in 0..3 {
         assert_same(

@@ -26,6 +26,7 @@ impl Session {
     /// Runs the statement with a recorder.
     pub(super) fn analyze_remora(&mut self, asked: Asked<'_>, text: &[u8]) -> Result<Step, Ended> {
         let payload = [self.query_head(), text].concat();
+        let payload = self.as_the_server_reads(&payload).into_owned();
         let mut message = Vec::new();
         put_message(&mut message, 0, &payload);
         // Whether this statement was drawn for a trace doesn't matter any more.
