@@ -1,8 +1,8 @@
 //! Where the time of single statements went: a share of them is traced, stage by stage, as `SHOW PROFILE` does.
 //!
 //! Whether a statement is traced is decided before it is looked at (`observe.trace_sample`). One that isn't pays for a
-//! branch here and there and reads no clock more than before. One that is carries a [`Recorder`], which gives each moment
-//! between its first byte and its end to one [`Stage`]: so the stages of a trace always sum up to its time. What recording
+//! branch here and there and reads no clock more than before. One that is carries a `Recorder`, which gives each moment
+//! between its first byte and its end to one [`Stage`](crate::reason::Stage): so the stages of a trace always sum up to its time. What recording
 //! itself takes is left out of it.
 //!
 //! | file | what it is |
