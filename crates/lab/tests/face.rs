@@ -6,7 +6,6 @@ mod front;
 use remora_cache::InvalidationReason;
 use remora_lab::client::{Client, ConnectOptions};
 use remora_lab::proxies::RemoraOptions;
-use remora_wire::Capabilities;
 
 use front::{Front, PATIENCE};
 use remora_lab::process::wait_for;
@@ -64,31 +63,10 @@ fn counter(client: &mut Client, name: &str) -> u64 {
     rows[0].1.parse().unwrap()
 }
 
-/// Every way in which a client can ask for the end of a result set.
-fn flavours(front: &Front) -> Vec<ConnectOptions> {
-    let further = [
-        Capabilities(0),
-        Capabilities::OPTIONAL_RESULTSET_METADATA,
-        Capabilities::SESSION_TRACK,
-        Capabilities::QUERY_ATTRIBUTES,
-        Capabilities::MARIADB_EXTENDED_METADATA,
-    ];
-    let both = [true, false].into_iter();
-    both.flat_map(|deprecate_eof| {
-        let options = front.options();
-        further.map(move |further| ConnectOptions {
-            deprecate_eof,
-            further,
-            ..options.clone()
-        })
-    })
-    .collect()
-}
-
 #[test]
 fn the_counters_stand_where_the_server_has_them() {
     let front = Front::new("face_counters", &TABLE);
-    for options in flavours(&front) {
+    for options in front.flavours() {
         let mut guest = front.guest_as(&options);
         for sql in [
             "SHOW STATUS LIKE 'Qcache%'",
@@ -259,7 +237,7 @@ fn named_values(client: &mut Client, sql: &str) -> (Vec<String>, Vec<String>) {
 #[test]
 fn variables_are_selected_with_remoras_values_and_the_servers_names() {
     let front = Front::new("face_select", &TABLE);
-    for options in flavours(&front) {
+    for options in front.flavours() {
         let (mut guest, mut direct) = (front.guest_as(&options), options.connect().unwrap());
         let size = listing(guest.client(), "SHOW VARIABLES LIKE 'query_cache_size'")
             .remove(0)

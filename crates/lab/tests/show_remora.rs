@@ -11,7 +11,7 @@ use remora_lab::client::{Client, ConnectOptions, Value};
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 use remora_lab::servers::Server;
-use remora_wire::{Capabilities, StatusFlags};
+use remora_wire::StatusFlags;
 
 use front::{Front, PATIENCE, shared_server};
 
@@ -21,27 +21,6 @@ const TABLE: [&str; 2] = [
     "CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE = InnoDB",
     "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)",
 ];
-
-/// Every way in which a client can ask for the end of a result set.
-fn flavours(front: &Front) -> Vec<ConnectOptions> {
-    let further = [
-        Capabilities(0),
-        Capabilities::OPTIONAL_RESULTSET_METADATA,
-        Capabilities::SESSION_TRACK,
-        Capabilities::QUERY_ATTRIBUTES,
-        Capabilities::MARIADB_EXTENDED_METADATA,
-    ];
-    let both = [true, false].into_iter();
-    both.flat_map(|deprecate_eof| {
-        let options = front.options();
-        further.map(move |further| ConnectOptions {
-            deprecate_eof,
-            further,
-            ..options.clone()
-        })
-    })
-    .collect()
-}
 
 /// An answer's column names and rows; NULL is empty.
 fn table(client: &mut Client, sql: &str) -> (Vec<String>, Vec<Vec<String>>) {
@@ -98,7 +77,7 @@ fn plain(options: ConnectOptions) -> ConnectOptions {
 #[test]
 fn reasons_are_listed_in_every_flavour() {
     let front = front("show_reasons");
-    for options in flavours(&front) {
+    for options in front.flavours() {
         let mut guest = front.guest_as(&options);
         let (names, rows) = table(guest.client(), "SHOW REMORA REASONS");
         assert_eq!(names, ["reason", "count", "meaning"]);
@@ -144,7 +123,7 @@ fn an_unknown_word_is_answered_with_those_that_are_known() {
 #[test]
 fn who_may_not_see_others_is_refused_by_the_server() {
     let front = front("show_refused");
-    for options in flavours(&front) {
+    for options in front.flavours() {
         let options = plain(options);
         let mut guest = front.guest_as(&options);
         let listings = LISTINGS.map(|name| format!("SHOW REMORA {name}"));
@@ -165,7 +144,7 @@ fn who_may_not_see_others_is_refused_by_the_server() {
 #[test]
 fn it_stays_in_the_transaction() {
     let front = front("show_transaction");
-    for options in flavours(&front) {
+    for options in front.flavours() {
         let mut guest = front.guest_as(&options);
         guest.setup(&["BEGIN", "INSERT INTO t VALUES (9, 90)"]);
         let listings = LISTINGS.map(|name| format!("SHOW REMORA {name}"));
@@ -458,7 +437,7 @@ fn explained(client: &mut Client, sql: &str, item: &str) -> Vec<String> {
 #[test]
 fn a_statement_is_explained_in_its_session() {
     let front = front("show_explain");
-    for options in flavours(&front) {
+    for options in front.flavours() {
         let mut guest = front.guest_as(&options);
         let sql = "SELECT b FROM t WHERE a = 1";
         guest.becomes("hit", sql, None);

@@ -25,6 +25,7 @@ mod sampler;
 pub mod session;
 pub mod shared;
 pub mod tags;
+mod terminal;
 pub mod tls;
 pub mod top;
 pub mod traces;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use remora_cache::{FillsInFlight, Store, Timeline};
+use remora_cache::{Entry, FillsInFlight, InvalidationReason, Store, Timeline};
 
 use crate::clock::Clock;
 use crate::config::Network;
@@ -13,7 +13,7 @@ use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
 use crate::query_cache::{FaceLimits, QueryCacheSettings};
-use crate::reason::Limit;
+use crate::reason::{Limit, Words};
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
@@ -114,6 +114,18 @@ impl Shared {
             }
         }
         reloaded
+    }
+
+    /// Why a stored result can't be served at this moment, if it can't.
+    pub(crate) fn why_unservable(&self, entry: &Entry, now_ms: u64) -> Option<Words> {
+        let check = self
+            .timeline
+            .check_tags(entry.as_of(), entry.tags(), now_ms);
+        let expired = entry.has_expired(now_ms);
+        check
+            .err()
+            .map(Words::of)
+            .or_else(|| expired.then(|| Words::of(InvalidationReason::Expired)))
     }
 
     /// Whether anything is being cached now.

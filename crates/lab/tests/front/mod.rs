@@ -17,6 +17,7 @@ use remora_lab::client::{Client, ClientError, ConnectOptions};
 use remora_lab::process::wait_for;
 use remora_lab::proxies::{InProcessRemora, RemoraOptions};
 use remora_lab::servers::{Kind, Server, ServerOptions};
+use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 
 /// Longest wait for a condition.
@@ -128,6 +129,27 @@ impl Front {
     /// How an application connects directly.
     pub fn options(&self) -> ConnectOptions {
         self.server.app().schema(&self.schema)
+    }
+
+    /// Every way in which a client can ask for the end of a result set.
+    pub fn flavours(&self) -> Vec<ConnectOptions> {
+        let further = [
+            Capabilities(0),
+            Capabilities::OPTIONAL_RESULTSET_METADATA,
+            Capabilities::SESSION_TRACK,
+            Capabilities::QUERY_ATTRIBUTES,
+            Capabilities::MARIADB_EXTENDED_METADATA,
+        ];
+        let both = [true, false].into_iter();
+        both.flat_map(|deprecate_eof| {
+            let options = self.options();
+            further.map(move |further| ConnectOptions {
+                deprecate_eof,
+                further,
+                ..options.clone()
+            })
+        })
+        .collect()
     }
 
     /// A connection past Remora.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::DigestReport;
+use crate::terminal::{shortened, three_digits};
 
 /// What digests are ordered by, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -66,7 +67,10 @@ fn line(digest: &DigestReport) -> String {
         digest.miss_p99_us.map_or("-".to_owned(), duration),
         digest.outdated,
         reason.map_or("-", |refused| refused.reason.as_str()),
-        shortened(digest.text.as_deref().unwrap_or("(all others)")),
+        shortened(
+            digest.text.as_deref().unwrap_or("(all others)"),
+            TEXT_CHARS_MAX
+        ),
     )
 }
 
@@ -80,23 +84,7 @@ fn duration(microseconds: u64) -> String {
         1_000_000..3_600_000_000 => (number / 1e6, "s"),
         _ => (number / 3.6e9, "h"),
     };
-    let digits = if number < 10.0 {
-        2
-    } else {
-        usize::from(number < 100.0)
-    };
-    format!("{number:.digits$} {unit}")
-}
-
-fn shortened(text: &str) -> String {
-    // A name may hold anything; a terminal should get one line of it.
-    let one_line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut short: String = one_line.clone().take(TEXT_CHARS_MAX).collect();
-    if one_line.count() > TEXT_CHARS_MAX {
-        short.pop();
-        short.push('…');
-    }
-    short
+    three_digits(number, unit)
 }
 
 #[cfg(test)]

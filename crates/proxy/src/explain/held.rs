@@ -1,6 +1,6 @@
 //! The results of a statement that are in memory.
 
-use remora_cache::{Entry, InvalidationReason, StoreCursor};
+use remora_cache::{Entry, StoreCursor};
 use serde::Serialize;
 
 use crate::reason::Words;
@@ -76,14 +76,7 @@ fn is_of(entry: &Entry, text: &[u8]) -> Option<bool> {
 
 impl Held {
     fn add(&mut self, shared: &Shared, entry: &Entry, is_prepared: bool, now_ms: u64) {
-        let check = shared
-            .timeline
-            .check_tags(entry.as_of(), entry.tags(), now_ms);
-        let expired = entry.has_expired(now_ms);
-        let unservable = check
-            .err()
-            .map(Words::of)
-            .or_else(|| expired.then(|| Words::of(InvalidationReason::Expired)));
+        let unservable = shared.why_unservable(entry, now_ms);
         self.results += 1;
         self.servable += usize::from(unservable.is_none());
         self.bytes += entry.cost();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use remora_cache::{Entry, InvalidationReason, Scope, StoreCursor};
+use remora_cache::{Entry, Scope, StoreCursor};
 use remora_sql::{Dialect, Select};
 use remora_wire::result_set::Column;
 
@@ -80,14 +80,6 @@ struct Seen {
 
 impl Seen {
     fn of(shared: &Shared, entry: &Entry, now_ms: u64) -> Seen {
-        let check = shared
-            .timeline
-            .check_tags(entry.as_of(), entry.tags(), now_ms);
-        let expired = entry.has_expired(now_ms);
-        let unservable = check
-            .err()
-            .map(Words::of)
-            .or_else(|| expired.then(|| Words::of(InvalidationReason::Expired)));
         let text = if is_binary(entry.scope()) {
             text_of_key(entry.text())
         } else {
@@ -100,7 +92,7 @@ impl Seen {
             is_whole: text.len() <= TEXT_BYTES_MAX,
             result_bytes: entry.response().len(),
             memory_bytes: entry.cost(),
-            unservable,
+            unservable: shared.why_unservable(entry, now_ms),
             expires_at_ms: entry.expires_at_ms(),
             was_asked_for: entry.was_asked_for(),
         }

@@ -399,6 +399,17 @@ impl Session {
         }
     }
 
+    /// Reads what comes next from the server, at least a byte; 0: it has closed.
+    async fn read_server(&self, chunk: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.server.readable().await?;
+            match self.server.try_read(chunk) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+
     /// The server speaks although nobody asked: it closes, or says why it will.
     async fn relay_unasked(&mut self) -> Result<(), Ended> {
         let mut chunk = [0; 1024];

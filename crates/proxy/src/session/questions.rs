@@ -1,8 +1,6 @@
 //! Remora's own questions on the session's connection to the server, asked between the client's
 //! messages: what the settings are, and the repetition of a statement answered from memory.
 
-use std::io;
-
 use remora_wire::command::Expect;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::rows::{Row, parse_text_row};
@@ -144,13 +142,10 @@ impl Session {
         let mut walker = ResponseWalker::new(expect, self.capabilities());
         let mut chunk = [0; 4096];
         loop {
-            self.server.readable().await?;
-            let count = match self.server.try_read(&mut chunk) {
-                Ok(0) => return Err(Ended::closed()),
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(error.into()),
-            };
+            let count = self.read_server(&mut chunk).await?;
+            if count == 0 {
+                return Err(Ended::closed());
+            }
             let (_, progress) = walker.feed(&chunk[..count])?;
             take(&chunk[..count]);
             if let Progress::Done(summary) = progress {

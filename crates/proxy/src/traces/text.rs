@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::TraceReport;
+use crate::terminal::{shortened, three_digits};
 
 /// The longest part of a statement that is shown, characters.
 const TEXT_CHARS_MAX: usize = 60;
@@ -27,7 +28,12 @@ pub fn table(traces: &[TraceReport]) -> String {
         );
         let statement = trace.text.as_deref().unwrap_or("(not readable)");
         let digest = trace.digest.as_deref().unwrap_or("-");
-        let _ = writeln!(text, "{:>47}  {digest}  {}", "", shortened(statement));
+        let _ = writeln!(
+            text,
+            "{:>47}  {digest}  {}",
+            "",
+            shortened(statement, TEXT_CHARS_MAX)
+        );
     }
     if traces.is_empty() {
         text.push_str("no statement was traced yet: observe.trace_sample is the share that is\n");
@@ -41,23 +47,7 @@ fn duration(microseconds: f64) -> String {
         middle if middle < 1e6 => (middle / 1e3, "ms"),
         large => (large / 1e6, "s"),
     };
-    let digits = if number < 10.0 {
-        2
-    } else {
-        usize::from(number < 100.0)
-    };
-    format!("{number:.digits$} {unit}")
-}
-
-fn shortened(text: &str) -> String {
-    // A name may hold anything; a terminal should get one line of it.
-    let one_line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut short: String = one_line.clone().take(TEXT_CHARS_MAX).collect();
-    if one_line.count() > TEXT_CHARS_MAX {
-        short.pop();
-        short.push('…');
-    }
-    short
+    three_digits(number, unit)
 }
 
 #[cfg(test)]

@@ -23,8 +23,6 @@ mod merge;
 mod replace;
 mod show;
 
-use std::io;
-
 use remora_sql::{Dialect, FaceStatement, ShowNames, recognise};
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
@@ -64,13 +62,10 @@ impl Session {
         let mut held = Vec::new();
         let mut chunk = [0; 4096];
         let summary = loop {
-            self.server.readable().await?;
-            let count = match self.server.try_read(&mut chunk) {
-                Ok(0) => return Err(self.relay_held(&held).await),
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(error.into()),
-            };
+            let count = self.read_server(&mut chunk).await?;
+            if count == 0 {
+                return Err(self.relay_held(&held).await);
+            }
             self.trace_answer(count);
             let (used, progress) = walker.feed(&chunk[..count])?;
             held.extend_from_slice(&chunk[..count]);

@@ -6,7 +6,6 @@
 //!
 //! Of the server's answer only the last packet is kept, however long the answer is.
 
-use std::io;
 use std::time::Instant;
 
 use remora_sql::{Dialect, Refusal, ShowRemora};
@@ -114,13 +113,10 @@ impl Session {
         let mut last = LastPacket::new(self.shared.face.merged_bytes_max);
         let mut chunk = [0; 4096];
         loop {
-            self.server.readable().await?;
-            let count = match self.server.try_read(&mut chunk) {
-                Ok(0) => return Err(Ended::closed()),
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(error.into()),
-            };
+            let count = self.read_server(&mut chunk).await?;
+            if count == 0 {
+                return Err(Ended::closed());
+            }
             self.trace_answer(count);
             let (used, progress) = walker.feed(&chunk[..count])?;
             last.feed(&chunk[..used]);
