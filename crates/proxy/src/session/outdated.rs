@@ -10,7 +10,7 @@ use remora_cache::{AsOf, Entry, InvalidationReason, Tag};
 use super::Session;
 use super::fill::Read;
 use crate::digests::{Count, Label, OutdatedBy};
-use crate::tags::{Origin, Purpose, ReadTags};
+use crate::tags::{Origin, Purpose, ReadTables, ReadTags};
 use crate::upstream::catalogue::Lookup;
 
 /// A result that a change of some of its tags has outdated, until the tables of its statement are looked at.
@@ -77,6 +77,13 @@ impl Session {
         let shared = &self.shared;
         let mut origin = Origin::of(&outdated.changed);
         match (self.tables_of(read), shared.timeline.as_of()) {
+            // Most statements: there is nothing else that could have outdated the result, so its tags needn't be planned.
+            (Ok(tables), _) if is_one_alone(&tables) => {
+                let one = names
+                    .first()
+                    .map(|(schema, table)| (schema.to_string(), table.to_string()));
+                origin.found.extend(one);
+            }
             (Ok(tables), Some(as_of)) => {
                 let under = ReadTags {
                     shapes: &shared.upstream.shapes,
@@ -115,4 +122,9 @@ impl Session {
             OutdatedBy::Tables(found)
         }
     }
+}
+
+/// Whether they are one table, which nothing else reaches: no cascade from a parent, no view.
+fn is_one_alone(tables: &[ReadTables]) -> bool {
+    matches!(tables, [one] if one.facts.cascade_parents.is_empty() && one.facts.view_of.is_empty())
 }
