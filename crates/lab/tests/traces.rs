@@ -17,6 +17,7 @@ use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 
 use remora_wire::StatusFlags;
+use remora_wire::command::Expect;
 use remora_wire::packet::put_message;
 
 use front::raw::Raw;
@@ -89,7 +90,7 @@ fn each_outcome_has_its_stages() {
     assert_stages(&hit, &from_memory, &OF_THE_SERVER);
     assert_eq!(hit.bytes, expected.len() as u64);
     let fill = trace_of(&front, text, "fill");
-    assert_stages(&fill, &OF_THE_SERVER, &[Stage::Read, Stage::Check]);
+    assert_stages(&fill, &OF_THE_SERVER, &[Stage::Read]);
     assert_stages(&fill, &[Stage::Key, Stage::LookUp, Stage::Write], &[]);
     assert_eq!(fill.bytes, expected.len() as u64);
     assert!(before <= fill.at && fill.at <= hit.at && hit.at <= SystemTime::now());
@@ -121,6 +122,35 @@ fn each_outcome_has_its_stages() {
     #[allow(clippy::cast_precision_loss)]
     let kept = traces(&front).len() as f64;
     assert!((counted - kept).abs() < 0.5, "{counted} and {kept}");
+}
+
+#[test]
+fn no_value_shows_where_it_is_not_certain_where_values_end() {
+    let front = Front::with("traced_sjis", tracing(), &TABLE);
+    let mut guest = front.guest();
+    guest.setup(&["SET NAMES sjis"]);
+    // Has the settings asked for.
+    guest.always_passes("SELECT a FROM t WHERE a = 1", "charset_unsafe");
+    // The second byte of the one character is that of a backslash.
+    let statement = b"SELECT a FROM t WHERE s = '\x95\x5c' OR s = 'secret'";
+    guest.command(0x03, statement, Expect::Results);
+    // Settings that are asked for: before, a backslash may mean something or nothing.
+    let mut other = front.guest();
+    other.command(0x03, b"SELECT 'C:\\', 'secret' FROM t", Expect::Results);
+    // A trace is there when its statement has been answered for good.
+    for guest in [&mut guest, &mut other] {
+        guest.run("SELECT 7 FROM t");
+    }
+    let traced = traces(&front);
+    assert!(traced.iter().any(|trace| trace.statement.is_none()));
+    let digests = front.remora().app().unwrap().shared().digests.report();
+    let texts = traced
+        .iter()
+        .filter_map(|trace| Some(trace.statement.as_ref()?.1.clone()))
+        .chain(digests.into_iter().filter_map(|digest| digest.text));
+    for text in texts {
+        assert!(!text.contains("secret"), "{text}");
+    }
 }
 
 #[test]
@@ -347,7 +377,8 @@ fn nanoseconds(span: &serde_json::Value, key: &str) -> u64 {
 #[test]
 fn traces_are_sent_to_a_collector_with_their_parents() {
     let collector = Collector::start(200);
-    let front = Front::with("traced_sent", sending(collector.address), &TABLE);
+    let patient = sending(collector.address).with("opentelemetry.timeout_ms", "20000");
+    let front = Front::with("traced_sent", patient, &TABLE);
     let mut guest = front.guest();
     let parent = "00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01";
     let sql = format!("SELECT b FROM t WHERE a = 2 /*traceparent='{parent}'*/");

@@ -104,7 +104,7 @@ impl Countdown {
         )]
         let misses = {
             let uniform = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
-            ((1.0 - uniform).ln() / (1.0 - self.share).ln()) as u64
+            ((-uniform).ln_1p() / (-self.share).ln_1p()) as u64
         };
         misses.saturating_add(1)
     }

@@ -34,6 +34,8 @@ pub(crate) fn is_certainly_hint(mut cursor: Cursor<'_>) -> bool {
         // `*` and something else would multiply.
         T::Star => matches!(follows, T::Comma | T::Word(K::From)),
         T::Number | T::Word(K::Case | K::Null) => true,
+        // Also a name, to MySQL 8.0.
+        T::Word(K::SqlBufferResult) => false,
         T::Word(word) if is_option(word) => true,
         // A name would be the column's alias, behind which none of these can stand. `MEMBER (…)` is an operator.
         T::Word(K::Member) => false,
@@ -134,6 +136,7 @@ mod tests {
             "SELECT SQL_CACHE NOT IN (5) FROM t",
             "SELECT SQL_CACHE IS NULL FROM t",
             "SELECT SQL_CACHE MEMBER (a) FROM t",
+            "SELECT SQL_CACHE SQL_BUFFER_RESULT, b FROM t",
             "SELECT SQL_CACHE MEMBER OF (a) FROM t",
             "SELECT SQL_CACHE EXCEPT (SELECT 1)",
             "SELECT SQL_CACHE INTERSECT (SELECT 1)",

@@ -106,6 +106,30 @@ fn a_session_has_its_own_type_and_new_ones_take_the_global() {
 }
 
 #[test]
+fn the_last_word_for_the_scope_holds_for_what_is_behind_it_as_with_servers() {
+    let front = Front::alone("face_scope", &TABLE);
+    let mut direct = front.server().root().unwrap();
+    direct
+        .query("SET GLOBAL div_precision_increment = 7, default_week_format = 3")
+        .unwrap();
+    let of_server = direct.query_value("SELECT @@global.default_week_format");
+    assert_eq!(of_server.unwrap().unwrap(), "3");
+
+    let mut operator = front.guest();
+    operator.setup(&["SET GLOBAL query_cache_limit = 1048576, query_cache_type = DEMAND"]);
+    assert_eq!(
+        variable(&mut operator, "GLOBAL", "query_cache_type"),
+        "DEMAND"
+    );
+    assert_eq!(variable(&mut operator, "SESSION", "query_cache_type"), "ON");
+    let beside =
+        "SET GLOBAL max_connections = @@global.max_connections, query_cache_type = DEFAULT";
+    let (code, _, message) = error_of(&mut operator, beside);
+    assert_eq!(code, 1231);
+    assert!(message.starts_with("Remora: "), "{message}");
+}
+
+#[test]
 fn on_demand_only_what_asks_for_it_is_kept() {
     let front = Front::new("face_demand", &TABLE);
     let (mut demand, mut on) = (front.guest(), front.guest());
@@ -120,6 +144,19 @@ fn on_demand_only_what_asks_for_it_is_kept() {
     // Each server can read this one, or is helped to.
     let hinted = "SELECT SQL_CACHE t.b FROM t WHERE a = 3";
     demand.becomes("hit", hinted, None);
+    let mut why_not = |sql: &str| {
+        let rows = demand.client().query(&format!("EXPLAIN REMORA {sql}"));
+        let rows = rows.unwrap().rows().unwrap();
+        let about_session = |row: &&Vec<Option<Vec<u8>>>| row[0].as_deref() == Some(b"session");
+        rows.iter().find(about_session).map(|row| row[1].clone())
+    };
+    assert!(
+        why_not(plain)
+            .unwrap()
+            .unwrap()
+            .starts_with(b"query_cache_on_demand: ")
+    );
+    assert_eq!(why_not(hinted), None);
     let old = demand.value(hinted).0;
     front.guest().setup(&["UPDATE t SET b = 31 WHERE a = 3"]);
     assert_eq!(

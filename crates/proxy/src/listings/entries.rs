@@ -120,9 +120,11 @@ impl Lister<'_> {
         let tables = dialect.and_then(|dialect| tables(seen, dialect, schema.as_deref()));
         let is_binary = is_binary(seen.scope);
         let left_ms = seen.expires_at_ms.map(|end| end.saturating_sub(now_ms));
+        // Also what a pattern is compared with: no longer than what is shown.
+        let text = text.as_deref().map(shortened);
         let row = vec![
             schema,
-            text.as_deref().map(shortened),
+            text.clone(),
             digest,
             names.and_then(|names| names.account.clone()),
             Some(if is_binary { "binary" } else { "text" }.to_owned()),

@@ -168,18 +168,7 @@ impl Session {
             writing,
         } = &mut *exchange;
         let result = self.converse(plan, writing).await;
-        if let Some(fence) = writing.fence.take() {
-            if plan.forgets || self.state.writes_are_unlogged() {
-                // The log won't tell of this change. While the fence is up nothing is served, and
-                // when it is down nothing from before this moment is.
-                self.shared.timeline.forget();
-            }
-            fence.answered();
-            if let Some(wider) = writing.wider.take() {
-                wider.answered();
-            }
-            self.shared.upstream.wake();
-        }
+        self.hand_on_fence(plan.forgets, writing);
         if let Some(fill) = plan.fill.take() {
             self.count_bypass(fill.label, Bypass::AnswerCutShort);
         }
@@ -195,6 +184,23 @@ impl Session {
         self.settle(plan, wrote, &summary);
         self.registration.update(&self.state);
         Ok(())
+    }
+
+    /// The server has answered what writes, or won't any more: the fence, if one is up, goes to the watermark.
+    pub(super) fn hand_on_fence(&self, forgets: bool, writing: &mut Writing) {
+        let Some(fence) = writing.fence.take() else {
+            return;
+        };
+        if forgets || self.state.writes_are_unlogged() {
+            // The log won't tell of this change. While the fence is up nothing is served, and
+            // when it is down nothing from before this moment is.
+            self.shared.timeline.forget();
+        }
+        fence.answered();
+        if let Some(wider) = writing.wider.take() {
+            wider.answered();
+        }
+        self.shared.upstream.wake();
     }
 
     /// Everything up to the end of the answer. No summary: the message gets no answer of its own.

@@ -14,6 +14,7 @@ use super::exchange::Plan;
 use super::fence::PlannedWrites;
 use super::fill::{Fill, Read};
 use super::prepared::StatementId;
+use super::settings::TextCharset;
 use super::state::Effects;
 use super::{Ended, Session};
 use crate::digests::{Count, Label};
@@ -371,12 +372,25 @@ impl Session {
                 || statement.transaction == Transaction::Begin)
     }
 
-    /// What a statement is counted under.
+    /// What a statement is counted under. One of which it isn't certain where its values end has no digest, so that nothing
+    /// of a value can stand in one.
     pub(super) fn label_of(&self, text: &[u8], dialect: Dialect) -> Label {
+        if !self.tells_values_apart(text) {
+            return Label::OTHERS;
+        }
         let shared = &self.shared;
         self.worker
             .digests
             .label(&shared.digests, text, dialect, shared.clock.now_ms())
+    }
+
+    /// Whether it is certain where strings begin and end in a text: what its character set is, and what a backslash means.
+    pub(super) fn tells_values_apart(&self, text: &[u8]) -> bool {
+        match self.state.fingerprint().map(|known| known.charset) {
+            Some(TextCharset::Utf8 | TextCharset::AsciiSafe) => true,
+            Some(TextCharset::Unsafe) => text.is_ascii(),
+            None => text.is_ascii() && !text.contains(&b'\\'),
+        }
     }
 
     /// How the server reads this session's text, as far as that is known. What the default dialect can't read right, it

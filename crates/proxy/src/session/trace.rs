@@ -60,6 +60,7 @@ impl Session {
 
     fn about(&self, command: TracedCommand, text: Option<&[u8]>) -> About {
         let known = self.state.fingerprint();
+        let text = text.filter(|text| self.tells_values_apart(text));
         let statement = text.zip(self.dialect()).map(|(text, dialect)| {
             let mut normal = Vec::new();
             let digest = remora_sql::normalise(text, dialect, &mut normal);

@@ -128,10 +128,9 @@ impl Sending {
     fn post(&self, body: &[u8]) -> io::Result<u16> {
         let Collector { host, port, path } = &self.collector;
         let give_up = Instant::now() + self.timeout;
-        let address = (host.as_str(), *port).to_socket_addrs()?.next();
-        let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let mut stream = TcpStream::connect_timeout(&address, self.timeout)?;
+        let mut stream = connect((host.as_str(), *port), give_up)?;
         stream.set_write_timeout(Some(self.timeout))?;
+        let address = stream.peer_addr()?;
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()
@@ -139,6 +138,22 @@ impl Sending {
         stream.write_all(&[head.as_bytes(), body].concat())?;
         status_of(&mut stream, give_up)
     }
+}
+
+/// Connects to the first address of a host that takes the connection.
+fn connect(host: impl ToSocketAddrs, give_up: Instant) -> io::Result<TcpStream> {
+    let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in host.to_socket_addrs()? {
+        let left = give_up.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// Reads as much of an answer as has its status.

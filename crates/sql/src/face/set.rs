@@ -57,8 +57,9 @@ pub(super) fn set(mut parser: Parser<'_>) -> Option<FaceSet> {
 
 fn assignments(mut parser: Parser<'_>) -> Option<Vec<Assignment>> {
     let mut all = Vec::new();
+    let mut carried = VariableScope::Default;
     for _ in 0..ASSIGNMENTS_MAX {
-        let (scope, variable) = target(&mut parser)?;
+        let (scope, variable) = target(&mut parser, &mut carried)?;
         if !parser.take_kind(T::Equal) && !parser.take_kind(T::Assign) {
             return None;
         }
@@ -75,20 +76,29 @@ fn assignments(mut parser: Parser<'_>) -> Option<Vec<Assignment>> {
     None
 }
 
-/// `[GLOBAL | SESSION | LOCAL] name`, `@@[scope.]name`.
-fn target(parser: &mut Parser<'_>) -> Option<(VariableScope, FaceVariable)> {
+/// `[GLOBAL | SESSION | LOCAL] name`, `@@[scope.]name`. The last word for the scope holds for the assignments behind it,
+/// too, if they have none of their own; that of a `@@` doesn't.
+fn target(
+    parser: &mut Parser<'_>,
+    carried: &mut VariableScope,
+) -> Option<(VariableScope, FaceVariable)> {
     let is_at = parser.take_kind(T::DoubleAt);
-    let word = parser.word()?;
-    let scope = VariableScope::of(word);
-    if scope.is_some() {
+    let written = VariableScope::of(parser.word()?);
+    if written.is_some() {
         parser.advance();
         if is_at && !parser.take_kind(T::Dot) {
             return None;
         }
     }
+    let scope = if is_at {
+        written.unwrap_or(VariableScope::Default)
+    } else {
+        *carried = written.unwrap_or(*carried);
+        *carried
+    };
     let variable = FaceVariable::of(parser.word()?)?;
     parser.advance();
-    Some((scope.unwrap_or(VariableScope::Default), variable))
+    Some((scope, variable))
 }
 
 fn value(parser: &mut Parser<'_>) -> Option<FaceValue> {
@@ -142,7 +152,9 @@ fn number(parser: &mut Parser<'_>) -> Option<FaceValue> {
 
 /// The variable of the query cache whose global value is assigned anywhere in the text.
 fn assigned_global(mut parser: Parser<'_>) -> Option<FaceVariable> {
-    let mut scope = None;
+    let mut carried = None;
+    // Of a `@@`, up to the next assignment.
+    let mut own = None;
     let mut found = None;
     loop {
         match parser.current().kind {
@@ -150,16 +162,22 @@ fn assigned_global(mut parser: Parser<'_>) -> Option<FaceVariable> {
             T::Invalid => return None,
             // Several statements: the server's to answer, as those are not read here.
             T::Semicolon => return if parser.at_end() { found } else { None },
-            T::Comma | T::DoubleAt => scope = None,
+            T::Comma => own = None,
+            T::DoubleAt => own = Some(VariableScope::Default),
             T::Word(_) => {
                 let word = parser.word()?;
                 let variable = FaceVariable::of(word);
                 let is_assigned = matches!(parser.next_token().kind, T::Equal | T::Assign);
-                let is_global = scope == Some(VariableScope::Global);
+                let is_global = own.or(carried) == Some(VariableScope::Global);
                 if let Some(variable) = variable.filter(|_| is_assigned && is_global) {
                     found = found.or(Some(variable));
                 }
-                scope = VariableScope::of(word).or(scope);
+                let written = VariableScope::of(word);
+                if own.is_some() {
+                    own = written.or(own);
+                } else {
+                    carried = written.or(carried);
+                }
             }
             _ => {}
         }

@@ -232,9 +232,51 @@ fn assignments_are_read_or_kept_from_the_server() {
         "SET @@global.query_cache_size = 1 + 1",
         "SET /*!50001 GLOBAL */ query_cache_size = @a",
         "SET GLOBAL query_cache_size = 1, max_connections = 5",
+        "SET GLOBAL max_connections = 5, query_cache_size = 1",
+        "SET GLOBAL max_connections = 5, @@session.autocommit = 1, query_cache_size = 1",
     ] {
         let mixed = FaceStatement::Set(FaceSet::Mixed(FaceVariable::Size));
         assert_eq!(read(text), Some(mixed), "{text}");
+    }
+}
+
+#[test]
+fn the_last_word_for_the_scope_holds_for_what_is_behind_it() {
+    use VariableScope as S;
+    for (text, expected) in [
+        (
+            "SET GLOBAL query_cache_limit = 1, query_cache_type = 0",
+            [S::Global, S::Global],
+        ),
+        (
+            "SET GLOBAL query_cache_limit = 1, SESSION query_cache_type = 0",
+            [S::Global, S::Session],
+        ),
+        (
+            "SET query_cache_type = 0, GLOBAL query_cache_type = 0",
+            [S::Default, S::Global],
+        ),
+        (
+            "SET @@global.query_cache_limit = 1, query_cache_type = 0",
+            [S::Global, S::Default],
+        ),
+        (
+            "SET GLOBAL query_cache_limit = 1, @@query_cache_type = 0",
+            [S::Global, S::Default],
+        ),
+    ] {
+        let Some(FaceStatement::Set(FaceSet::Assignments(all))) = read(text) else {
+            panic!("{text}");
+        };
+        let scopes: Vec<_> = all.iter().map(|one| one.scope).collect();
+        assert_eq!(scopes, expected, "{text}");
+    }
+    for text in [
+        "SET @@global.max_connections = 5, query_cache_type = 1",
+        "SET GLOBAL max_connections = 5, SESSION query_cache_type = 1",
+        "SET GLOBAL max_connections = 5, @@session.query_cache_type = 1",
+    ] {
+        assert_eq!(read(text), None, "{text}");
     }
 }
 

@@ -81,6 +81,8 @@ impl Session {
                     .await?
             }
         };
+        self.registration.answered();
+        self.registration.update(&self.state);
         let took = assigning.began.elapsed();
         self.worker
             .digests

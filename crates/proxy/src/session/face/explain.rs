@@ -9,6 +9,7 @@ use remora_wire::result_set::Column;
 use super::super::dispatch::Step;
 use super::super::{Ended, Session};
 use super::replace::{Asked, OwnAnswer, Replacement};
+use crate::config::CacheType;
 use crate::explain::{DEFINITIONS_WAIT_MAX, Explainer, Explanation, Question};
 use crate::listings::Table;
 use crate::reason::Bypass;
@@ -41,13 +42,25 @@ impl Session {
         let explain = Explain {
             statement: statement.to_vec(),
         };
-        let text_sent = [b"EXPLAIN ", statement].concat();
+        let hintless = self.text_without_cache_hint(statement);
+        let text_sent = [b"EXPLAIN ", hintless.as_deref().unwrap_or(statement)].concat();
         self.replace_answer(asked, &text_sent, Replacement::Explained(explain))
+    }
+
+    /// The reason if results are kept on demand in this session, and the statement doesn't demand it.
+    fn misses_hint(&self, statement: &[u8]) -> Option<Bypass> {
+        if self.state.cache_type() != CacheType::Demand {
+            return None;
+        }
+        let statement = remora_sql::analyse(statement, self.dialect()?);
+        let select = statement.cacheable.ok()?;
+        (!select.says_cache).then_some(Bypass::QueryCacheOnDemand)
     }
 
     /// What Remora makes of it.
     pub(super) async fn explained(&self, explain: &Explain) -> OwnAnswer {
         let session = self.state.scope().err();
+        let session = session.or_else(|| self.misses_hint(&explain.statement));
         let Some(known) = self.state.fingerprint() else {
             let face = &self.shared.face;
             let off = face

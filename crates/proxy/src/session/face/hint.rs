@@ -15,13 +15,18 @@ impl Session {
     fn without_cache_hint(&self, payload: &[u8]) -> Option<Vec<u8>> {
         let body = payload.strip_prefix(&[QUERY])?;
         let text = self.statement_text(body)?;
+        let text_at = payload.len() - text.len();
+        let hintless = self.text_without_cache_hint(text)?;
+        Some([&payload[..text_at], &hintless].concat())
+    }
+
+    /// The same of a text.
+    pub(super) fn text_without_cache_hint(&self, text: &[u8]) -> Option<Vec<u8>> {
         let hint = unread_cache_hint(text, self.dialect()?)?;
         if !self.shared.face.enabled || self.server_has_query_cache() != Some(false) {
             return None;
         }
-        let text_at = payload.len() - text.len();
-        let before = &payload[..text_at + hint.start];
-        Some([before, &payload[text_at + hint.end..]].concat())
+        Some([&text[..hint.start], &text[hint.end..]].concat())
     }
 
     /// The payload of a message as the server is to get it.

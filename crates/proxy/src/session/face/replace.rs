@@ -88,6 +88,8 @@ impl Session {
         writing: &mut Writing,
     ) -> Result<Summary, Ended> {
         let (summary, last) = self.skip_answer(walker, plan, writing).await?;
+        // The whole answer is here; what the client gets may take its time.
+        self.hand_on_fence(plan.forgets, writing);
         let answer = match summary.ending {
             Ending::Err(_) => error_alone(&last)?,
             _ => match self.own_answer(replacement).await {
