@@ -354,7 +354,7 @@ mod tests {
                 false,
             ),
             (
-                "SET GLOBAL query_cache_type = 2, query_cache_type = DEFAULT",
+                "SET GLOBAL query_cache_type = 2, SESSION query_cache_type = DEFAULT",
                 Change {
                     global_type: Some(CacheType::Demand),
                     session_type: Some(CacheType::Demand),
