@@ -131,9 +131,10 @@ fn spawn(shared: &Arc<Shared>, worker: &Rc<Worker>, accepted: Accepted, load: &A
         }
     };
     worker.remember(&client);
-    let serving = session::serve(Arc::clone(shared), Rc::clone(worker), client);
+    let (shared, worker) = (Arc::clone(shared), Rc::clone(worker));
     tokio::task::spawn_local(async move {
-        serving.await;
+        // Made in here: a future that is captured and then awaited is there twice, in each connection.
+        session::serve(shared, worker, client).await;
         drop(counted);
     });
 }

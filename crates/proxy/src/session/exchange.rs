@@ -20,7 +20,7 @@ use super::fence::{PlannedWrites, Wrote};
 use super::fill::Fill;
 use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, WriteScope};
-use super::{BUFFER_BYTES_KEPT, Ended, Session};
+use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
@@ -258,7 +258,7 @@ impl Session {
 
     /// The server stopped listening: what it said before it did is the client's to know.
     async fn relay_last_words(&mut self, ended: Ended) -> Ended {
-        let mut chunk = [0; 1024];
+        let mut chunk = vec![0; LAST_WORDS_BYTES];
         while let Ok(count @ 1..) = self.server.try_read(&mut chunk) {
             if self.client.write_all(&chunk[..count]).await.is_err() {
                 break;

@@ -66,6 +66,13 @@ use crate::worker::Worker;
 /// A session's buffers keep this much when they are empty, bytes.
 const BUFFER_BYTES_KEPT: usize = 4 * 1024;
 
+/// How much is read at a time of an answer that isn't simply passed on, bytes. Such a buffer is allocated for the time it
+/// takes: as an array it would be a part of each idle session.
+const CHUNK_BYTES: usize = 4 * 1024;
+
+/// How much is read at a time of what the server says unasked, bytes.
+const LAST_WORDS_BYTES: usize = 1024;
+
 /// How often bytes are taken from a client that broke the protocol, before its connection is closed.
 const READ_AWAY_MAX: usize = 64;
 
@@ -162,7 +169,9 @@ pub(crate) struct Session {
 pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<Stream>) {
     let metrics = Arc::clone(&shared.metrics);
     let protocol_errors = &metrics.rare.protocol_errors;
-    let ended = match Session::log_in(shared, worker, Rc::clone(&client)).await {
+    // Apart, for the time it takes: what a login needs is more than what a session needs.
+    let logging_in = Box::pin(Session::log_in(shared, worker, Rc::clone(&client)));
+    let ended = match logging_in.await {
         Ok(mut session) => session.run().await,
         Err(ended) => ended,
     };
@@ -412,7 +421,7 @@ impl Session {
 
     /// The server speaks although nobody asked: it closes, or says why it will.
     async fn relay_unasked(&mut self) -> Result<(), Ended> {
-        let mut chunk = [0; 1024];
+        let mut chunk = vec![0; LAST_WORDS_BYTES];
         match self.server.try_read(&mut chunk) {
             Ok(0) => Err(Ended::closed()),
             Ok(count) => Ok(self.client.write_all(&chunk[..count]).await?),

@@ -9,7 +9,7 @@ use remora_wire::{Capabilities, WireError};
 
 use super::prepared::{PreparedRead, StatementId};
 use super::unseen::Repetition;
-use super::{Ended, Session};
+use super::{CHUNK_BYTES, Ended, Session};
 use crate::reason::{Bypass, Limit};
 
 /// `COM_QUERY`.
@@ -140,7 +140,7 @@ impl Session {
         put_message(&mut message, 0, payload);
         self.server.write_all(&message).await?;
         let mut walker = ResponseWalker::new(expect, self.capabilities());
-        let mut chunk = [0; 4096];
+        let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let count = self.read_server(&mut chunk).await?;
             if count == 0 {

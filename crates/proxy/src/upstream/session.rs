@@ -195,7 +195,7 @@ pub(super) async fn run(
     memory: &mut Memory,
 ) -> Lost {
     memory.had_followed = false;
-    let lost = match follow(config, shared, memory).await {
+    let lost = match Box::pin(follow(config, shared, memory)).await {
         Ok(never) => match never {},
         Err(lost) => lost,
     };

@@ -29,7 +29,7 @@ use remora_wire::walker::{Progress, ResponseWalker, Summary};
 pub(super) use self::assign::Assigning;
 pub(super) use self::replace::Replacement;
 use super::settings::TextCharset;
-use super::{Ended, Session};
+use super::{CHUNK_BYTES, Ended, Session};
 use crate::query_cache;
 use crate::reason::{Limit, Stage};
 
@@ -60,7 +60,7 @@ impl Session {
         names: &ShowNames,
     ) -> Result<Option<Summary>, Ended> {
         let mut held = Vec::new();
-        let mut chunk = [0; 4096];
+        let mut chunk = vec![0; CHUNK_BYTES];
         let summary = loop {
             let count = self.read_server(&mut chunk).await?;
             if count == 0 {

@@ -19,7 +19,7 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use super::super::dispatch::Step;
 use super::super::exchange::{Plan, Writing};
 use super::super::query::effects_of;
-use super::super::{Ended, Session};
+use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
 use crate::listings::Table;
@@ -92,7 +92,7 @@ impl Session {
         self.hand_on_fence(plan.forgets, writing);
         let answer = match summary.ending {
             Ending::Err(_) => error_alone(&last)?,
-            _ => match self.own_answer(replacement).await {
+            _ => match Box::pin(self.own_answer(replacement)).await {
                 OwnAnswer::Rows(table) => self.rows_packets(&table, &summary, &last),
                 OwnAnswer::Error(error) => error.packet(1),
             },
@@ -113,7 +113,7 @@ impl Session {
         writing: &mut Writing,
     ) -> Result<(Summary, LastPacket), Ended> {
         let mut last = LastPacket::new(self.shared.face.merged_bytes_max);
-        let mut chunk = [0; 4096];
+        let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let count = self.read_server(&mut chunk).await?;
             if count == 0 {

@@ -24,7 +24,7 @@ use remora_wire::response::EndMark;
 use self::authentication::{Conversation, needs_translation};
 pub(super) use self::authentication::{Method, Verdict};
 use self::packets::Peer;
-use super::{Ended, Session, Step};
+use super::{Ended, LAST_WORDS_BYTES, Session, Step};
 use crate::link::OnBehalf;
 use crate::net::{Addresses, Stream, receive_proxy_header};
 use crate::reason::Limit;
@@ -239,7 +239,7 @@ fn count_protocol_error(shared: &Shared) {
 
 /// Waits until the server speaks although it is the client's turn: it closes, or says why it will.
 async fn relay_last_words(client: &Stream, server: &Stream) -> Ended {
-    let mut chunk = [0; 1024];
+    let mut chunk = vec![0; LAST_WORDS_BYTES];
     loop {
         if let Err(error) = server.readable().await {
             return error.into();
