@@ -6,10 +6,11 @@ mod front;
 
 use std::sync::Arc;
 
-use remora_lab::client::Value;
+use remora_lab::client::{ConnectOptions, Value};
 use remora_lab::log_gate::LogGate;
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
+use remora_lab::servers::Kind;
 
 use front::{Front, Guest, PATIENCE, assert_same, own_server, shared_server};
 
@@ -107,6 +108,92 @@ fn no_kind_of_read_is_older_than_any_kind_of_write() {
                 &after,
             );
         }
+        gate.hold(false);
+    }
+}
+
+/// Functions that write, called in ways that not every server and every `sql_mode` takes for a call; and what commits a write
+/// without looking like it.
+#[test]
+fn no_read_is_older_than_a_write_that_is_hard_to_see() {
+    let server = Arc::new(own_server());
+    let gate = LogGate::start(server.address()).unwrap();
+    let options = RemoraOptions::following()
+        .with("upstream.address", &gate.address().to_string())
+        .with("follow.lag_ms_max", "60000");
+    let body = "(a INT) RETURNS INT BEGIN UPDATE t SET v = v + 1 WHERE id = 1; RETURN a; END";
+    let identified = server.kind().identified_by("plain-password");
+    let mut setup = vec![
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)".to_owned(),
+        "INSERT INTO t VALUES (1, 1)".to_owned(),
+        "SET GLOBAL log_bin_trust_function_creators = 1".to_owned(),
+        format!("CREATE USER plain@'%' {identified}"),
+        "GRANT ALL ON fences_of_hidden.* TO plain@'%'".to_owned(),
+    ];
+    let (has_hint, has_windows) = match server.kind() {
+        Kind::MySql80 => (false, true),
+        Kind::MySql57 | Kind::MySql56 => (true, false),
+        _ => (true, true),
+    };
+    let mut names = vec!["f"];
+    if !has_hint {
+        names.push("sql_cache");
+    }
+    if !has_windows {
+        names.push("over");
+    }
+    setup.extend(
+        names
+            .iter()
+            .map(|name| format!("CREATE FUNCTION {name}{body}")),
+    );
+    let setup: Vec<&str> = setup.iter().map(String::as_str).collect();
+    let front = Front::on(Arc::clone(&server), "fences_of_hidden", options, &setup);
+    let mut reader = front.guest();
+    let read = "SELECT v FROM t WHERE id = 1";
+
+    let mut hidden: Vec<(&str, Vec<&str>)> = vec![
+        ("ANSI_QUOTES", vec![r#"DO "f"(1)"#]),
+        ("ANSI_QUOTES", vec![r#"SELECT "f"(1)"#]),
+        ("NO_BACKSLASH_ESCAPES", vec![r"DO '\', f(1), ' -- '"]),
+        (
+            "NO_BACKSLASH_ESCAPES",
+            vec![r"SELECT NOW(), '\', f(1), ' -- '"],
+        ),
+        (
+            "",
+            vec!["BEGIN", "UPDATE t SET v = v + 1", "RESET QUERY CACHE"],
+        ),
+    ];
+    if !has_hint {
+        hidden.push(("", vec!["SELECT SQL_CACHE(1)"]));
+    }
+    if !has_windows {
+        hidden.push(("", vec!["DO over(1)"]));
+    }
+    let plain =
+        ConnectOptions::new(server.address(), "plain", "plain-password").schema("fences_of_hidden");
+    let mut root = server.root().unwrap();
+    for (mode, statements) in hidden {
+        let before = front.direct().query_bytes(read).unwrap().to_vec();
+        reader.becomes_hit(read, &before);
+        // A session begins with the global mode, of which nothing has told Remora when its first statement comes.
+        let modes = [mode, ""].map(|mode| format!("SET GLOBAL sql_mode = '{mode}'"));
+        root.query(&modes[0]).unwrap();
+        let mut writer = front.guest_as(&plain);
+        root.query(&modes[1]).unwrap();
+        gate.hold(true);
+        for statement in &statements {
+            // Without the privilege `RELOAD`, what resets the query cache commits all the same.
+            let answer = writer.run(statement);
+            let is_refused = answer.bytes.get(4) == Some(&0xff);
+            assert_eq!(is_refused, statement.starts_with("RESET"), "{statement}");
+        }
+        let after = front.direct().query_bytes(read).unwrap().to_vec();
+        assert_ne!(after, before, "{statements:?} writes");
+        let seen = reader.run(read);
+        let what = format!("{statements:?} under {mode:?}: {}", seen.outcome);
+        assert_same(&what, &seen.bytes, &after);
         gate.hold(false);
     }
 }

@@ -13,7 +13,7 @@
 //! | a word of the grammar | in capitals, also where it is a name |
 //! | a name | as it is written, with its quotes |
 //! | white space, comments, hints | one space, or none |
-//! | what can't be read with certainty, to the end | `<unreadable>` |
+//! | a string without an end, and all from the first value on | `<unreadable>` |
 //!
 //! Nothing of a value is ever in the text: it can be shown to somebody who may not see the data.
 
@@ -201,13 +201,27 @@ struct Writer<'n> {
 }
 
 impl Writer<'_> {
+    /// The text can't be read: a string has no end, most likely because a quote in a value wasn't escaped. From the first
+    /// value on it isn't certain what is inside quotes, so nothing of that is told.
+    fn give_up(&mut self) {
+        let list = self.normal.windows(4).position(|bytes| bytes == b"(...");
+        let value = self.normal.iter().position(|byte| *byte == b'?');
+        if let Some(first) = list.into_iter().chain(value).min() {
+            self.normal.truncate(first);
+        }
+        while self.normal.last() == Some(&b' ') {
+            self.normal.pop();
+        }
+        self.write(Piece::Name, b"<unreadable>");
+    }
+
     fn statement(&mut self, mut lexer: Lexer<'_>) {
         let mut before = Before::Other;
         while self.normal.len() <= DIGEST_TEXT_BYTES_MAX {
             let token = lexer.next_token();
             before = match token.kind {
                 TokenKind::End => return,
-                TokenKind::Invalid => return self.write(Piece::Name, b"<unreadable>"),
+                TokenKind::Invalid => return self.give_up(),
                 TokenKind::LeftParen if before != Before::Other => {
                     lexer = self.list(lexer, before);
                     Before::Other
@@ -483,6 +497,9 @@ mod tests {
     fn nothing_is_told_of_what_cannot_be_read() {
         let text = normal("SELECT a FROM t WHERE s = 'secret");
         assert_eq!(text, "SELECT a FROM t WHERE s = <unreadable>");
+        let text = normal("SELECT a FROM t WHERE n = 'O'Brien' AND s = 'secret'");
+        assert_eq!(text, "SELECT a FROM t WHERE n = <unreadable>");
+        assert_eq!(normal("SELECT 'C:\\', 'secret'"), "SELECT <unreadable>");
     }
 
     #[test]

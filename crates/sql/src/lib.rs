@@ -9,6 +9,7 @@
 //! completed with today's date when they are compared with dates). The text must be in a
 //! character set in which bytes below 0x80 are ASCII.
 
+mod any_mode;
 mod classify;
 mod cursor;
 mod dialect;
@@ -29,6 +30,7 @@ mod settings;
 mod statement;
 mod token;
 
+pub use any_mode::{analyse_in_any_mode, analyse_prepared_in_any_mode};
 pub use classify::{analyse, analyse_prefix, analyse_prepared};
 pub use dialect::Dialect;
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};

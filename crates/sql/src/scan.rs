@@ -164,7 +164,9 @@ impl Scan<'_> {
         let dialect = self.cursor.lexer().dialect();
         let Some(function) = native_function(self.cursor.bytes(token), dialect) else {
             let is_syntax = word.is_reserved()
-                || matches!(word, K::Any | K::Some | K::Row | K::Over)
+                || matches!(word, K::Any | K::Some | K::Row)
+                // `… RESPECT NULLS OVER (…)`; elsewhere it may be a function's name, on servers without windows.
+                || (word == K::Over && previous.kind == T::Word(K::Nulls))
                 // `INSERT INTO t VALUE (…)`: the name before it is the target.
                 || (word == K::Value && self.target == Some(previous.start));
             if !is_syntax {

@@ -42,7 +42,7 @@ impl Session {
             // Unknown when it is executed, and counted as everything.
             return self.forward(message, Plan::plain(Expect::Prepared), outcome);
         };
-        let statement = remora_sql::analyse_prepared(text, dialect);
+        let statement = self.analyse_prepared(text, dialect);
         if self.should_learn_settings(&statement) {
             return Ok(Step::LearnSettings);
         }

@@ -268,8 +268,10 @@ impl Session {
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
             return self.forward(message, Plan::unknown(Expect::Results), outcome);
         };
-        let face = self.face_statement(text, dialect);
-        let statement = remora_sql::analyse(text, dialect);
+        let statement = self.analyse(text, dialect);
+        let face = self
+            .face_statement(text, dialect)
+            .filter(|_| !is_ambiguous(&statement));
         self.mark(Stage::Analysis);
         if self.should_learn_settings(&statement) {
             return Ok(Step::LearnSettings);
@@ -367,6 +369,7 @@ impl Session {
             && !statement.diagnostics
             && self.shared.is_caching()
             && (statement.cacheable.is_ok()
+                || is_ambiguous(statement)
                 || matches!(statement.writes, Writes::Tables(_))
                 // Before the transaction rather than in it, where the question might be noticed.
                 || statement.transaction == Transaction::Begin)
@@ -393,8 +396,31 @@ impl Session {
         }
     }
 
-    /// How the server reads this session's text, as far as that is known. What the default dialect can't read right, it
-    /// reads as something that writes everything. `None`: the server reads a language that Remora doesn't.
+    /// What a statement does, in a dialect that [`Session::dialect`] gave: if that isn't known, in any that it may be.
+    pub(super) fn analyse(&self, text: &[u8], dialect: Dialect) -> Statement {
+        if self.state.fingerprint().is_some() {
+            remora_sql::analyse(text, dialect)
+        } else {
+            remora_sql::analyse_in_any_mode(text, dialect, self.takes_several())
+        }
+    }
+
+    /// The same for a statement that is being prepared.
+    pub(super) fn analyse_prepared(&self, text: &[u8], dialect: Dialect) -> Statement {
+        if self.state.fingerprint().is_some() {
+            remora_sql::analyse_prepared(text, dialect)
+        } else {
+            remora_sql::analyse_prepared_in_any_mode(text, dialect)
+        }
+    }
+
+    /// Whether the server may take several statements in one text. A session in which that was switched passes through.
+    fn takes_several(&self) -> bool {
+        self.state.passes_through() || self.capabilities().has(Capabilities::MULTI_STATEMENTS)
+    }
+
+    /// How the server reads this session's text, as far as that is known; see [`Session::analyse`]. `None`: the server
+    /// reads a language that Remora doesn't.
     pub(super) fn dialect(&self) -> Option<Dialect> {
         let known = self.state.fingerprint();
         let dialect = known.map_or(Some(Dialect::default()), |known| known.dialect)?;
@@ -416,6 +442,11 @@ pub(crate) fn may_be_select(text: &[u8]) -> bool {
         first,
         Some(b's' | b'S' | b'w' | b'W' | b'(' | b'/' | b'-' | b'#')
     )
+}
+
+/// Whether it isn't known what the statement does, because the session's `sql_mode` isn't.
+fn is_ambiguous(statement: &Statement) -> bool {
+    matches!(statement.cacheable, Err(Refusal::ModeUnknown))
 }
 
 /// Whether a statement that wasn't understood mentions `sql_log_bin`: several statements in one,

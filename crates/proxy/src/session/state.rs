@@ -229,6 +229,11 @@ impl SessionState {
         }
     }
 
+    /// Whether everything is passed through until the session is reset.
+    pub fn passes_through(&self) -> bool {
+        self.pass_through.is_some()
+    }
+
     /// Whether asking the server for the settings would make look-ups possible.
     pub fn wants_settings(&self) -> bool {
         matches!(self.settings, Settings::Unknown)

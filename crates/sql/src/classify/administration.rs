@@ -155,8 +155,10 @@ fn flush(mut cursor: Cursor<'_>) -> Head {
 
 fn reset(mut cursor: Cursor<'_>) -> Head {
     cursor.advance();
-    if cursor.at_word(K::Query) && cursor.next_is_word(K::Cache) {
-        return Head::new(Kind::Flush);
+    let mut rest = cursor;
+    // Not a list, as in `RESET QUERY CACHE, MASTER`.
+    if rest.take_word(K::Query) && rest.take_word(K::Cache) && rest.at_end() {
+        return Head::new(Kind::Flush).transaction(Transaction::ImplicitCommit);
     }
     Head::anything(
         Kind::Flush,

@@ -6,6 +6,7 @@ use crate::hint::is_certainly_hint;
 use crate::keyword::Keyword as K;
 use crate::reads::Condition;
 use crate::refusal::Refusal;
+use crate::statement::EverythingReason;
 use crate::token::{Token, TokenKind as T};
 
 impl SelectParser<'_> {
@@ -133,6 +134,10 @@ impl SelectParser<'_> {
                 | K::SqlSmallResult
                 | K::SqlBigResult
                 | K::SqlBufferResult => {}
+                // To MySQL 8.0, which doesn't know the hint, a stored function's name.
+                K::SqlCache if self.cursor.next_kind() == T::LeftParen => {
+                    self.refuse_write(Refusal::UnknownFunction, EverythingReason::UnknownFunction);
+                }
                 K::SqlCache => {
                     self.says_cache = true;
                     // Else to MySQL 8.0, which doesn't know the hint, it may be a column of that name.

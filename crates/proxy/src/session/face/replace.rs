@@ -64,7 +64,7 @@ impl Session {
         text_sent: &[u8],
         replacement: Replacement,
     ) -> Result<Step, Ended> {
-        let sent = remora_sql::analyse(text_sent, asked.dialect);
+        let sent = self.analyse(text_sent, asked.dialect);
         let label = self.label_of(asked.text, asked.dialect);
         let plan = Plan {
             effects: effects_of(&sent),
