@@ -263,10 +263,36 @@ impl<'a> Parts<'a> {
 
     /// The status flags and warnings at its end.
     pub fn mark(&self, capabilities: Capabilities) -> Result<EndMark, WireError> {
-        if capabilities.has(Capabilities::DEPRECATE_EOF) {
-            EndMark::from_ok(self.end)
-        } else {
-            EndMark::from_eof(self.end)
+        mark_in(self.end, capabilities)
+    }
+}
+
+/// The status flags and warnings in an end mark's payload.
+fn mark_in(end: &[u8], capabilities: Capabilities) -> Result<EndMark, WireError> {
+    if capabilities.has(Capabilities::DEPRECATE_EOF) {
+        EndMark::from_ok(end)
+    } else {
+        EndMark::from_eof(end)
+    }
+}
+
+/// The end mark of an answer that is one whole result set to a client with these capabilities, however long its rows are:
+/// its payload, and what it says.
+///
+/// # Errors
+/// The last packet is cut, or is no end mark.
+pub fn end_mark(answer: &[u8], capabilities: Capabilities) -> Result<(&[u8], EndMark), WireError> {
+    const WHAT: &str = "result set's end";
+    let mut rest = answer;
+    loop {
+        let header = Header::peek(rest).ok_or(WireError::Truncated(WHAT))?;
+        let end = HEADER_BYTES + header.length;
+        let payload = rest
+            .get(HEADER_BYTES..end)
+            .ok_or(WireError::Truncated(WHAT))?;
+        rest = &rest[end..];
+        if rest.is_empty() {
+            return Ok((payload, mark_in(payload, capabilities)?));
         }
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use remora_wire::command::Expect;
-use remora_wire::result_set::{Column, ColumnKind, Parts, ResultSet, packets};
+use remora_wire::result_set::{Column, ColumnKind, Parts, ResultSet, end_mark, packets};
 use remora_wire::rows::{column_name, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker};
 use remora_wire::{Capabilities, StatusFlags};
@@ -98,6 +98,20 @@ fn its_parts_are_what_was_put_in() {
         assert_eq!(mark.status, StatusFlags::AUTOCOMMIT);
         let all = parts.head.iter().chain(&parts.rows).chain([&parts.end]);
         assert_eq!(packets(all.copied()), bytes);
+    }
+}
+
+#[test]
+fn its_end_is_found_behind_a_row_of_several_packets() {
+    let long = vec![b'x'; 17 * 1024 * 1024];
+    for capabilities in flavours() {
+        let mut set = ResultSet::begin(capabilities, StatusFlags::AUTOCOMMIT, &columns());
+        set.row([Some(&long[..]), None, None]);
+        let bytes = set.finish();
+        let (end, mark) = end_mark(&bytes, capabilities).unwrap();
+        assert_eq!(mark.status, StatusFlags::AUTOCOMMIT);
+        assert!(bytes.ends_with(end) && end.len() < 32);
+        assert!(end_mark(&bytes[..bytes.len() - 1], capabilities).is_err());
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use remora_cache::Entry;
 use remora_wire::command::Expect;
 use remora_wire::packet::put_message;
-use remora_wire::result_set::{Column, ColumnKind, Parts, ResultSet};
+use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
 
 use super::super::dispatch::Step;
 use super::super::exchange::Plan;
@@ -53,7 +53,7 @@ impl Session {
             }
             self.mark(Stage::LookUp);
         }
-        let statement = remora_sql::analyse(text, asked.dialect);
+        let statement = self.analyse(text, asked.dialect);
         self.mark(Stage::Analysis);
         if statement.diagnostics && !self.unseen_hit.is_none() {
             return Ok(Step::RepeatHit);
@@ -83,14 +83,13 @@ impl Session {
             recorder.hit(entry.response().len());
         }
         let table = self.analysed();
-        let parts = Parts::of(entry.response(), self.capabilities())?;
-        let status = parts.mark(self.capabilities())?.status;
-        let mut set = ResultSet::begin(self.capabilities(), status, &table.columns);
+        let (end, mark) = end_mark(entry.response(), self.capabilities())?;
+        let mut set = ResultSet::begin(self.capabilities(), mark.status, &table.columns);
         for row in &table.rows {
             let fields = row.iter().map(|field| field.as_deref());
             set.row(fields.map(|field| field.map(str::as_bytes)));
         }
-        let packets = set.finish_as(parts.end);
+        let packets = set.finish_as(end);
         let written = self.client.write_now(&packets)?;
         let (bytes, took) = (packets.len(), began.elapsed());
         self.worker.metrics.count_hit(bytes, took);
