@@ -281,7 +281,7 @@ fn start_long_statement(
 fn at_sigterm_running_statements_finish_and_everything_else_ends() {
     let server = shared_server();
     let mut remora = serve(&server, &RemoraOptions::following());
-    let address = remora.address();
+    let (address, admin) = (remora.address(), remora.admin());
     let mut idle = Raw::log_in(address, "lab");
     let running = start_long_statement(&server, through(&remora, &server).unwrap(), 2);
     std::thread::scope(|scope| {
@@ -291,6 +291,9 @@ fn at_sigterm_running_statements_finish_and_everything_else_ends() {
             Ok(std::net::TcpStream::connect(address).is_err().then_some(()))
         })
         .unwrap();
+        let readiness = metrics::get(admin, "/readyz").unwrap();
+        assert_eq!(readiness.status, 503);
+        assert!(readiness.body.contains("stopping"), "{}", readiness.body);
         assert!(!running.is_finished(), "all that while the statement runs");
         assert_eq!(running.join().unwrap().as_deref(), Some("slept"));
         assert!(stopping.join().unwrap(), "the exit status is 0");
@@ -398,6 +401,10 @@ fn when_the_server_dies_clients_get_errors_and_when_it_is_back_caching_resumes()
 
     server.start_again().unwrap();
     server.execute(["UPDATE t SET a = 2"]).unwrap();
+    wait_for("to be ready, before any client has tried", PATIENCE, || {
+        Ok((metrics::get(remora.admin(), "/readyz")?.status == 200).then_some(()))
+    })
+    .unwrap();
     let mut client = wait_for("a connection", PATIENCE, || {
         Ok(through(&remora, &server).ok())
     })

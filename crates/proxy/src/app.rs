@@ -197,7 +197,12 @@ impl App {
             return Ok(());
         };
         let shared = &self.shared;
-        let observer = Observer::new(Arc::clone(shared), loads.to_vec(), settings);
+        let observer = Observer::new(
+            Arc::clone(shared),
+            loads.to_vec(),
+            self.phase.subscribe(),
+            settings,
+        );
         let explainer = Explainer::new(
             Arc::clone(shared),
             Duration::from_millis(settings.admin.request_timeout_ms),

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::acceptor::open_connections;
 use crate::config::{OptionInForce, Settings};
 use crate::metrics::{
@@ -12,30 +14,48 @@ use crate::metrics::{
 };
 use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
+use crate::worker::Phase;
 
-/// Whether the server could be reached when a client last needed it. Written only when that changes.
+/// Whether the server could be reached when it was last needed: for a client, or to follow it. Written only when that
+/// changes.
+///
+/// The follower counts, because it tries again by itself: a balancer that sends no clients to a Remora that isn't ready
+/// would never learn that it is again. Only its successes do: that following is refused keeps no client away.
 #[derive(Debug)]
-pub struct LastAttempt(RwLock<Reachability>);
+pub struct LastAttempt(RwLock<Attempt>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Attempt {
+    result: Reachability,
+    /// How often the follower had reached the server by then.
+    reached: u64,
+}
 
 impl LastAttempt {
     /// Before any attempt.
     pub fn none() -> LastAttempt {
-        LastAttempt(RwLock::new(Reachability::Untried))
+        LastAttempt(RwLock::new(Attempt {
+            result: Reachability::Untried,
+            reached: 0,
+        }))
     }
 
-    /// An attempt ended like this.
-    pub fn record(&self, result: Reachability) {
-        if *self.0.read().unwrap_or_else(PoisonError::into_inner) != result {
-            *self.0.write().unwrap_or_else(PoisonError::into_inner) = result;
+    /// A client's attempt ended like this, when the follower had reached the server `reached` times.
+    pub fn record(&self, result: Reachability, reached: u64) {
+        let attempt = Attempt { result, reached };
+        if *self.0.read().unwrap_or_else(PoisonError::into_inner) != attempt {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = attempt;
         }
     }
 
-    /// The last result.
-    pub fn get(&self) -> Reachability {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// The last result, now that the follower has reached the server `reached` times.
+    pub fn get(&self, reached: u64) -> Reachability {
+        let attempt = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if reached > attempt.reached {
+            Reachability::Reachable
+        } else {
+            attempt.result.clone()
+        }
     }
 }
 
@@ -43,6 +63,7 @@ impl LastAttempt {
 pub(crate) struct Observer {
     shared: Arc<Shared>,
     loads: Vec<Arc<AtomicUsize>>,
+    phase: watch::Receiver<Phase>,
     configuration: Vec<OptionInForce>,
 }
 
@@ -61,20 +82,26 @@ impl Observer {
     pub(crate) fn new(
         shared: Arc<Shared>,
         loads: Vec<Arc<AtomicUsize>>,
+        phase: watch::Receiver<Phase>,
         settings: &Settings,
     ) -> Observer {
         Observer {
             shared,
             loads,
+            phase,
             configuration: settings.in_force(),
         }
     }
 
     fn caching(&self) -> Caching {
-        let off = self
-            .shared
-            .face
-            .configured_off
+        let is_stopping = *self.phase.borrow() != Phase::Running;
+        let off = is_stopping
+            .then_some(CachingOff::Stopping)
+            .or(self.shared.face.configured_off)
+            .or_else(|| {
+                let is_off = !self.shared.query_cache.is_on();
+                is_off.then_some(CachingOff::QueryCacheOff)
+            })
             .or_else(|| self.shared.upstream.state().caching_off());
         off.map_or(Caching::On, Caching::Off)
     }
@@ -163,7 +190,7 @@ impl Observed for Observer {
         let (shape_tables, shapes) = self.shared.upstream.shapes.len();
         Observation {
             caching: self.caching(),
-            upstream: self.shared.last_attempt.get(),
+            upstream: self.shared.reachability(),
             connections: open_connections(&self.loads) as u64,
             fingerprints: self.shared.fingerprints.len() as u64,
             digests: self.shared.digests.len() as u64,
@@ -200,4 +227,26 @@ fn counts<R: Reason>(count: impl Fn(R) -> u64) -> ReasonCounts {
         .iter()
         .map(|reason| (reason.as_str(), count(*reason)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_counts_as_reachable_again_when_the_follower_has_reached_it() {
+        let (attempts, failed) = (LastAttempt::none(), || {
+            Reachability::Unreachable("refused".into())
+        });
+        assert_eq!(attempts.get(0), Reachability::Untried);
+        assert_eq!(attempts.get(1), Reachability::Reachable);
+
+        attempts.record(failed(), 1);
+        assert_eq!(attempts.get(1), failed());
+        assert_eq!(attempts.get(2), Reachability::Reachable);
+
+        attempts.record(failed(), 2);
+        attempts.record(Reachability::Reachable, 2);
+        assert_eq!(attempts.get(2), Reachability::Reachable);
+    }
 }

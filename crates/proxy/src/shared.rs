@@ -87,11 +87,24 @@ impl Shared {
         self.upstream.privilege_epoch()
     }
 
-    /// A connection to the server could not be established for a client.
-    pub(crate) fn server_unreachable(&self, why: String) {
+    /// Whether the server can be reached, as far as is known.
+    pub(crate) fn reachability(&self) -> Reachability {
+        self.last_attempt.get(self.upstream.reached())
+    }
+
+    /// A connection to the server was established for a client.
+    pub(crate) fn server_reached(&self) {
+        self.last_attempt
+            .record(Reachability::Reachable, self.upstream.reached());
+    }
+
+    /// A connection to the server could not be established for a client. When that was begun, the follower had reached
+    /// the server `reached` times.
+    pub(crate) fn server_unreachable(&self, why: String, reached: u64) {
         let failures = &self.metrics.rare.upstream_connect_failures;
         failures.fetch_add(1, Ordering::Relaxed);
-        self.last_attempt.record(Reachability::Unreachable(why));
+        self.last_attempt
+            .record(Reachability::Unreachable(why), reached);
     }
 
     /// Drops every result, stored or on its way into memory. When this returns, nothing from before the call is

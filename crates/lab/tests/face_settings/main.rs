@@ -190,6 +190,9 @@ fn nothing_is_kept_while_it_is_off_for_all() {
         assert!(entries(&front) > 0);
         operator.setup(&[off]);
         assert_eq!(entries(&front), 0, "{off}");
+        let metrics = front.remora().metrics().unwrap();
+        let told = ("reason=\"query_cache_off\"", 0.0);
+        assert_eq!(metrics.labelled("remora_caching"), [told], "{off}");
         guest.always_passes(READ, "query_cache_off");
         assert_eq!(entries(&front), 0, "{off}");
         let shown = variable(&mut guest, "", "query_cache_size");

@@ -73,7 +73,7 @@ metrics! {
     CACHING = Gauge "remora_caching" ["reason"]
         "1 while results are served from memory; 0 while not, with the reason";
     UPSTREAM_UP = Gauge "remora_upstream_up" []
-        "1 if the last connection to the server was established, 0 if it failed or none was attempted";
+        "1 if the server could be reached when a client or the follower last needed it, 0 if not or nobody has tried";
     UPSTREAM_FAILURES = Counter "remora_upstream_connect_failures_total" []
         "Connections to the server that could not be established for a client";
 
@@ -116,7 +116,7 @@ metrics! {
     STORE_BYTES_MAX = Gauge "remora_store_max_bytes" []
         "The limit on the memory that results take (cache.memory_bytes_max)";
     EVICTIONS = Counter "remora_evictions_total" ["reason"]
-        "Results that left memory to make room";
+        "Results that left memory to make room, or that a newer one replaced";
     INVALIDATIONS = Counter "remora_invalidations_total" ["reason"]
         "Results that were dropped because they were outdated";
     FILLS_IN_FLIGHT = Gauge "remora_fills_in_flight" []

@@ -46,6 +46,7 @@ reasons! {
     CachingOff {
         Disabled: "disabled", "Caching is turned off in the configuration (`cache.enabled`).";
         NoAccount: "no_follower_account", "No account to follow the binary log with is configured (`follow.user`).";
+        QueryCacheOff: "query_cache_off", "`query_cache_type` is `OFF`, or `query_cache_size` was set to 0; reads are counted as bypasses with the same reason.";
         Starting: "starting", "The follower has not caught up with the server's log for the first time yet.";
         ServerUnsuitable: "server_unsuitable", "The server's log can't be followed as it is set up; `remora check` says what mends it.";
         FollowerRefused: "follower_refused", "The server refused the follower's account or its request; `remora check` says what mends it.";

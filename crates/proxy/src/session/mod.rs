@@ -56,7 +56,6 @@ use self::prepared::PreparedStatements;
 use self::settings::Flavour;
 use self::state::SessionState;
 use self::unseen::UnseenHit;
-use crate::metrics::Reachability;
 use crate::net::{Addresses, Endpoint, Stream};
 use crate::reason::{Limit, Stage};
 use crate::shared::Shared;
@@ -441,9 +440,10 @@ fn out_of_order() -> Ended {
 
 async fn connect_to_server(shared: &Shared, addresses: Option<Addresses>) -> Result<Stream, Ended> {
     let endpoint = shared.link.endpoint();
+    let reached = shared.upstream.reached();
     let error = match shared.link.connect(addresses).await {
         Ok(stream) => {
-            shared.last_attempt.record(Reachability::Reachable);
+            shared.server_reached();
             return Ok(stream);
         }
         Err(error) => error,
@@ -451,7 +451,7 @@ async fn connect_to_server(shared: &Shared, addresses: Option<Addresses>) -> Res
     if error.kind() == io::ErrorKind::TimedOut {
         shared.metrics.rare.count_limit(Limit::ConnectTime);
     }
-    shared.server_unreachable(error.to_string());
+    shared.server_unreachable(error.to_string(), reached);
     let number = error
         .raw_os_error()
         .map_or_else(|| error.to_string(), |n| n.to_string());

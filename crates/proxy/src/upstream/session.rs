@@ -213,6 +213,7 @@ async fn follow(
     memory: &mut Memory,
 ) -> Result<Infallible, Lost> {
     let mut control = connect(config).await?;
+    count(&shared.counters.reached, 1);
     let facts = ServerFacts::gather(&mut control).await?;
     shared.set_settings_query(facts.settings_query());
     shared.set_functions_of_57(facts.has_functions_of_57());

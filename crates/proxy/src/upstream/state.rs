@@ -145,6 +145,8 @@ pub struct UpstreamCounters {
     pub transactions_of_many_tags: AtomicU64,
     /// Questions that were not answered in time.
     pub timeouts: AtomicU64,
+    /// Times that the server was reached in order to follow it, whatever came of that.
+    pub reached: AtomicU64,
     /// Connections established to follow the log.
     pub connections: AtomicU64,
     /// Restarts of the timeline, by the index of their reason in [`RestartReason::ALL`].
@@ -283,6 +285,11 @@ impl UpstreamShared {
 
     pub(super) fn set_state(&self, state: UpstreamState) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    /// How often the server was reached in order to follow it.
+    pub fn reached(&self) -> u64 {
+        self.counters.reached.load(Ordering::Relaxed)
     }
 
     /// How often the timeline was begun anew, by the label of the reason.

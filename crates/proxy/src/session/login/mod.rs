@@ -202,9 +202,11 @@ impl Handshake<'_> {
 
     async fn start_tls(&mut self, login: &[u8]) -> Result<(), Ended> {
         self.server.send(rewrite::tls_request(login)).await?;
+        let reached = self.shared.upstream.reached();
         if let Err(error) = self.shared.link.start_tls(self.server.stream).await {
             tracing::debug!(%error, "can't begin TLS with the server");
-            self.shared.server_unreachable(format!("TLS: {error}"));
+            self.shared
+                .server_unreachable(format!("TLS: {error}"), reached);
             return Err(self.refuse_tls(error));
         }
         Ok(())
