@@ -9,11 +9,11 @@
 //! completed with today's date when they are compared with dates). The text must be in a
 //! character set in which bytes below 0x80 are ASCII.
 
-mod any_mode;
 mod classify;
 mod cursor;
 mod dialect;
 mod digest;
+mod doubt;
 mod face;
 mod fold;
 mod functions;
@@ -30,10 +30,10 @@ mod settings;
 mod statement;
 mod token;
 
-pub use any_mode::{analyse_in_any_mode, analyse_prepared_in_any_mode};
 pub use classify::{analyse, analyse_prefix, analyse_prepared};
 pub use dialect::Dialect;
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};
+pub use doubt::Doubt;
 pub use face::{
     Assignment, FaceSelect, FaceSet, FaceStatement, FaceValue, FaceVariable, Listing, NameFilter,
     NameTest, Pattern, ShowNames, ShowRemora, VariableScope, VariableUse, recognise,

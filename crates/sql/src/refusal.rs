@@ -9,7 +9,7 @@ reasons! {
         Syntax = "syntax", "Its text is outside the grammar that is known to be safe.";
         NestingTooDeep = "nesting_too_deep", "It is nested too deeply.";
         TooManyTables = "too_many_tables", "It names too many tables.";
-        ModeUnknown = "sql_mode_unknown", "The session's sql_mode is not known, and another one could let the text do something else.";
+        Ambiguous = "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";
         Truncated = "truncated", "It is too long to be read to its end.";
         MultipleStatements = "multiple_statements", "The text holds more than one statement.";
         ExecutableComment = "executable_comment", "It holds an executable comment.";

@@ -144,7 +144,7 @@ reasons! {
         TableName = "table_name", "It writes a table whose name can't be read with certainty.";
         Unreadable = "unreadable", "The text can't be read with certainty.";
         UnknownStatement = "unknown_statement", "It is not a known statement.";
-        ModeUnknown = "sql_mode_unknown", "The session's sql_mode is not known, and another one could let the text do something else.";
+        Ambiguous = "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";
         Truncated = "truncated", "The statement is too long to be read to its end.";
     }
 }
@@ -163,7 +163,7 @@ reasons! {
         DistributedTransaction = "distributed_transaction", "An XA transaction is under way.";
         UnknownStatement = "unknown_statement", "The statement is not known.";
         Unreadable = "unreadable", "The text can't be read with certainty.";
-        ModeUnknown = "sql_mode_unknown", "The session's sql_mode is not known, and another one could let the text do something else.";
+        Ambiguous = "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";
         Truncated = "truncated", "The statement is too long to be read to its end.";
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
-use remora_sql::{Dialect, FaceStatement, Refusal, SessionEffect, Statement, Transaction, Writes};
+use remora_sql::{
+    Dialect, Doubt, FaceStatement, Refusal, SessionEffect, Statement, Transaction, Writes,
+};
 use remora_wire::command::Expect;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
@@ -396,21 +398,23 @@ impl Session {
         }
     }
 
-    /// What a statement does, in a dialect that [`Session::dialect`] gave: if that isn't known, in any that it may be.
+    /// What a statement does, in a dialect that [`Session::dialect`] gave: as far as that isn't known, in any that it may be.
     pub(super) fn analyse(&self, text: &[u8], dialect: Dialect) -> Statement {
-        if self.state.fingerprint().is_some() {
-            remora_sql::analyse(text, dialect)
-        } else {
-            remora_sql::analyse_in_any_mode(text, dialect, self.takes_several())
-        }
+        self.doubt().analyse(text, dialect)
     }
 
     /// The same for a statement that is being prepared.
     pub(super) fn analyse_prepared(&self, text: &[u8], dialect: Dialect) -> Statement {
-        if self.state.fingerprint().is_some() {
-            remora_sql::analyse_prepared(text, dialect)
-        } else {
-            remora_sql::analyse_prepared_in_any_mode(text, dialect)
+        self.doubt().analyse_prepared(text, dialect)
+    }
+
+    /// What isn't known of how the server reads this session's text.
+    fn doubt(&self) -> Doubt {
+        let charset = self.state.fingerprint().map(|known| known.charset);
+        Doubt {
+            modes: charset.is_none(),
+            characters: matches!(charset, None | Some(TextCharset::Unsafe)),
+            takes_several: self.takes_several(),
         }
     }
 
@@ -444,9 +448,9 @@ pub(crate) fn may_be_select(text: &[u8]) -> bool {
     )
 }
 
-/// Whether it isn't known what the statement does, because the session's `sql_mode` isn't.
+/// Whether it isn't known what the statement does, because it can be read in more than one way.
 fn is_ambiguous(statement: &Statement) -> bool {
-    matches!(statement.cacheable, Err(Refusal::ModeUnknown))
+    matches!(statement.cacheable, Err(Refusal::Ambiguous))
 }
 
 /// Whether a statement that wasn't understood mentions `sql_log_bin`: several statements in one,

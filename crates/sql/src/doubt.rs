@@ -1,0 +1,247 @@
+//! Statements of a session of which not everything is known that decides how its text is read.
+//!
+//! Two modes decide where strings and names begin and end: under `ANSI_QUOTES` the text `"f"(1)` calls a function, and under
+//! `NO_BACKSLASH_ESCAPES` the string `'\'` ends where it seems to go on. The character set decides, too: in Shift-JIS, GBK and
+//! Big5 what looks like a backslash or a backquote can be the second half of a character.
+//!
+//! What does something else under another reading could write unseen, so it counts as anything. Mostly all readings agree,
+//! and then it doesn't matter which one is right.
+
+use crate::classify::{analyse, analyse_prepared};
+use crate::cursor::Cursor;
+use crate::dialect::Dialect;
+use crate::refusal::Refusal;
+use crate::statement::{EverythingReason, Statement, UnknownEffect};
+use crate::token::TokenKind as T;
+
+/// What isn't known of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Doubt {
+    /// Its `sql_mode`: `ANSI_QUOTES` and `NO_BACKSLASH_ESCAPES` may be other than the dialect says.
+    pub modes: bool,
+    /// Its character set: a byte below 0x80 may be the second half of a character.
+    pub characters: bool,
+    /// The server may take several statements in one text. Otherwise it refuses what ends within a string, or has something
+    /// behind a semicolon.
+    pub takes_several: bool,
+}
+
+impl Doubt {
+    /// Analyses one statement's text as [`analyse`] does.
+    pub fn analyse(self, text: &[u8], dialect: Dialect) -> Statement {
+        self.read(text, dialect, analyse)
+    }
+
+    /// Analyses the text of a statement that is being prepared, as [`analyse_prepared`] does. A server never prepares several
+    /// statements at once.
+    pub fn analyse_prepared(self, text: &[u8], dialect: Dialect) -> Statement {
+        let doubt = Doubt {
+            takes_several: false,
+            ..self
+        };
+        doubt.read(text, dialect, analyse_prepared)
+    }
+
+    fn read(
+        self,
+        text: &[u8],
+        dialect: Dialect,
+        analyse: impl Fn(&[u8], Dialect) -> Statement,
+    ) -> Statement {
+        let mut statement = analyse(text, dialect);
+        if self.characters && may_have_other_characters(text) {
+            return ambiguous(&statement, &statement);
+        }
+        if !self.modes {
+            return statement;
+        }
+        for other in other_modes(text, dialect) {
+            if !self.takes_several && !can_be_one_statement(text, other) {
+                continue;
+            }
+            let otherwise = analyse(text, other);
+            if !do_the_same(&statement, &otherwise) {
+                return ambiguous(&statement, &otherwise);
+            }
+            if statement.narrowed != otherwise.narrowed {
+                statement.narrowed = None;
+            }
+        }
+        statement
+    }
+}
+
+/// What counts as anything, because two readings differ.
+fn ambiguous(one: &Statement, other: &Statement) -> Statement {
+    Statement {
+        diagnostics: one.diagnostics || other.diagnostics,
+        ..Statement::anything(
+            one.kind,
+            Refusal::Ambiguous,
+            EverythingReason::Ambiguous,
+            UnknownEffect::Ambiguous,
+        )
+    }
+}
+
+/// Whether what looks like a backslash or a backquote may be the second half of a character.
+fn may_have_other_characters(text: &[u8]) -> bool {
+    text.windows(2)
+        .any(|pair| pair[0] >= 0x80 && matches!(pair[1], b'\\' | b'`'))
+}
+
+/// The dialects in which the text may have other strings and names than in `dialect`.
+fn other_modes(text: &[u8], dialect: Dialect) -> impl Iterator<Item = Dialect> {
+    let quotes = text.contains(&b'"');
+    let escapes = text.contains(&b'\\');
+    [(true, false), (false, true), (true, true)]
+        .into_iter()
+        .filter(move |(other_quotes, other_escapes)| {
+            (quotes || !other_quotes) && (escapes || !other_escapes)
+        })
+        .map(move |(other_quotes, other_escapes)| Dialect {
+            ansi_quotes: dialect.ansi_quotes != other_quotes,
+            no_backslash_escapes: dialect.no_backslash_escapes != other_escapes,
+            ..dialect
+        })
+}
+
+fn can_be_one_statement(text: &[u8], dialect: Dialect) -> bool {
+    let mut cursor = Cursor::new(text, dialect);
+    loop {
+        match cursor.kind() {
+            T::End => return true,
+            T::Invalid => return false,
+            T::Semicolon => return cursor.at_end(),
+            _ => cursor.advance(),
+        };
+    }
+}
+
+/// Whether two readings of a text have the same effects, on whichever rows. What they read is another matter: that decides only
+/// about results, which aren't kept before the modes are known.
+fn do_the_same(one: &Statement, other: &Statement) -> bool {
+    one.writes == other.writes
+        && one.session == other.session
+        && one.transaction == other.transaction
+        && one.diagnostics == other.diagnostics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::Writes;
+
+    const MODES: Doubt = Doubt {
+        modes: true,
+        characters: false,
+        takes_several: false,
+    };
+
+    fn is_certain(text: &str, takes_several: bool) -> bool {
+        let doubt = Doubt {
+            takes_several,
+            ..MODES
+        };
+        let statement = doubt.analyse(text.as_bytes(), Dialect::default());
+        let is_unknown = statement.cacheable == Err(Refusal::Ambiguous);
+        assert_eq!(
+            is_unknown,
+            statement.writes == Writes::Everything(EverythingReason::Ambiguous),
+            "{text}"
+        );
+        !is_unknown
+    }
+
+    #[test]
+    fn what_another_mode_lets_write_counts_as_anything() {
+        for text in [
+            r#"DO "f"(1)"#,
+            r#"SELECT "f"(1)"#,
+            r#"SET @a = "f"(1)"#,
+            r"DO '\', f(1), ' -- '",
+            r"SELECT NOW(), '\', f(1), ' -- '",
+            r#"DO "\", f(1), " -- ""#,
+        ] {
+            for takes_several in [false, true] {
+                assert!(!is_certain(text, takes_several), "{text}");
+            }
+        }
+        for text in [
+            r"SELECT '\'; UPDATE t SET v = 2 -- '",
+            r"EXPLAIN REMORA SELECT '\'; UPDATE t SET v = 2 -- '",
+            r"SELECT 'it\'s' FROM t",
+        ] {
+            assert!(!is_certain(text, true), "{text}");
+            assert!(is_certain(text, false), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_another_mode_lets_look_back_does_so() {
+        let text = br"SELECT '\', ROW_COUNT(), ' -- '";
+        let statement = MODES.analyse(text, Dialect::default());
+        assert!(statement.diagnostics);
+    }
+
+    #[test]
+    fn what_all_modes_agree_on_is_certain() {
+        for text in [
+            "SELECT 1",
+            r#"SELECT "x""#,
+            r#"SELECT a FROM t WHERE b = "x""#,
+            r#"INSERT INTO t VALUES ("x")"#,
+            r#"SHOW STATUS LIKE "Qcache%""#,
+            r#"SET NAMES "utf8mb4""#,
+            r"INSERT INTO t VALUES ('a\\b', 'c:\\d')",
+        ] {
+            for takes_several in [false, true] {
+                assert!(is_certain(text, takes_several), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_told_apart_only_by_what_all_modes_agree_on() {
+        let narrowed = |text: &str| MODES.analyse(text.as_bytes(), Dialect::default()).narrowed;
+        assert!(narrowed("UPDATE t SET v = 1 WHERE k = 'k'").is_some());
+        assert!(narrowed(r#"UPDATE t SET v = 1 WHERE k = "k""#).is_none());
+        assert!(narrowed(r"DELETE FROM t WHERE k = 'a\\b'").is_none());
+    }
+
+    #[test]
+    fn preparing_takes_one_statement() {
+        let prepared = |text: &str| {
+            MODES
+                .analyse_prepared(text.as_bytes(), Dialect::default())
+                .cacheable
+        };
+        assert_ne!(
+            prepared(r"SELECT a FROM t WHERE b = 'it\'s' AND c = ?"),
+            Err(Refusal::Ambiguous)
+        );
+        assert_eq!(prepared(r#"DO "f"(?)"#), Err(Refusal::Ambiguous));
+    }
+
+    #[test]
+    fn what_may_be_half_a_character_hides_nothing() {
+        let doubt = Doubt {
+            characters: true,
+            ..Doubt::default()
+        };
+        // In Shift-JIS the two first bytes of each are one character, and `f` is called.
+        for text in [
+            &b"DO '\x95\x5c\'', f(1), ' -- '"[..],
+            b"DO '\x95\x5c', f(1), ' -- \''",
+            b"SELECT `\x95\x60`, `, f(1), `",
+        ] {
+            let sure = Doubt::default().analyse(text, Dialect::default());
+            assert_ne!(sure.cacheable, Err(Refusal::Ambiguous));
+            let unsure = doubt.analyse(text, Dialect::default());
+            assert_eq!(unsure.cacheable, Err(Refusal::Ambiguous));
+        }
+        let text = "SELECT a FROM t WHERE b = 'it\\'s \u{e9}'".as_bytes();
+        let statement = doubt.analyse(text, Dialect::default());
+        assert!(statement.cacheable.is_ok());
+    }
+}
