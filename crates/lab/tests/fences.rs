@@ -11,6 +11,7 @@ use remora_lab::log_gate::LogGate;
 use remora_lab::process::wait_for;
 use remora_lab::proxies::RemoraOptions;
 use remora_lab::servers::Kind;
+use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 
 use front::{Front, Guest, PATIENCE, assert_same, own_server, shared_server};
@@ -129,6 +130,33 @@ fn hidden_writes(has_hint: bool, has_windows: bool) -> Vec<(&'static str, Vec<&'
             "",
             vec![b"SET NAMES sjis", b"DO '\x95\x5c\\'', f(1), ' -- '"],
         ),
+        // What only the server sees of several statements changes how the next is read.
+        (
+            "",
+            vec![
+                b"SELECT v FROM t",
+                b"SELECT 1; SET sql_mode = 'ANSI_QUOTES'",
+                br#"DO "f"(1)"#,
+            ],
+        ),
+        (
+            "",
+            vec![
+                b"USE fences_of_hidden_other",
+                b"SELECT v FROM t",
+                b"SELECT 1; USE fences_of_hidden",
+                b"UPDATE t SET v = v + 1",
+            ],
+        ),
+        (
+            "",
+            vec![
+                b"LOCK TABLES t WRITE",
+                b"SELECT 1; SET sql_mode = 'ANSI_QUOTES'",
+                b"UNLOCK TABLES",
+                br#"DO "f"(1)"#,
+            ],
+        ),
         (
             "",
             vec![b"BEGIN", b"UPDATE t SET v = v + 1", b"RESET QUERY CACHE"],
@@ -160,6 +188,9 @@ fn no_read_is_older_than_a_write_that_is_hard_to_see() {
         "SET GLOBAL log_bin_trust_function_creators = 1".to_owned(),
         format!("CREATE USER plain@'%' {identified}"),
         "GRANT ALL ON fences_of_hidden.* TO plain@'%'".to_owned(),
+        "CREATE DATABASE fences_of_hidden_other".to_owned(),
+        "CREATE TABLE fences_of_hidden_other.t (id INT PRIMARY KEY, v INT)".to_owned(),
+        "GRANT ALL ON fences_of_hidden_other.* TO plain@'%'".to_owned(),
     ];
     let (has_hint, has_windows) = match server.kind() {
         Kind::MySql80 => (false, true),
@@ -186,25 +217,39 @@ fn no_read_is_older_than_a_write_that_is_hard_to_see() {
     let hidden = hidden_writes(has_hint, has_windows);
     let plain =
         ConnectOptions::new(server.address(), "plain", "plain-password").schema("fences_of_hidden");
+    let alone = ConnectOptions {
+        without: Capabilities::MULTI_STATEMENTS,
+        ..plain.clone()
+    };
     let mut root = server.root().unwrap();
-    for (mode, statements) in hidden {
+    let all = hidden.iter().flat_map(|(mode, statements)| {
+        let is_batch = |text: &&[u8]| text.starts_with(b"SELECT 1;");
+        let alone = (!statements.iter().any(is_batch)).then_some(&alone);
+        alone
+            .into_iter()
+            .chain([&plain])
+            .map(move |options| (mode, statements, options))
+    });
+    for (mode, statements, options) in all {
         let before = front.direct().query_bytes(read).unwrap().to_vec();
-        reader.becomes_hit(read, &before);
         // A session begins with the global mode, of which nothing has told Remora when its first statement comes.
-        let modes = [mode, ""].map(|mode| format!("SET GLOBAL sql_mode = '{mode}'"));
+        let modes = [*mode, ""].map(|mode| format!("SET GLOBAL sql_mode = '{mode}'"));
         root.query(&modes[0]).unwrap();
-        let mut writer = front.guest_as(&plain);
+        let mut writer = front.guest_as(options);
         root.query(&modes[1]).unwrap();
-        gate.hold(true);
-        for statement in &statements {
-            // Without the privilege `RELOAD`, what resets the query cache commits all the same.
+        let (last, first) = statements.split_last().unwrap();
+        for statement in first {
             let answer = writer.command(0x03, statement, Expect::Results);
-            let is_refused = answer.bytes.get(4) == Some(&0xff);
-            let what = String::from_utf8_lossy(statement);
-            assert_eq!(is_refused, what.starts_with("RESET"), "{what}");
+            assert_ne!(answer.bytes.get(4), Some(&0xff));
         }
+        reader.becomes_hit(read, &before);
+        gate.hold(true);
+        // Without the privilege `RELOAD`, what resets the query cache commits all the same.
+        let answer = writer.command(0x03, last, Expect::Results);
+        let is_refused = answer.bytes.get(4) == Some(&0xff);
+        let what = String::from_utf8_lossy(last);
+        assert_eq!(is_refused, what.starts_with("RESET"), "{what}");
         let after = front.direct().query_bytes(read).unwrap().to_vec();
-        let what = String::from_utf8_lossy(&statements.join(&b';')).into_owned();
         assert_ne!(after, before, "{what} writes");
         let seen = reader.run(read);
         let what = format!("{what} under {mode:?}: {}", seen.outcome);

@@ -27,7 +27,7 @@ pub struct LastAttempt(RwLock<Attempt>);
 #[derive(Debug, PartialEq, Eq)]
 struct Attempt {
     result: Reachability,
-    /// How often the follower had reached the server by then.
+    /// How often the follower had reached the server by then, if it wasn't reached for the client.
     reached: u64,
 }
 
@@ -42,6 +42,11 @@ impl LastAttempt {
 
     /// A client's attempt ended like this, when the follower had reached the server `reached` times.
     pub fn record(&self, result: Reachability, reached: u64) {
+        let reached = match result {
+            Reachability::Unreachable(_) => reached,
+            // How often doesn't matter then, and what doesn't change isn't written.
+            Reachability::Untried | Reachability::Reachable => 0,
+        };
         let attempt = Attempt { result, reached };
         if *self.0.read().unwrap_or_else(PoisonError::into_inner) != attempt {
             *self.0.write().unwrap_or_else(PoisonError::into_inner) = attempt;

@@ -202,11 +202,12 @@ struct Writer<'n> {
 
 impl Writer<'_> {
     /// The text can't be read: a string has no end, most likely because a quote in a value wasn't escaped. From the first
-    /// value on it isn't certain what is inside quotes, so nothing of that is told.
+    /// quotes on it isn't certain what is inside of them, so nothing of that is told.
     fn give_up(&mut self) {
         let list = self.normal.windows(4).position(|bytes| bytes == b"(...");
-        let value = self.normal.iter().position(|byte| *byte == b'?');
-        if let Some(first) = list.into_iter().chain(value).min() {
+        let is_quoted = |byte: &u8| matches!(byte, b'?' | b'`' | b'"');
+        let quoted = self.normal.iter().position(is_quoted);
+        if let Some(first) = list.into_iter().chain(quoted).min() {
             self.normal.truncate(first);
         }
         while self.normal.last() == Some(&b' ') {
@@ -237,6 +238,14 @@ impl Writer<'_> {
                 }
                 _ => self.token(&lexer, token),
             };
+        }
+        // What is cut off may show that quotes weren't where they seemed to be.
+        loop {
+            match lexer.next_token().kind {
+                TokenKind::End => return,
+                TokenKind::Invalid => return self.give_up(),
+                _ => {}
+            }
         }
     }
 
@@ -500,6 +509,11 @@ mod tests {
         let text = normal("SELECT a FROM t WHERE n = 'O'Brien' AND s = 'secret'");
         assert_eq!(text, "SELECT a FROM t WHERE n = <unreadable>");
         assert_eq!(normal("SELECT 'C:\\', 'secret'"), "SELECT <unreadable>");
+        let text = normal("SELECT `a FROM t WHERE s = 'x`secret'");
+        assert_eq!(text, "SELECT <unreadable>");
+        let words = "secret ".repeat(1_000);
+        let text = normal(&format!("INSERT INTO t VALUES ('O'Brien', '{words}')"));
+        assert!(!text.contains("secret"), "{text}");
     }
 
     #[test]

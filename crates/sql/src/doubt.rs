@@ -11,7 +11,7 @@ use crate::classify::{analyse, analyse_prepared};
 use crate::cursor::Cursor;
 use crate::dialect::Dialect;
 use crate::refusal::Refusal;
-use crate::statement::{EverythingReason, Statement, UnknownEffect};
+use crate::statement::{EverythingReason, SessionEffect, Statement, Transaction, UnknownEffect};
 use crate::token::TokenKind as T;
 
 /// What isn't known of a session.
@@ -49,38 +49,53 @@ impl Doubt {
         analyse: impl Fn(&[u8], Dialect) -> Statement,
     ) -> Statement {
         let mut statement = analyse(text, dialect);
-        if self.characters && may_have_other_characters(text) {
-            return ambiguous(&statement, &statement);
-        }
-        if !self.modes {
-            return statement;
-        }
-        for other in other_modes(text, dialect) {
+        let mut agree = !self.characters || !may_have_other_characters(text);
+        let other_modes = other_modes(text, dialect).filter(|_| self.modes);
+        for other in other_modes {
             if !self.takes_several && !can_be_one_statement(text, other) {
                 continue;
             }
             let otherwise = analyse(text, other);
-            if !do_the_same(&statement, &otherwise) {
-                return ambiguous(&statement, &otherwise);
-            }
+            statement.diagnostics |= otherwise.diagnostics;
             if statement.narrowed != otherwise.narrowed {
                 statement.narrowed = None;
             }
+            if statement.session != otherwise.session
+                || statement.transaction != otherwise.transaction
+            {
+                agree = false;
+                statement.session = SessionEffect::Unknown(UnknownEffect::Ambiguous);
+                statement.transaction = Transaction::ImplicitCommit;
+            }
+            agree &= statement.writes == otherwise.writes;
         }
-        statement
+        if agree {
+            statement
+        } else {
+            self.ambiguous(&statement)
+        }
     }
-}
 
-/// What counts as anything, because two readings differ.
-fn ambiguous(one: &Statement, other: &Statement) -> Statement {
-    Statement {
-        diagnostics: one.diagnostics || other.diagnostics,
-        ..Statement::anything(
-            one.kind,
+    /// A statement that may write anything, because readings of it differ. What it does to the session is believed where
+    /// there can be nothing behind it.
+    fn ambiguous(self, statement: &Statement) -> Statement {
+        let anything = Statement::anything(
+            statement.kind,
             Refusal::Ambiguous,
             EverythingReason::Ambiguous,
             UnknownEffect::Ambiguous,
-        )
+        );
+        let (session, transaction) = if self.takes_several {
+            (anything.session, anything.transaction)
+        } else {
+            (statement.session, statement.transaction)
+        };
+        Statement {
+            session,
+            transaction,
+            diagnostics: statement.diagnostics,
+            ..anything
+        }
     }
 }
 
@@ -106,25 +121,36 @@ fn other_modes(text: &[u8], dialect: Dialect) -> impl Iterator<Item = Dialect> {
         })
 }
 
+/// Whether a server that takes one statement may run it: not if it ends within quotes, or has something behind a semicolon.
 fn can_be_one_statement(text: &[u8], dialect: Dialect) -> bool {
     let mut cursor = Cursor::new(text, dialect);
     loop {
         match cursor.kind() {
             T::End => return true,
-            T::Invalid => return false,
+            // Anything else that can't be read here may well be read by the server.
+            T::Invalid => return !ends_within_quotes(&text[cursor.current().start..], dialect),
             T::Semicolon => return cursor.at_end(),
             _ => cursor.advance(),
         };
     }
 }
 
-/// Whether two readings of a text have the same effects, on whichever rows. What they read is another matter: that decides only
-/// about results, which aren't kept before the modes are known.
-fn do_the_same(one: &Statement, other: &Statement) -> bool {
-    one.writes == other.writes
-        && one.session == other.session
-        && one.transaction == other.transaction
-        && one.diagnostics == other.diagnostics
+/// Whether a text that begins with a quote has no other that ends it.
+fn ends_within_quotes(text: &[u8], dialect: Dialect) -> bool {
+    let Some((quote @ (b'\'' | b'"' | b'`'), mut rest)) = text.split_first() else {
+        return false;
+    };
+    let is_name = *quote == b'`' || (*quote == b'"' && dialect.ansi_quotes);
+    let escapes = !is_name && !dialect.no_backslash_escapes;
+    loop {
+        rest = match rest {
+            [] => return true,
+            [b'\\', behind @ ..] if escapes => behind.get(1..).unwrap_or_default(),
+            [one, two, behind @ ..] if one == quote && two == quote => behind,
+            [one, ..] if one == quote => return false,
+            [_, behind @ ..] => behind,
+        };
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +188,8 @@ mod tests {
             r"DO '\', f(1), ' -- '",
             r"SELECT NOW(), '\', f(1), ' -- '",
             r#"DO "\", f(1), " -- ""#,
+            // What this crate doesn't read, the server may.
+            r"DO '\', /*!99999 */ f(1), ' -- '",
         ] {
             for takes_several in [false, true] {
                 assert!(!is_certain(text, takes_several), "{text}");
@@ -179,9 +207,14 @@ mod tests {
 
     #[test]
     fn what_another_mode_lets_look_back_does_so() {
-        let text = br"SELECT '\', ROW_COUNT(), ' -- '";
-        let statement = MODES.analyse(text, Dialect::default());
-        assert!(statement.diagnostics);
+        for text in [
+            &br"SELECT '\', ROW_COUNT(), ' -- '"[..],
+            br#"SELECT "f"(1), '\', ROW_COUNT(), ' -- '"#,
+            b"SELECT \"f\"(1) AS \"pay\xe9\", '\\', ROW_COUNT(), ' -- '",
+        ] {
+            let statement = MODES.analyse(text, Dialect::default());
+            assert!(statement.diagnostics);
+        }
     }
 
     #[test]
@@ -221,6 +254,25 @@ mod tests {
             Err(Refusal::Ambiguous)
         );
         assert_eq!(prepared(r#"DO "f"(?)"#), Err(Refusal::Ambiguous));
+    }
+
+    #[test]
+    fn what_it_does_to_the_session_is_known_where_nothing_can_be_behind_it() {
+        let doubt = Doubt {
+            modes: true,
+            characters: true,
+            takes_several: false,
+        };
+        let text = "INSERT INTO t VALUES ('caf\u{e9}\\n')".as_bytes();
+        let statement = doubt.analyse(text, Dialect::default());
+        assert_eq!(statement.cacheable, Err(Refusal::Ambiguous));
+        assert_eq!(statement.session, SessionEffect::None);
+        let several = Doubt {
+            takes_several: true,
+            ..doubt
+        };
+        let statement = several.analyse(text, Dialect::default());
+        assert!(matches!(statement.session, SessionEffect::Unknown(_)));
     }
 
     #[test]

@@ -366,15 +366,27 @@ impl Session {
         self.plan_fill(place, &read, key)
     }
 
+    /// Whether the server is asked for the session's settings first: for a look-up, to know what a statement writes, or what it
+    /// is at all.
     pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {
-        self.state.wants_settings()
-            && !statement.diagnostics
-            && self.shared.is_caching()
-            && (statement.cacheable.is_ok()
-                || is_ambiguous(statement)
-                || matches!(statement.writes, Writes::Tables(_))
-                // Before the transaction rather than in it, where the question might be noticed.
-                || statement.transaction == Transaction::Begin)
+        if statement.diagnostics || !self.state.lacks_settings() {
+            return false;
+        }
+        if is_ambiguous(statement) {
+            // Also where nothing is cached now: else the session would pass through when something is.
+            return self.shared.upstream.settings_query().is_some();
+        }
+        let passes_through = self.state.passes_through();
+        self.shared.is_caching()
+            && match &statement.writes {
+                Writes::Tables(_) => passes_through || self.state.wants_settings(),
+                _ => {
+                    self.state.wants_settings()
+                        && (statement.cacheable.is_ok()
+                            // Before the transaction rather than in it, where the question might be noticed.
+                            || statement.transaction == Transaction::Begin)
+                }
+            }
     }
 
     /// What a statement is counted under. One of which it isn't certain where its values end has no digest, so that nothing

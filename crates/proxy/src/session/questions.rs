@@ -23,7 +23,7 @@ impl Session {
     /// Asks the server for the session's settings.
     pub(super) async fn learn_settings(&mut self) -> Result<(), Ended> {
         let Some(query) = self.shared.upstream.settings_query() else {
-            self.state.pass_through(Bypass::SettingsUnknown);
+            self.state.not_told(Bypass::SettingsUnknown);
             return Ok(());
         };
         let mut answer = Vec::new();
@@ -32,7 +32,7 @@ impl Session {
             .ask(&message, Expect::Results, Some(&mut answer))
             .await?;
         if summary.ending != Ending::ResultSet {
-            self.state.pass_through(Bypass::SettingsUnknown);
+            self.state.not_told(Bypass::SettingsUnknown);
             return Ok(());
         }
         let row = only_row(&answer, query.fields())?;
@@ -41,7 +41,7 @@ impl Session {
             self.state.learn(fingerprint);
         } else {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);
-            self.state.pass_through(Bypass::FingerprintsFull);
+            self.state.not_told(Bypass::FingerprintsFull);
         }
         self.registration.update(&self.state);
         Ok(())

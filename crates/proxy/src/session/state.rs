@@ -26,6 +26,8 @@ const WRITTEN_TAGS_MAX: usize = 512;
 pub enum Settings {
     /// They must be asked for before the next look-up.
     Unknown,
+    /// The server was asked and didn't tell. It isn't asked again before they change.
+    Untold,
     /// They are these.
     Known(Arc<Fingerprint>),
 }
@@ -211,7 +213,7 @@ impl SessionState {
     pub fn fingerprint(&self) -> Option<&Arc<Fingerprint>> {
         match &self.settings {
             Settings::Known(fingerprint) => Some(fingerprint),
-            Settings::Unknown => None,
+            Settings::Unknown | Settings::Untold => None,
         }
     }
 
@@ -225,7 +227,7 @@ impl SessionState {
         self.scope?;
         match &self.settings {
             Settings::Known(known) => scope_of(known.id, self.status, RowFormat::Binary),
-            Settings::Unknown => Err(Bypass::SettingsUnknown),
+            Settings::Unknown | Settings::Untold => Err(Bypass::SettingsUnknown),
         }
     }
 
@@ -236,9 +238,12 @@ impl SessionState {
 
     /// Whether asking the server for the settings would make look-ups possible.
     pub fn wants_settings(&self) -> bool {
+        self.lacks_settings() && self.pass_through.is_none() && !self.changed_in_transaction
+    }
+
+    /// Whether the server could be asked for the settings, for what they say about anything but look-ups.
+    pub fn lacks_settings(&self) -> bool {
         matches!(self.settings, Settings::Unknown)
-            && self.pass_through.is_none()
-            && !self.changed_in_transaction
     }
 
     /// What the open transaction has written.
@@ -268,10 +273,23 @@ impl SessionState {
         self.derive_scope();
     }
 
+    /// The server was asked for the settings and didn't tell.
+    pub fn not_told(&mut self, why: Bypass) {
+        self.settings = Settings::Untold;
+        self.pass_through(why);
+    }
+
     /// Passes everything through until the session is reset.
     pub fn pass_through(&mut self, why: Bypass) {
-        self.pass_through.get_or_insert(why);
+        self.pass_from_now_on(why);
         self.derive_scope();
+    }
+
+    /// The first reason stays, but for one that ends by itself.
+    fn pass_from_now_on(&mut self, why: Bypass) {
+        if matches!(self.pass_through, None | Some(Bypass::LockedTables)) {
+            self.pass_through = Some(why);
+        }
     }
 
     /// A statement with these effects has been answered. `wrote` is what it may have written.
@@ -322,11 +340,17 @@ impl SessionState {
                 self.writes_are_unlogged = true;
                 self.pass_through = Some(Bypass::WritesUnlogged);
             }
-            SessionEffect::Unknown(UnknownEffect::UnknownVariable) => {
-                self.pass_through.get_or_insert(Bypass::UnknownSetting);
-            }
-            SessionEffect::Unknown(_) => {
-                self.pass_through.get_or_insert(Bypass::UnknownSessionState);
+            SessionEffect::Unknown(effect) => {
+                // All that is said in a language which Remora doesn't read has unknown effects. It stays that language.
+                let is_foreign =
+                    matches!(&self.settings, Settings::Known(known) if known.dialect.is_none());
+                if may_change_settings(effect) && !is_foreign {
+                    self.settings = Settings::Unknown;
+                }
+                self.pass_from_now_on(match effect {
+                    UnknownEffect::UnknownVariable => Bypass::UnknownSetting,
+                    _ => Bypass::UnknownSessionState,
+                });
             }
         }
     }
@@ -457,6 +481,17 @@ impl Effects {
     pub fn may_commit(&self) -> bool {
         !matches!(self.transaction, Transaction::None | Transaction::Savepoint)
     }
+}
+
+/// Whether what isn't seen can have been a `SET` or a `USE`. A routine has a mode and a default schema of its own, and the
+/// session's are as before when it ends.
+fn may_change_settings(effect: UnknownEffect) -> bool {
+    !matches!(
+        effect,
+        UnknownEffect::StoredFunction
+            | UnknownEffect::StoredProcedure
+            | UnknownEffect::DistributedTransaction
+    )
 }
 
 #[cfg(test)]

@@ -206,6 +206,7 @@ impl<'a> Watermark<'a> {
             Source::Positions(source) => source.ask(client, timeline.visible()).await?,
             Source::Gtids(source) => source.ask(client, self.is_waiting_long()).await?,
         };
+        count(&self.shared.counters.reached, 1);
         if let Some(visible) = worth.visible {
             timeline.advance_visible(epoch, visible);
             self.shared.visible_bell.notify_waiters();
