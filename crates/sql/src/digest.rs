@@ -13,7 +13,7 @@
 //! | a word of the grammar | in capitals, also where it is a name |
 //! | a name | as it is written, with its quotes |
 //! | white space, comments, hints | one space, or none |
-//! | a string without an end, and all from the first value on | `<unreadable>` |
+//! | a string without an end, and all from the first quotes or value on | `<unreadable>` |
 //!
 //! Nothing of a value is ever in the text: it can be shown to somebody who may not see the data.
 

@@ -484,7 +484,7 @@ impl Effects {
 }
 
 /// Whether what isn't seen can have been a `SET` or a `USE`. A routine has a mode and a default schema of its own, and the
-/// session's are as before when it ends.
+/// session's are as before when it ends; that it sets the session's character set isn't reckoned with.
 fn may_change_settings(effect: UnknownEffect) -> bool {
     !matches!(
         effect,
