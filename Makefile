@@ -18,8 +18,7 @@ demo: ## a private MariaDB, sample data, Remora in front: see it work (ARGS=--ke
 
 test: ## all tests, with five real servers, and a short fuzz run (SERVERS="mysql-8.0 …": with these only)
 	@scripts/setup test
-	$(CARGO) build --workspace --bins --locked
-	@CARGO="$(CARGO)" ARGS="$(ARGS)" scripts/test $(SERVERS)
+	@CARGO="$(CARGO)" scripts/test $(SERVERS) $(ARGS)
 	@if [ -z "$(SERVERS)" ]; then scripts/fuzz; fi
 
 bench: ## measure against a direct connection, HAProxy and a bare responder (ARGS=--quick for short rounds)

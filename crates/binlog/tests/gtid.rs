@@ -1,4 +1,7 @@
 //! GTIDs and sets of them: text, events, and the rules of sets.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,7 @@
 //! The bytes that a MariaDB 10.11.19 and an 11.4.5 wrote, read back. `fixtures/README.md` has the statements.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

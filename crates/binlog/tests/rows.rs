@@ -1,5 +1,8 @@
 //! The rows in the bytes that real servers wrote, within bounds, and damaged. What every type's values mean is
 //! compared with live servers in `crates/lab/tests/rows.rs`.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,6 @@
 //! Registered shapes: from which commit on they are used, and until when.
+//!
+//! Servers: none
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

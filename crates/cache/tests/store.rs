@@ -1,4 +1,6 @@
 //! What the store promises: exactly what was stored for exactly this key, and never too much memory.
+//!
+//! Servers: none
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{HashMap, HashSet};

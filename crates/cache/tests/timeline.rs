@@ -1,4 +1,6 @@
 //! What the timeline promises, one rule at a time. `model.rs` has them all at once.
+//!
+//! Servers: none
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

@@ -30,8 +30,8 @@ use remora::upstream::logged::meaning;
 use remora::upstream::{self, UpstreamConfig, UpstreamShared};
 use remora_binlog::{CommitKind, DecoderLimits, Gtid, StreamDecoder, Touched, Transactions};
 use remora_cache::{BrokenRules, Position, ShapesLimits, Timeline, TimelineLimits};
-use remora_lab::client::Client;
-use remora_lab::servers::{FOLLOW_PASSWORD, FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
+use remora_testkit::client::Client;
+use remora_testkit::servers::{FOLLOW_PASSWORD, FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
 
 const WRITERS: usize = 4;
 const READERS: usize = 3;

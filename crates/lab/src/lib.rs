@@ -11,7 +11,6 @@
 //! | [`client`] | a small client that keeps the bytes it was sent |
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
-//! | [`differential`] | cases whose every byte must be the server's own |
 //! | [`search`] | random schemas, queries and changes, each result compared with the server's |
 //! | [`late_rows`], [`semisync`] | commits held back between their event and their rows |
 //! | [`responder`] | the limit for a hit: answers each query with the same bytes |
@@ -25,33 +24,16 @@
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
 
 pub mod bench;
-pub mod certificates;
-pub mod client;
 pub mod demo;
-pub mod differential;
 pub mod drivers;
 pub mod experiments;
-pub mod interrupt;
-pub mod late_rows;
-pub mod load;
-pub mod log_gate;
 pub mod machine;
-pub mod metrics;
-pub mod mixed;
-pub mod ports;
-pub mod process;
-pub mod programs;
 pub mod progress;
-pub mod proxies;
 pub mod replay;
 pub mod report;
 pub mod responder;
-pub mod scratch;
 pub mod search;
-pub mod semisync;
-pub mod servers;
 pub mod statistics;
 pub mod stats;
-pub mod sysbench;
 pub mod table;
 pub mod usage;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use remora_lab::{bench, demo, drivers, experiments, interrupt, replay, report, responder, search};
+use remora_lab::{bench, demo, drivers, experiments, replay, report, responder, search};
+use remora_testkit::interrupt;
 
 #[derive(Debug, Parser)]
 #[command(name = "remora-lab", about = "Experiments with Remora", version)]

@@ -1,5 +1,8 @@
 //! `remora-lab compare` on real runs: a Remora that was slowed on purpose is a regression, a rerun of the same build is
 //! not.
+//!
+//! Servers: mariadb-10.11
+//! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use remora_lab::experiments::results::Results;
-use remora_lab::programs;
-use remora_lab::scratch::Scratch;
+use remora_testkit::programs;
+use remora_testkit::scratch::Scratch;
 
 /// Runs the Remora at `REMORA`, but holds it for 0.3 s and lets it run for 0.01 s in turns. The process that it becomes
 /// is Remora itself, so that the lab can measure and end it by its id. Waiting is a builtin of the shell, and Remora comes

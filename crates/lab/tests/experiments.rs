@@ -1,5 +1,8 @@
 //! `remora-lab run`, as a user runs it, at a scale of seconds: what it leaves, also when it is interrupted and when its
 //! server dies.
+//!
+//! Servers: mariadb-10.11
+//! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashSet;
@@ -8,8 +11,8 @@ use std::process::Output;
 use std::time::Duration;
 
 use remora_lab::experiments::results::{Repetition, Results, SCHEMA_VERSION, State};
-use remora_lab::process::{Process, Program, Signal, wait_for};
-use remora_lab::scratch::Scratch;
+use remora_testkit::process::{Process, Program, Signal, wait_for};
+use remora_testkit::scratch::Scratch;
 
 const PATIENCE: Duration = Duration::from_mins(2);
 

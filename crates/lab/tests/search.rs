@@ -1,14 +1,17 @@
 //! The search for results that differ from the server's: a few thousand pairs of a query and a change.
 //!
 //! `REMORA_SEARCH_SEED` repeats a seed; the long mode is `remora-lab search --pairs 100000`.
+//!
+//! Servers: every
+//! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 
 use remora_cache::BrokenRules;
-use remora_lab::load::Random;
 use remora_lab::search::{self, Bed, Findings, Search, SeededFault, Size};
-use remora_lab::servers::Kind;
+use remora_testkit::load::Random;
+use remora_testkit::servers::Kind;
 
 /// Pairs of each seed.
 const PAIRS: u64 = 3_500;

@@ -1,17 +1,20 @@
 //! The lab's own workloads: each runs without an error, directly and through Remora, and asks what it says it asks.
+//!
+//! Servers: mariadb-10.11
+//! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::time::Duration;
 
-use remora_lab::client::Client;
 use remora_lab::experiments::plan::{Script, SysbenchLoad};
 use remora_lab::experiments::results::Scale;
 use remora_lab::experiments::{break_even, e2, e8, e9, social};
-use remora_lab::process::wait_for;
-use remora_lab::proxies::{InProcessRemora, RemoraOptions};
-use remora_lab::servers::{Kind, SCHEMA, Server, ServerOptions};
-use remora_lab::sysbench::{Length, Report, Sysbench};
+use remora_testkit::client::Client;
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::servers::{Kind, SCHEMA, Server, ServerOptions};
+use remora_testkit::sysbench::{Length, Report, Sysbench};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const THREADS: u32 = 4;

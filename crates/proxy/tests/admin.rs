@@ -1,4 +1,7 @@
 //! The admin listener, asked over real connections.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

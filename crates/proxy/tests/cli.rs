@@ -1,4 +1,7 @@
 //! The command line: what each command prints, and how a wrong one is refused.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,4 +1,7 @@
 //! Configuration: what is accepted, what is refused and how, and that the documents tell the truth.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,4 +1,7 @@
 //! The dashboard's page and what it asks for, over real connections.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,4 +1,7 @@
 //! The files for Grafana and Prometheus name only metrics and labels that there are.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,4 +1,7 @@
 //! Which rows and columns a cacheable statement reads, as far as its text says it with certainty.
+//!
+//! Servers: none
+//! Load: waits
 
 mod common;
 

@@ -1,4 +1,7 @@
 //! What statements write, and what they do to the session and the transaction.
+//!
+//! Servers: none
+//! Load: waits
 
 mod common;
 

@@ -1,4 +1,7 @@
 //! What must hold of every text and the text by which it is looked up.
+//!
+//! Servers: none
+//! Load: waits
 
 mod common;
 

@@ -1,4 +1,7 @@
 //! What query events of the binary log mean.
+//!
+//! Servers: none
+//! Load: waits
 
 mod common;
 

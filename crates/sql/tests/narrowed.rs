@@ -1,4 +1,7 @@
 //! Which rows a write changes, as far as its text says it with certainty.
+//!
+//! Servers: none
+//! Load: waits
 
 mod common;
 

@@ -1,4 +1,7 @@
 //! What must hold for every text.
+//!
+//! Servers: none
+//! Load: waits
 
 mod common;
 

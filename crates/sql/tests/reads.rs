@@ -1,4 +1,7 @@
 //! Which statements can be cached, what they read, and why others can't.
+//!
+//! Servers: none
+//! Load: waits
 
 mod common;
 

@@ -1,4 +1,7 @@
 //! Query attributes and the values in them: where each one ends.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

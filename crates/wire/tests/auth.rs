@@ -1,4 +1,7 @@
 //! What passwords become, and the packets of an exchange.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,7 @@
 //! The compressed protocol: pieces, cuts, and the numbers that the two sides see.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

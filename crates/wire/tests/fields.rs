@@ -1,4 +1,7 @@
 //! Fields, errors, authentication and small rows.
+//!
+//! Servers: none
+//! Load: waits
 
 mod support;
 

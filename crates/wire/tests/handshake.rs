@@ -1,4 +1,7 @@
 //! Greeting and login: what real peers send, and whatever is made up.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

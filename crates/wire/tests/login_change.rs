@@ -1,4 +1,7 @@
 //! Changing a login for the way to the server: only what is meant to changes.
+//!
+//! Servers: none
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,7 @@
 //! Packets: how messages are measured, split and joined.
+//!
+//! Servers: none
+//! Load: waits
 
 mod support;
 

@@ -1,6 +1,9 @@
 //! Authentication against a real MySQL 8, over TCP without TLS: with `REMORA_WIRE_PORT` set to its port, users `sha2`
 //! (`caching_sha2_password`), `sha256` (`sha256_password`) and `native`, all with the password in `support/server.rs`,
 //! and a schema `shop`. RSA is done by the `openssl` program.
+//!
+//! Servers: mariadb-10.11
+//! Load: waits
 
 #![allow(clippy::unwrap_used)]
 

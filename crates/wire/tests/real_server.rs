@@ -1,6 +1,9 @@
 //! The protocol as a real server speaks it. MariaDB always; with `REMORA_WIRE_PORT` set to the port
 //! of any other server (a user `native` with the password in `support/server.rs`, all rights, and a
 //! schema `shop`), the ignored test walks that one's answers.
+//!
+//! Servers: mariadb-10.11
+//! Load: waits
 
 mod support;
 

@@ -1,4 +1,7 @@
 //! Result sets of Remora's own, as every kind of client reads them.
+//!
+//! Servers: none
+//! Load: waits
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use remora_wire::command::Expect;

@@ -1,4 +1,7 @@
 //! Where a response ends: one test for each kind of answer, in both forms of the end mark.
+//!
+//! Servers: none
+//! Load: waits
 
 mod support;
 

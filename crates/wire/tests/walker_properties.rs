@@ -1,4 +1,7 @@
 //! The walker with generated answers and with noise, cut anywhere.
+//!
+//! Servers: none
+//! Load: waits
 
 mod support;
 

@@ -11,6 +11,8 @@
 //!
 //! `REMORA_SCHEDULES` sets how many schedules are tried, `SHUTTLE_RANDOM_SEED` which. A violation is printed with its
 //! cast and its schedule; `REMORA_CAST` and `REMORA_SCHEDULE`, set to these, run it again.
+//!
+//! Servers: none
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 #[path = "../../src/fence.rs"]

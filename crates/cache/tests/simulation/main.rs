@@ -8,6 +8,8 @@
 //!
 //! `REMORA_SIMULATIONS` sets how many seeds are tried (a night: 1000000 and more), `REMORA_SIMULATION_SEED` runs the one
 //! that a failure names, and tells each step.
+//!
+//! Servers: none
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod server;

@@ -7,15 +7,15 @@ use anyhow::Context as _;
 
 use super::closed_loop;
 use super::encrypted::{self, Reads};
-use crate::certificates::Authority;
-use crate::client::ConnectOptions;
-use crate::process::{Process, Program};
-use crate::proxies::{HaProxy, Remora, RemoraOptions};
-use crate::scratch::Scratch;
-use crate::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
-use crate::sysbench::{Length, Sysbench};
 use crate::usage::{cpu_time, microseconds_per_query};
-use crate::{interrupt, ports};
+use remora_testkit::certificates::Authority;
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::process::{Process, Program};
+use remora_testkit::proxies::{HaProxy, Remora, RemoraOptions};
+use remora_testkit::scratch::Scratch;
+use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
+use remora_testkit::sysbench::{Length, Sysbench};
+use remora_testkit::{interrupt, ports};
 
 /// sysbench's usual name for its schema. Column definitions name it, so that an answer has its usual length.
 pub(super) const BENCH_SCHEMA: &str = "sbtest";

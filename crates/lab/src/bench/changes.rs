@@ -25,11 +25,11 @@ use super::arms::BENCH_SCHEMA;
 use super::mark::{Mark, PartReport};
 use super::{Size, arms};
 use crate::progress::Progress;
-use crate::servers::Server;
 use crate::stats::median;
-use crate::sysbench::{Length, Sysbench};
 use crate::table::{Table, grouped};
 use crate::usage::own_thread_cpu_time;
+use remora_testkit::servers::Server;
+use remora_testkit::sysbench::{Length, Sysbench};
 
 /// Results held.
 const HELD: i64 = 1_000_000;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
 
-use crate::client::{Client, ConnectOptions};
-use crate::interrupt;
-use crate::load::random::Random;
+use remora_testkit::client::{Client, ConnectOptions};
+use remora_testkit::interrupt;
+use remora_testkit::load::random::Random;
 
 /// The longest latency that is told apart, microseconds.
 const LATENCY_US_MAX: u64 = 60_000_000;

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::closed_loop::{self, Report};
-use crate::client::ConnectOptions;
-use crate::load::random::Random;
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::load::random::Random;
 
 /// What is read.
 #[derive(Debug, Clone, Copy)]

@@ -14,16 +14,16 @@ use serde_json::json;
 use super::Size;
 use super::arms::BENCH_SCHEMA;
 use super::mark::{Mark, PartReport};
-use crate::client::Client;
-use crate::interrupt;
-use crate::process::wait_for;
 use crate::progress::Progress;
-use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::Server;
 use crate::stats::{Latencies, median};
-use crate::sysbench::{Length, Report, Sysbench};
 use crate::table::{Table, grouped};
 use crate::usage::thread_cpu_time;
+use remora_testkit::client::Client;
+use remora_testkit::interrupt;
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::servers::Server;
+use remora_testkit::sysbench::{Length, Report, Sysbench};
 
 /// sysbench's threads.
 const THREADS: u32 = 8;

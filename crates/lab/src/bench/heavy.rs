@@ -14,14 +14,14 @@ use serde_json::json;
 
 use super::mark::{Mark, PartReport};
 use super::{Size, closed_loop};
-use crate::client::{Client, ConnectOptions};
-use crate::interrupt;
-use crate::load::random::Random;
 use crate::progress::Progress;
-use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::{Kind, Server, ServerOptions};
 use crate::stats::median;
 use crate::table::{Table, grouped};
+use remora_testkit::client::{Client, ConnectOptions};
+use remora_testkit::interrupt;
+use remora_testkit::load::random::Random;
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::servers::{Kind, Server, ServerOptions};
 
 /// Rows of a part.
 const PART_ROWS: usize = 100_000;

@@ -11,14 +11,14 @@ use serde_json::json;
 
 use super::Size;
 use super::mark::{Mark, PartReport};
-use crate::client::ConnectOptions;
-use crate::interrupt;
 use crate::progress::Progress;
-use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::{Kind, SCHEMA, Server, ServerOptions};
 use crate::stats::median;
 use crate::table::{Table, grouped};
 use crate::usage::{cpu_time, resident_bytes};
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::interrupt;
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::servers::{Kind, SCHEMA, Server, ServerOptions};
 
 /// The catalogue's capacities.
 const CAPACITIES: [u32; 4] = [64, 1_024, 16_384, 131_072];
@@ -171,7 +171,7 @@ fn measure(server: &Server, tables: u32, capacity: u32) -> anyhow::Result<Sample
     let mut app = server.app().at(remora.address());
     app.timeout = TIMEOUT;
     // The catalogue first asks for what it needs of all tables.
-    crate::process::wait_for("the catalogue", TIMEOUT, || {
+    remora_testkit::process::wait_for("the catalogue", TIMEOUT, || {
         app.connect()?.query("SELECT a FROM t0")?;
         Ok((remora.metrics()?.sum("remora_store_entries") > 0.0).then_some(()))
     })?;
@@ -181,7 +181,7 @@ fn measure(server: &Server, tables: u32, capacity: u32) -> anyhow::Result<Sample
     let mut cpu = vec![cpu_time(remora.id())?];
     let began = Instant::now();
     pass(&app, tables)?;
-    crate::process::wait_for("the definitions", TIMEOUT, || {
+    remora_testkit::process::wait_for("the definitions", TIMEOUT, || {
         Ok((loads()? >= f64::from(tables)).then_some(()))
     })?;
     let first = f64::from(tables) / began.elapsed().as_secs_f64();

@@ -18,11 +18,11 @@ use super::arms::BENCH_SCHEMA;
 use super::mark::{Mark, PartReport};
 use super::{Size, closed_loop};
 use crate::progress::Progress;
-use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::Server;
 use crate::stats::median;
 use crate::table::{Table, grouped};
 use crate::usage::{cpu_time, microseconds_per_query, own_thread_cpu_time};
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::servers::Server;
 
 /// Values in each statement.
 const VALUES: usize = 32;

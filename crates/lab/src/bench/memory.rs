@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::arms::BENCH_SCHEMA;
-use crate::client::ConnectOptions;
-use crate::interrupt;
-use crate::process::wait_for;
-use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::Server;
 use crate::usage::resident_bytes;
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::interrupt;
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::servers::Server;
 
 /// Open connections of the first measurement.
 pub(super) const CONNECTIONS: usize = 1_000;

@@ -23,8 +23,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::progress::Progress;
-use crate::servers::Server;
 use crate::usage;
+use remora_testkit::servers::Server;
 
 use arms::Stage;
 use mark::{Noise, PartReport};

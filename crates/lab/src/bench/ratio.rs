@@ -12,12 +12,12 @@ use super::Size;
 use super::arms::BENCH_SCHEMA;
 use super::mark::{Mark, PartReport};
 use super::requests::{Oracle, transaction};
-use crate::interrupt;
-use crate::load::random::Random;
 use crate::progress::Progress;
-use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::Server;
 use crate::table::{Table, grouped};
+use remora_testkit::interrupt;
+use remora_testkit::load::random::Random;
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::servers::Server;
 
 /// Transactions of 18 statements in a run.
 const TRANSACTIONS: u32 = 5_000;

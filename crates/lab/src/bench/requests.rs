@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::load::random::Random;
+use remora_testkit::load::random::Random;
 
 /// Rows of a range.
 const RANGE: usize = 100;

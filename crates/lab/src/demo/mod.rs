@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::client::ConnectOptions;
-use crate::interrupt;
-use crate::load::{Oracle, Random};
 use crate::progress::Progress;
-use crate::proxies::{Remora, RemoraOptions};
-use crate::servers::{APP_PASSWORD, APP_USER, FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
 use crate::stats::median;
 use crate::table::{Table, grouped};
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::interrupt;
+use remora_testkit::load::{Oracle, Random};
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::servers::{
+    APP_PASSWORD, APP_USER, FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions,
+};
 
 use round::{Findings, READERS, Round};
 use shop::Visitors;

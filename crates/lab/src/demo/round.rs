@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 
 use super::shop::{Read, Visitors};
-use crate::client::{Client, ConnectOptions};
-use crate::interrupt;
-use crate::load::{Oracle, Random, Route, StaleRead};
 use crate::stats::Latencies;
+use remora_testkit::client::{Client, ConnectOptions};
+use remora_testkit::interrupt;
+use remora_testkit::load::{Oracle, Random, Route, StaleRead};
 
 /// Connections that read.
 pub(super) const READERS: usize = 8;

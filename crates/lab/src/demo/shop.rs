@@ -3,8 +3,8 @@
 //! The pages of a shop ask for the same things again and again, and some far more often than others. Now and then
 //! something is sold. `stock.sold` only grows, one sale at a time, so the oracle can judge each value that is read.
 
-use crate::load::{Random, Zipf};
-use crate::servers::Server;
+use remora_testkit::load::{Random, Zipf};
+use remora_testkit::servers::Server;
 
 /// How many products there are; as many rows has the stock.
 pub(super) const PRODUCTS: usize = 10_000;

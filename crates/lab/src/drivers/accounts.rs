@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 
-use crate::client::Client;
-use crate::servers::Kind;
+use remora_testkit::client::Client;
+use remora_testkit::servers::Kind;
 
 /// The password of all of them.
 pub(super) const PASSWORD: &str = "pass word'\"";

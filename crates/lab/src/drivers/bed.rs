@@ -11,12 +11,12 @@ use super::report::Report;
 use super::runs::Run;
 use super::security::Security;
 use super::{DriversOptions, accounts};
-use crate::client::Client;
-use crate::process::{Program, wait_for};
-use crate::proxies::{Remora, RemoraOptions};
-use crate::scratch::Scratch;
-use crate::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
-use crate::{interrupt, programs};
+use remora_testkit::client::Client;
+use remora_testkit::process::{Program, wait_for};
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::scratch::Scratch;
+use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
+use remora_testkit::{interrupt, programs};
 
 /// The schema that the programs use.
 const SCHEMA: &str = "drivers";

@@ -161,7 +161,7 @@ pub(super) fn matrix(reports: &[Report]) -> Table {
 mod tests {
     use super::super::matrix::DRIVERS;
     use super::*;
-    use crate::servers::Kind;
+    use remora_testkit::servers::Kind;
 
     const PLAIN: Run = Run {
         kind: Kind::MariaDb1011,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::servers::Kind;
+use remora_testkit::servers::Kind;
 
 /// The plugin of MariaDB's server that Debian packs apart.
 const ED25519: &str = "auth_ed25519";

@@ -1,7 +1,7 @@
 //! Certificates for runs over TLS.
 
-use crate::certificates::{Authority, CertificateFiles};
-use crate::proxies::RemoraOptions;
+use remora_testkit::certificates::{Authority, CertificateFiles};
+use remora_testkit::proxies::RemoraOptions;
 
 /// The certificates of a run, gone when it is dropped.
 #[derive(Debug)]

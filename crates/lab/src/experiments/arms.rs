@@ -8,9 +8,9 @@ use super::data::root_of;
 use super::machine::arguments_of;
 use super::plan::{Arm, Point};
 use crate::machine::processors;
-use crate::programs;
-use crate::proxies::{HaProxy, ProxySql, Remora, RemoraOptions};
-use crate::servers::{Kind, Server};
+use remora_testkit::programs;
+use remora_testkit::proxies::{HaProxy, ProxySql, Remora, RemoraOptions};
+use remora_testkit::servers::{Kind, Server};
 
 /// Connections that a proxy has room for beyond those of the load.
 const FURTHER_CONNECTIONS: u32 = 100;

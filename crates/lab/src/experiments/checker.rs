@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use crate::client::{Client, ConnectOptions};
-use crate::load::{CounterTable, Oracle, Route};
-use crate::servers::Server;
+use remora_testkit::client::{Client, ConnectOptions};
+use remora_testkit::load::{CounterTable, Oracle, Route};
+use remora_testkit::servers::Server;
 
 /// Between a write, the reads that can be kept, and those that can be answered from what was kept. So few queries,
 /// about 15 reads a second, hardly show in a load and in its hit ratio.

@@ -9,9 +9,10 @@ use super::plan::Experiment;
 use super::results::{Results, Scale};
 use super::run::{Request, measure_into};
 use super::{all, find, machine};
-use crate::servers::Kind;
+use crate::report;
 use crate::table::Table;
-use crate::{interrupt, report};
+use remora_testkit::interrupt;
+use remora_testkit::servers::Kind;
 
 /// Options of `remora-lab run`.
 #[derive(Debug, Clone, clap::Args)]

@@ -11,11 +11,11 @@ use anyhow::{Context as _, bail};
 
 use super::machine::short_digest;
 use super::plan::{Data, Plan};
-use crate::client::{Client, ConnectOptions};
 use crate::machine::processors;
-use crate::servers::{Kind, SCHEMA, Server, ServerOptions, copy_data_directory};
-use crate::sysbench::Sysbench;
-use crate::{interrupt, programs};
+use remora_testkit::client::{Client, ConnectOptions};
+use remora_testkit::servers::{Kind, SCHEMA, Server, ServerOptions, copy_data_directory};
+use remora_testkit::sysbench::Sysbench;
+use remora_testkit::{interrupt, programs};
 
 /// How much is kept at most, bytes on disk. The contents that were not used for the longest time go first; those of the
 /// run at hand stay, however large they are.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 use super::results::{Results, SCHEMA_VERSION, Scale};
-use crate::sysbench::Second;
+use remora_testkit::sysbench::Second;
 
 const RUN: &str = "run.json";
 const RESULTS: &str = "results.json";

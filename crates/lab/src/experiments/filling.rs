@@ -1,6 +1,6 @@
 //! Statements that fill the tables of the lab's own workloads. Any server takes them.
 
-use crate::servers::numbers;
+use remora_testkit::servers::numbers;
 
 /// Rows that one statement makes: so many that it pays, and so few that progress is seen.
 const CHUNK_ROWS: u32 = 10_000;

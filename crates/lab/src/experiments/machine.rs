@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
 
 use super::plan::Arm;
-use crate::programs;
+use remora_testkit::programs;
 
 /// What must be left on a disk for a measurement to begin, bytes.
 pub(super) const FREE_BYTES_TO_BEGIN: u64 = 256 << 20;

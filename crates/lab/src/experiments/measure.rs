@@ -13,10 +13,10 @@ use super::plan::{Arm, Data, Plan, Point, Script};
 use super::results::{Latency, OpenLoop, Repetition};
 use super::stage::schema;
 use super::{open_loop, trickle};
-use crate::client::ConnectOptions;
 use crate::statistics::steady;
-use crate::sysbench::{Running, Second, Sysbench};
 use crate::usage::{cpu_time, microseconds_per_query};
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::sysbench::{Running, Second, Sysbench};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy)]
@@ -240,7 +240,7 @@ fn repetition(
     let (queries, transactions, length_s) = totals(&ran.seconds);
     let latencies = match (ran.warm_up.last(), ran.seconds.last()) {
         (Some(first), Some(last)) => last.latencies.since(&first.latencies),
-        _ => crate::sysbench::Distribution::default(),
+        _ => remora_testkit::sysbench::Distribution::default(),
     };
     let counters = ran.after.counts.since(&ran.before.counts);
     let used = |after: Duration, before: Duration| {

@@ -9,10 +9,10 @@ use anyhow::Context as _;
 use super::plan::OpenLoopLoad;
 use super::results::{Latency, OpenLoop};
 use super::trickle::fill_in;
-use crate::client::{Client, ConnectOptions};
-use crate::interrupt;
-use crate::load::Random;
 use crate::stats::Latencies;
+use remora_testkit::client::{Client, ConnectOptions};
+use remora_testkit::interrupt;
+use remora_testkit::load::Random;
 
 /// Clients at most. Where all of them wait for an answer, what is due waits too, and that counts.
 const CLIENTS_MAX: u32 = 128;

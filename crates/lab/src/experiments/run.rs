@@ -14,12 +14,13 @@ use super::results::{Cell, Results, SCHEMA_VERSION, Scale, State};
 use super::schedule::{Turn, turns};
 use super::stage::Stage;
 use super::{checker, choice, data, machine, scripts};
-use crate::load::Random;
 use crate::machine::Machine;
 use crate::progress::Progress;
-use crate::scratch::Scratch;
-use crate::servers::Kind;
-use crate::{interrupt, programs, report, usage};
+use crate::{report, usage};
+use remora_testkit::load::Random;
+use remora_testkit::scratch::Scratch;
+use remora_testkit::servers::Kind;
+use remora_testkit::{interrupt, programs};
 
 /// A run to be done.
 #[derive(Clone)]
@@ -36,7 +37,7 @@ pub struct Request {
     pub at: Vec<f64>,
     /// How often each point is measured through each arm; `None`: as often as the plan says.
     pub repetitions: Option<u32>,
-    /// The Remora to be measured; `None`: that of [`crate::programs::remora`].
+    /// The Remora to be measured; `None`: that of [`remora_testkit::programs::remora`].
     pub remora: Option<PathBuf>,
     /// The order of the measurements; `None`: that of the run in the directory, or a new one.
     pub seed: Option<u64>,

@@ -1,7 +1,7 @@
 //! In which order is measured: within each repetition, every point through every arm in random order, so that what
 //! drifts on a machine doesn't favour an arm.
 
-use crate::load::Random;
+use remora_testkit::load::Random;
 
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

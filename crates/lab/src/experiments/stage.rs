@@ -7,9 +7,9 @@ use anyhow::{Context as _, bail};
 use super::data::{Kept, SYSBENCH_SCHEMA, beginning, root_of};
 use super::machine::arguments_of;
 use super::plan::{Arm, Data, Plan, Point};
-use crate::interrupt;
-use crate::servers::{Kind, SCHEMA, Server, ServerOptions};
 use crate::usage::cpu_time;
+use remora_testkit::interrupt;
+use remora_testkit::servers::{Kind, SCHEMA, Server, ServerOptions};
 
 /// Connections beyond those of the load: checkers, administrators, Remora's own.
 const FURTHER_CONNECTIONS: u32 = 200;

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use super::checker::pause;
 use super::data::beginning;
 use super::plan::Trickle;
-use crate::client::{ClientError, ConnectOptions};
-use crate::load::Random;
+use remora_testkit::client::{ClientError, ConnectOptions};
+use remora_testkit::load::Random;
 
 /// Errors that are a part of life where others write too: a deadlock, and a wait for a lock that took too long.
 const TOLERATED: [u16; 2] = [1213, 1205];

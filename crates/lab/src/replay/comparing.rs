@@ -11,8 +11,8 @@ use super::event::{Action, Bytes};
 use super::lane::{Asker, statement_text};
 use super::plan::{Plan, Step, shortened};
 use super::turn::{Target, Turn};
-use crate::client::ClientError;
-use crate::interrupt;
+use remora_testkit::client::ClientError;
+use remora_testkit::interrupt;
 
 /// How many different reads are asked again at most, and how many differences are shown.
 const ASKED_MAX: usize = 100_000;

@@ -11,8 +11,8 @@ use remora_wire::command::Expect;
 use super::event::{Action, Bytes, Execution, use_target};
 use super::measured::Sample;
 use super::plan::{LeftOut, Plan, Step, shortened};
-use crate::client::{Answer, Client, ClientError, ConnectOptions, StatementId};
-use crate::interrupt;
+use remora_testkit::client::{Answer, Client, ClientError, ConnectOptions, StatementId};
+use remora_testkit::interrupt;
 
 const QUIT: u8 = 0x01;
 const INIT_DB: u8 = 0x02;

@@ -42,10 +42,10 @@ pub use plan::{LeftOut, Plan, Step};
 pub use reading::{Captured, Event, Format, Settings, detect, read, read_bytes};
 pub use turn::{Target, Turn};
 
-use crate::client::{ClientError, ConnectOptions};
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::usage;
+use remora_testkit::client::{ClientError, ConnectOptions};
+use remora_testkit::interrupt;
 use turn::{Manner, Standing};
 
 /// What to replay, to whom, and how.

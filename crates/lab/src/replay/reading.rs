@@ -14,8 +14,8 @@ use super::capture::Capture;
 use super::event::{Action, Bytes, Execution, Item, Read, ReadError, Record};
 use super::general::{self, GeneralLog};
 use super::slow::{self, SlowLog};
-use crate::interrupt;
 use crate::progress::Progress;
+use remora_testkit::interrupt;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -325,7 +325,7 @@ fn in_order(mut records: Vec<Record>) -> Vec<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::random::Random;
+    use remora_testkit::load::random::Random;
 
     const SLOW: &str = "# Time: 230101 12:00:00\n# User@Host: a[a] @ h []\n# Thread_id: 5  Schema: s  QC_hit: No\n\
                         # Query_time: 0.5  Lock_time: 0\nSET timestamp=1672574400;\nSELECT 1;\n";

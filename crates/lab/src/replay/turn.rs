@@ -11,10 +11,10 @@ use anyhow::Context as _;
 use super::lane::{self, Kept, Shared, Speed};
 use super::measured::{Durations, Sample, Second, Tally};
 use super::plan::{LeftOut, Plan};
-use crate::client::ConnectOptions;
-use crate::interrupt;
-use crate::metrics::Metrics;
 use crate::usage;
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::interrupt;
+use remora_testkit::metrics::Metrics;
 
 /// Batches of samples that may wait to be counted.
 const BATCHES_MAX: usize = 4_096;

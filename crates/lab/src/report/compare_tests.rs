@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::experiments::results::Scale;
-use crate::load::random::Random;
 use crate::statistics::bootstrap::Verdict;
 use crate::statistics::testing::seeded;
+use remora_testkit::load::random::Random;
 
 use super::compare::{Change, Outcome, compare};
 use super::testing::{Synthetic, everything};

@@ -8,8 +8,8 @@ use crate::experiments::results::{
     Cell, Coordinate, Latency, Machine, OpenLoop, Published, Repetition, Results, SCHEMA_VERSION,
     Scale, State,
 };
-use crate::load::random::Random;
 use crate::statistics::testing::log_normal;
+use remora_testkit::load::random::Random;
 
 /// Where a cell lies: the axis, its unit, the value.
 pub(super) type Place = Option<(&'static str, &'static str, f64)>;

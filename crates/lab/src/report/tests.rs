@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use crate::experiments::results::{Scale, State};
-use crate::load::random::Random;
 use crate::statistics::testing::seeded;
+use remora_testkit::load::random::Random;
 
 use super::testing::{Synthetic, everything};
 use super::*;

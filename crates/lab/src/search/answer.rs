@@ -1,7 +1,7 @@
 //! Answers in a form in which they can be compared: the server may give rows in another order, or think of another plan,
 //! and still say the same.
 
-use crate::client::Packets;
+use remora_testkit::client::Packets;
 
 /// `SERVER_QUERY_NO_GOOD_INDEX_USED`, `SERVER_QUERY_NO_INDEX_USED`, `SERVER_QUERY_WAS_SLOW`: what the plan was like.
 const PLAN_FLAGS: u16 = 0x10 | 0x20 | 0x800;

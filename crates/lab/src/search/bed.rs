@@ -8,11 +8,11 @@ use remora_cache::BrokenRules;
 
 use super::answer::Reply;
 use super::script::{Question, Statement};
-use crate::client::{Client, ClientError, ConnectOptions, StatementId};
-use crate::interrupt;
-use crate::log_gate::LogGate;
-use crate::proxies::{InProcessRemora, RemoraOptions};
-use crate::servers::{Kind, Server, ServerOptions};
+use remora_testkit::client::{Client, ClientError, ConnectOptions, StatementId};
+use remora_testkit::interrupt;
+use remora_testkit::log_gate::LogGate;
+use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::servers::{Kind, Server, ServerOptions};
 
 /// Longest wait until Remora has seen a change.
 const PATIENCE: Duration = Duration::from_mins(1);

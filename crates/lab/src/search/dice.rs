@@ -1,6 +1,6 @@
 //! Choosing by chance, so that a seed repeats each choice.
 
-use crate::load::Random;
+use remora_testkit::load::Random;
 
 /// Random choices of a seed.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use super::dice::Dice;
 use super::questions;
 use super::schema::Schema;
 use super::script::Script;
-use crate::servers::Kind;
+use remora_testkit::servers::Kind;
 
 /// How large a case is.
 #[derive(Debug, Clone, Copy)]

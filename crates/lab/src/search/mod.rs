@@ -40,10 +40,10 @@ pub use run::{Failure, Run};
 pub use script::{Change, Question, Route, Script, Statement};
 pub use shrink::shrink;
 
-use crate::interrupt;
-use crate::load::Random;
 use crate::progress::Progress;
-use crate::servers::Kind;
+use remora_testkit::interrupt;
+use remora_testkit::load::Random;
+use remora_testkit::servers::Kind;
 
 /// One case of so many is a race.
 const RACES: u64 = 6;
@@ -65,7 +65,7 @@ pub struct SearchOptions {
     /// The seed; without one, a fresh one is taken and printed.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The server, by the names of `scripts/servers --list`, or `mariadb-10.11`; `REMORA_LAB_SERVER` otherwise.
+    /// The server, by the names of `scripts/servers --list`, or `mariadb-10.11`; `REMORA_TEST_SERVER` otherwise.
     #[arg(long)]
     pub server: Option<String>,
     /// Queries held in a case.

@@ -6,7 +6,7 @@ use super::dice::Dice;
 use super::joins;
 use super::schema::{Column, Schema, Table};
 use super::script::{Question, Statement};
-use crate::servers::Kind;
+use remora_testkit::servers::Kind;
 
 /// Share of queries that are prepared, of a hundred.
 const PREPARED: usize = 25;

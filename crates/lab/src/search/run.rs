@@ -10,7 +10,7 @@ use super::bed::{Asker, Bed, perform, tolerate};
 use super::dice::Dice;
 use super::report::{Tallies, Tally};
 use super::script::{Change, Question, ROW_IMAGES, Route, Script};
-use crate::client::Client;
+use remora_testkit::client::Client;
 
 /// How often a question is asked at most until it is held.
 const WARMING: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::dice::Dice;
 use super::types::Type;
-use crate::servers::Kind;
+use remora_testkit::servers::Kind;
 
 /// Rows of a table at the beginning.
 const ROWS_MIN: usize = 3;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
 
-use crate::client::Value;
+use remora_testkit::client::Value;
 
 /// Marks where a literal begins and ends while a statement is made, so that it can be bound instead.
 const LITERAL_BEGINS: char = '\u{1}';

@@ -2,7 +2,7 @@
 
 use super::dice::Dice;
 use super::script::literal;
-use crate::servers::Kind;
+use remora_testkit::servers::Kind;
 
 /// What a column's values are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@
 //! interval of 95 % is just that for up to 5 values. Of more it leaves the outermost ones out, step by step, and so covers
 //! a little less than it says: 87.5 % for 7 values, about 90 % for 9, and near 95 % from 20 on.
 
-use crate::load::random::Random;
 use crate::stats;
+use remora_testkit::load::random::Random;
 
 /// The share of intervals that are meant to cover the truth.
 pub const CONFIDENCE: f64 = 0.95;

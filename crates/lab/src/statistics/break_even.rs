@@ -81,8 +81,8 @@ fn last_rise_above_zero(points: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::random::Random;
     use crate::statistics::testing::{log_normal, seeded};
+    use remora_testkit::load::random::Random;
 
     /// The arm is at 400 for 0 % and at 2,400 for 100 %, the baseline at 1,000: they cross at 30 %.
     fn places(spread: f64, random: &mut Random) -> Vec<Place> {

@@ -208,8 +208,8 @@ fn count(number: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::random::Random;
     use crate::statistics::testing::{log_normal, seeded};
+    use remora_testkit::load::random::Random;
 
     const THREADS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 

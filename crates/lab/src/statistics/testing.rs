@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::load::random::Random;
+use remora_testkit::load::random::Random;
 
 /// A generator for one test. What these tests say of samples holds with some probability only, so
 /// each draws the same numbers every time: those of its own name, and others at each call.

@@ -1,10 +1,10 @@
 //! Captures of real sessions.
 
-use remora_lab::certificates::Authority;
-use remora_lab::client::{Algorithm, Client, ConnectOptions, Value};
-use remora_lab::load::random::Random;
 use remora_lab::replay::{Action, Captured, Format, Settings, read_bytes};
-use remora_lab::servers::{Kind, Server, ServerOptions};
+use remora_testkit::certificates::Authority;
+use remora_testkit::client::{Algorithm, Client, ConnectOptions, Value};
+use remora_testkit::load::random::Random;
+use remora_testkit::servers::{Kind, Server, ServerOptions};
 use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use remora_lab::client::{Client, Value};
-use remora_lab::process::wait_for;
 use remora_lab::replay::Captured;
-use remora_lab::scratch::Scratch;
-use remora_lab::servers::{Server, ServerOptions};
+use remora_testkit::client::{Client, Value};
+use remora_testkit::process::wait_for;
+use remora_testkit::scratch::Scratch;
+use remora_testkit::servers::{Server, ServerOptions};
 use remora_wire::command::Expect;
 
 use crate::{read, said};

@@ -1,5 +1,8 @@
 //! Replaying captured statements: what is read from logs and captures of real servers is what was sent to them, and
 //! replaying it measures, compares and spares data.
+//!
+//! Servers: mariadb-10.11
+//! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod captures;

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use remora_lab::client::ConnectOptions;
 use remora_lab::experiments::results::{Results, State};
-use remora_lab::process::wait_for;
-use remora_lab::proxies::{InProcessRemora, RemoraOptions};
 use remora_lab::replay::{Outcome, Plan, replay};
-use remora_lab::scratch::Scratch;
-use remora_lab::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
+use remora_testkit::client::ConnectOptions;
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::scratch::Scratch;
+use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
 
 use crate::options;
 

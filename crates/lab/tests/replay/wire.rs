@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use etherparse::PacketBuilder;
-use remora_lab::load::random::Random;
+use remora_testkit::load::random::Random;
 
 /// The port that the server has in the packets.
 pub(crate) const PORT: u16 = 3_306;

@@ -242,7 +242,10 @@ impl Session {
             let mut scratch = worker.scratch.borrow_mut();
             match self.client.try_read(&mut scratch) {
                 Ok(0) => return Err(Ended::closed()),
-                Ok(count) => self.inbox.extend_from_slice(&scratch[..count]),
+                Ok(count) => {
+                    worker.metrics.count_client_bytes_in(count);
+                    self.inbox.extend_from_slice(&scratch[..count]);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(error.into()),
             }

@@ -265,7 +265,7 @@ fn is_tls(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::random::Random;
+    use remora_testkit::load::random::Random;
 
     fn segment(sequence: u32, payload: &[u8]) -> Segment {
         let address = "127.0.0.1:1".parse().unwrap();

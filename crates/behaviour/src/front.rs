@@ -1,0 +1,302 @@
+//! What the behaviour tests share: a server, a Remora in front of it, and clients that tell
+//! what became of each statement.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+pub mod raw;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use remora::reason::Outcome;
+use remora_testkit::client::{Client, ClientError, ConnectOptions};
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::servers::{Kind, Leased, Pool, Server, ServerOptions};
+use remora_wire::Capabilities;
+use remora_wire::command::Expect;
+
+/// Longest wait for a condition.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A second account on the servers here.
+pub const OTHER_USER: &str = "other";
+/// Its password.
+pub const OTHER_PASSWORD: &str = "other-password";
+
+static SERVERS: Pool = Pool::new(start);
+
+/// A server that this test has to itself until it lets go of it.
+pub fn lease() -> Arc<Leased> {
+    Arc::new(SERVERS.lease().unwrap())
+}
+
+fn start() -> anyhow::Result<Server> {
+    let mut options = ServerOptions::default();
+    options.further.push("--max-allowed-packet=64M".to_owned());
+    if Kind::from_environment()? == Kind::MySql56 {
+        // It takes no value that is longer than a tenth of these.
+        options
+            .further
+            .push("--innodb-log-file-size=128M".to_owned());
+    }
+    let server = Server::start(options)?;
+    let identified = server.kind().identified_by(OTHER_PASSWORD);
+    server.execute([
+        format!("CREATE USER {OTHER_USER}@'%' {identified}"),
+        format!("GRANT ALL ON *.* TO {OTHER_USER}@'%'"),
+    ])?;
+    Ok(server)
+}
+
+/// A server that a test has to itself, a schema on it, and a Remora in front.
+pub struct Front {
+    // Dropped in this order.
+    remora: InProcessRemora,
+    server: Arc<Leased>,
+    schema: String,
+}
+
+impl Front {
+    /// Makes the schema, runs statements in it, and starts a Remora that caches.
+    pub fn new(schema: &str, statements: &[&str]) -> Front {
+        Front::with(schema, RemoraOptions::following(), statements)
+    }
+
+    /// The same with options of the test's own.
+    pub fn with(schema: &str, options: RemoraOptions, statements: &[&str]) -> Front {
+        Front::on(lease(), schema, options, statements)
+    }
+
+    /// In front of this server, with options of the test's own.
+    pub fn on(
+        server: Arc<Leased>,
+        schema: &str,
+        options: RemoraOptions,
+        statements: &[&str],
+    ) -> Front {
+        let prepare = [format!("CREATE DATABASE {schema}"), format!("USE {schema}")];
+        let given = statements.iter().map(|text| (*text).to_owned());
+        server.execute(prepare.into_iter().chain(given)).unwrap();
+        let options = RemoraOptions {
+            threads: Some(1),
+            ..options
+        };
+        Front {
+            remora: InProcessRemora::start(&server, &options).unwrap(),
+            server,
+            schema: schema.to_owned(),
+        }
+    }
+
+    /// The Remora.
+    pub fn remora(&self) -> &InProcessRemora {
+        &self.remora
+    }
+
+    /// The server behind it.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The test's schema.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// How an application connects directly.
+    pub fn options(&self) -> ConnectOptions {
+        self.server.app().schema(&self.schema)
+    }
+
+    /// Every way in which a client can ask for the end of a result set.
+    pub fn flavours(&self) -> Vec<ConnectOptions> {
+        let further = [
+            Capabilities(0),
+            Capabilities::OPTIONAL_RESULTSET_METADATA,
+            Capabilities::SESSION_TRACK,
+            Capabilities::QUERY_ATTRIBUTES,
+            Capabilities::MARIADB_EXTENDED_METADATA,
+        ];
+        let both = [true, false].into_iter();
+        both.flat_map(|deprecate_eof| {
+            let options = self.options();
+            further.map(move |further| ConnectOptions {
+                deprecate_eof,
+                further,
+                ..options.clone()
+            })
+        })
+        .collect()
+    }
+
+    /// A connection past Remora.
+    pub fn direct(&self) -> Client {
+        self.options().connect().unwrap()
+    }
+
+    /// A connection through Remora, by the options of a direct one.
+    pub fn guest_as(&self, options: &ConnectOptions) -> Guest<'_> {
+        let client = options.clone().at(self.remora.address()).connect();
+        Guest {
+            client: client.unwrap(),
+            front: self,
+        }
+    }
+
+    /// A connection through Remora.
+    pub fn guest(&self) -> Guest<'_> {
+        self.guest_as(&self.options())
+    }
+
+    /// How often each outcome has been counted, in the order of [`Outcome::all`].
+    fn counts(&self) -> Vec<u64> {
+        let metrics = &self.remora.app().unwrap().shared().metrics;
+        let count = |outcome: &Outcome| -> u64 {
+            let of_workers = metrics.workers().iter().map(|one| one.outcome(*outcome));
+            of_workers.sum()
+        };
+        Outcome::all().iter().map(count).collect()
+    }
+
+    /// Statements answered from memory so far.
+    pub fn hits(&self) -> u64 {
+        self.counts()[Outcome::Hit.index()]
+    }
+}
+
+/// What a statement's outcome is called here: `hit`, `fill`, `write`, or the reason of a bypass.
+fn label(outcome: Outcome) -> &'static str {
+    match outcome.reason() {
+        "" => outcome.as_str(),
+        reason => reason,
+    }
+}
+
+/// What came of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// `hit`, `fill`, `write`, or the reason of a bypass.
+    pub outcome: &'static str,
+    /// All bytes of the answer.
+    pub bytes: Vec<u8>,
+}
+
+/// A client that is connected through a [`Front`]. One at a time speaks; each statement's outcome is awaited.
+pub struct Guest<'f> {
+    client: Client,
+    front: &'f Front,
+}
+
+impl Guest<'_> {
+    /// The client below, for what isn't counted.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Runs something that is one statement to Remora.
+    pub fn observe<T>(&mut self, run: impl FnOnce(&mut Client) -> T) -> (&'static str, T) {
+        let before = self.front.counts();
+        let value = run(&mut self.client);
+        // A hit is counted after its answer was sent.
+        let changed = wait_for("a statement to be counted", PATIENCE, || {
+            let counts = self.front.counts();
+            let changes = counts.iter().zip(&before).map(|(now, then)| now - then);
+            let changed: Vec<usize> = changes
+                .enumerate()
+                .flat_map(|(index, times)| vec![index; usize::try_from(times).unwrap()])
+                .collect();
+            Ok((!changed.is_empty()).then_some(changed))
+        });
+        let changed = changed.unwrap();
+        assert_eq!(changed.len(), 1, "a statement has one outcome");
+        (label(Outcome::all()[changed[0]]), value)
+    }
+
+    /// Runs a statement.
+    pub fn run(&mut self, sql: &str) -> Seen {
+        let (outcome, bytes) = self.observe(|client| client.query_bytes(sql).unwrap().to_vec());
+        Seen { outcome, bytes }
+    }
+
+    /// Runs statements whose answers must not be errors.
+    pub fn setup(&mut self, statements: &[&str]) {
+        for sql in statements {
+            let (_, answer) = self.observe(|client| client.query(sql).map(drop));
+            answer.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+    }
+
+    /// The first field of the answer's first row, and the outcome.
+    pub fn value(&mut self, sql: &str) -> (Option<String>, &'static str) {
+        let (outcome, value) = self.observe(|client| client.query_value(sql));
+        let value = value.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        (value, outcome)
+    }
+
+    /// Sends a command other than a query; gives its outcome and the bytes that answered.
+    pub fn command(&mut self, byte: u8, body: &[u8], expect: Expect) -> Seen {
+        let (outcome, bytes) = self.observe(|client| {
+            match client.command(byte, body, expect) {
+                Ok(_) | Err(ClientError::Server(_)) => {}
+                Err(error) => panic!("command {byte}: {error}"),
+            }
+            client.answer_bytes().to_vec()
+        });
+        Seen { outcome, bytes }
+    }
+
+    /// Runs a statement until it is a hit; every answer on the way must be `expected`.
+    pub fn becomes_hit(&mut self, sql: &str, expected: &[u8]) {
+        self.becomes("hit", sql, Some(expected));
+    }
+
+    /// Runs a statement until it has this outcome. Gives the answer.
+    pub fn becomes(&mut self, outcome: &str, sql: &str, expected: Option<&[u8]>) -> Vec<u8> {
+        assert!(
+            Outcome::all().iter().any(|known| label(*known) == outcome),
+            "there is no outcome {outcome}"
+        );
+        let mut seen_last = "";
+        let seen = wait_for("the outcome", PATIENCE, || {
+            let seen = self.run(sql);
+            if let Some(expected) = expected {
+                assert_same(sql, &seen.bytes, expected);
+            }
+            seen_last = seen.outcome;
+            Ok((seen.outcome == outcome).then_some(seen.bytes))
+        });
+        seen.unwrap_or_else(|error| panic!("{sql} never was {outcome} but {seen_last}: {error}"))
+    }
+
+    /// A statement passes through with this reason, each time once it is known what it reads.
+    pub fn always_passes(&mut self, sql: &str, reason: &str) {
+        for _ in 0..3 {
+            let hits = self.front.hits();
+            self.becomes(reason, sql, None);
+            assert_eq!(self.front.hits(), hits, "{sql}");
+        }
+    }
+}
+
+/// Compares answers without printing megabytes.
+pub fn assert_same(what: &str, seen: &[u8], expected: &[u8]) {
+    if seen == expected {
+        return;
+    }
+    let at = seen
+        .iter()
+        .zip(expected)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let show = |bytes: &[u8]| {
+        let window = &bytes[at.saturating_sub(20)..bytes.len().min(at + 60)];
+        String::from_utf8_lossy(window).into_owned()
+    };
+    panic!(
+        "{what}: {} bytes instead of {}, first difference at {at}: {:?} instead of {:?}",
+        seen.len(),
+        expected.len(),
+        show(seen),
+        show(expected)
+    );
+}

@@ -1,0 +1,14 @@
+//! What the tests of Remora's behaviour share.
+//!
+//! The tests themselves are in a few programs, each of which says in its first lines on which servers it runs:
+//!
+//! | program | what it asks |
+//! |---|---|
+//! | `answers` | does a client get what the server would have said? |
+//! | `freshness` | is no row older than it may be? |
+//! | `operations` | what operators see, set and survive |
+//! | `once` | what need not be asked of every server |
+
+pub mod differential;
+pub mod front;
+pub mod world;

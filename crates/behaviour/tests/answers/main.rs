@@ -1,0 +1,14 @@
+//! Does a client get, through Remora, what the server would have said?
+//!
+//! Servers: every
+//! Load: waits
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod caching;
+mod commands;
+mod prepared;
+mod privileges;
+mod protocol;
+mod rows;
+mod session;
+mod session_settings;

@@ -1,0 +1,576 @@
+//! Prepared statements of the binary protocol, answered from memory.
+
+use std::io::Write as _;
+use std::slice;
+
+use remora_testkit::client::{Client, ClientError};
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::RemoraOptions;
+use remora_wire::command::Expect;
+use remora_wire::packet::put_message;
+
+use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
+
+const T: [&str; 2] = [
+    "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40), d DATETIME)",
+    "INSERT INTO t VALUES (1, 'one', '2024-01-01 10:00:00'), (2, 'two', NULL), (3, NULL, NULL), (10, 'ten', NULL)",
+];
+const BY_KEY: &str = "SELECT a, s FROM t WHERE a = ?";
+const BY_TEXT: &str = "SELECT a, s FROM t WHERE s = ?";
+const ALL: &str = "SELECT * FROM t";
+
+const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
+const LONG_DATA: u8 = 0x18;
+const CLOSE: u8 = 0x19;
+const RESET: u8 = 0x1a;
+const FETCH: u8 = 0x1c;
+const PING: u8 = 0x0e;
+const READ_ONLY_CURSOR: u8 = 1;
+
+/// A parameter's value.
+#[derive(Debug, Clone)]
+enum Value {
+    Null,
+    Int(i64),
+    Text(String),
+    /// A time of ten o'clock.
+    TenOClock,
+}
+
+use Value::{Int, Null, TenOClock};
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+impl Value {
+    fn type_code(&self) -> u8 {
+        match self {
+            Null => 0x06,
+            Int(_) => 0x08,
+            Value::Text(_) => 0xfd,
+            TenOClock => 0x0b,
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Null => {}
+            Int(number) => out.extend(number.to_le_bytes()),
+            Value::Text(text) => {
+                assert!(text.len() < 0xffff);
+                out.push(0xfc);
+                out.extend(u16::try_from(text.len()).unwrap().to_le_bytes());
+                out.extend(text.as_bytes());
+            }
+            TenOClock => out.extend([8, 0, 0, 0, 0, 0, 10, 0, 0]),
+        }
+    }
+}
+
+/// Whether an execution says what types its values have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Types {
+    Named,
+    Remembered,
+}
+
+fn execution(id: u32, values: &[Value], types: Types, cursor: u8) -> Vec<u8> {
+    let mut body = id.to_le_bytes().to_vec();
+    body.extend([cursor, 1, 0, 0, 0]);
+    if !values.is_empty() {
+        let mut nulls = vec![0; values.len().div_ceil(8)];
+        for (at, value) in values.iter().enumerate() {
+            nulls[at / 8] |= u8::from(matches!(value, Null)) << (at % 8);
+        }
+        body.extend(nulls);
+        body.push(u8::from(types == Types::Named));
+        if types == Types::Named {
+            body.extend(values.iter().flat_map(|value| [value.type_code(), 0]));
+        }
+        for value in values {
+            value.put(&mut body);
+        }
+    }
+    body
+}
+
+/// The statement's number in the answer to a preparation.
+fn number_in(answer: &[u8]) -> u32 {
+    assert_eq!(answer[4], 0, "not prepared: {answer:?}");
+    u32::from_le_bytes(*answer[5..].first_chunk().unwrap())
+}
+
+fn prepare(guest: &mut Guest<'_>, sql: &str) -> u32 {
+    number_in(
+        &guest
+            .command(PREPARE, sql.as_bytes(), Expect::Prepared)
+            .bytes,
+    )
+}
+
+fn run(guest: &mut Guest<'_>, id: u32, values: &[Value], types: Types) -> (&'static str, Vec<u8>) {
+    let seen = guest.command(EXECUTE, &execution(id, values, types, 0), Expect::Results);
+    (seen.outcome, seen.bytes)
+}
+
+/// Sends a command that has no answer.
+fn send(guest: &mut Guest<'_>, byte: u8, body: &[u8]) {
+    let mut message = Vec::new();
+    put_message(&mut message, 0, &[&[byte], body].concat());
+    let (outcome, written) = guest.observe(|client| client.stream().write_all(&message));
+    written.unwrap();
+    assert_eq!(outcome, "not_a_query");
+}
+
+fn command(client: &mut Client, byte: u8, body: &[u8], expect: Expect) -> Vec<u8> {
+    match client.command(byte, body, expect) {
+        Ok(_) | Err(ClientError::Server(_)) => client.answer_bytes().to_vec(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What the server itself answers.
+fn truth(front: &Front, sql: &str, values: &[Value]) -> Vec<u8> {
+    let mut direct = front.direct();
+    let id = number_in(&command(
+        &mut direct,
+        PREPARE,
+        sql.as_bytes(),
+        Expect::Prepared,
+    ));
+    let body = execution(id, values, Types::Named, 0);
+    command(&mut direct, EXECUTE, &body, Expect::Results)
+}
+
+/// Executes until memory answers; every answer on the way must be the server's.
+fn warm(front: &Front, guest: &mut Guest<'_>, sql: &str, values: &[Value]) {
+    let expected = truth(front, sql, values);
+    let id = prepare(guest, sql);
+    let mut last = "";
+    let result = wait_for("a hit", PATIENCE, || {
+        let (outcome, bytes) = run(guest, id, values, Types::Named);
+        assert_same(sql, &bytes, &expected);
+        last = outcome;
+        Ok((outcome == "hit").then_some(()))
+    });
+    result.unwrap_or_else(|error| panic!("{sql} {values:?}: {last}: {error}"));
+    send(guest, CLOSE, &id.to_le_bytes());
+}
+
+#[test]
+fn what_one_session_executed_another_finds_by_text_types_and_values() {
+    let front = Front::new("prepared_hits", &T);
+    let mut one = front.guest();
+    let cases = [
+        (BY_KEY, vec![Int(1)]),
+        (BY_KEY, vec![Int(2)]),
+        (BY_KEY, vec![text("1")]),
+        (BY_KEY, vec![Null]),
+        (BY_TEXT, vec![text("two")]),
+        (BY_TEXT, vec![Int(0)]),
+        (ALL, vec![]),
+        (
+            "SELECT ?, a + ?, s FROM t ORDER BY a LIMIT ?",
+            vec![text("x"), Int(5), Int(2)],
+        ),
+    ];
+    for (sql, values) in &cases {
+        // Some comparisons of different types leave warnings, and then there is nothing to find.
+        if !matches!(values[..], [Int(0)]) {
+            warm(&front, &mut one, sql, values);
+        }
+    }
+    let mut other = front.guest();
+    for (sql, values) in &cases {
+        let expected = truth(&front, sql, values);
+        let id = prepare(&mut other, sql);
+        let (outcome, bytes) = run(&mut other, id, values, Types::Named);
+        assert_same(sql, &bytes, &expected);
+        assert_eq!(
+            outcome == "hit",
+            !matches!(values[..], [Int(0)]),
+            "{sql} {values:?}: {outcome}"
+        );
+        send(&mut other, CLOSE, &id.to_le_bytes());
+    }
+}
+
+#[test]
+fn the_same_text_has_one_answer_as_text_and_another_in_binary() {
+    let front = Front::new("prepared_formats", &T);
+    let mut guest = front.guest();
+    let as_text = front.direct().query_bytes(ALL).unwrap().to_vec();
+    warm(&front, &mut guest, ALL, &[]);
+    guest.becomes_hit(ALL, &as_text);
+    warm(&front, &mut guest, ALL, &[]);
+    guest.becomes_hit(ALL, &as_text);
+}
+
+#[test]
+fn a_write_is_never_followed_by_the_old_row() {
+    let front = Front::new("prepared_fresh", &T);
+    let (mut reader, mut writer) = (front.guest(), front.direct());
+    let mut through = front.guest();
+    let read = prepare(&mut reader, BY_KEY);
+    let write = prepare(&mut through, "UPDATE t SET s = ? WHERE a = ?");
+    let mut hits = 0;
+    for round in 0..200 {
+        warm(&front, &mut reader, BY_KEY, &[Int(1)]);
+        hits += u32::from(run(&mut reader, read, &[Int(1)], Types::Named).0 == "hit");
+        let new = format!("value {round}");
+        if round % 20 == 19 {
+            // Elsewhere: the log tells of it, in a while.
+            writer
+                .query(&format!("UPDATE t SET s = '{new}' WHERE a = 1"))
+                .unwrap();
+            let expected = truth(&front, BY_KEY, &[Int(1)]);
+            wait_for("the new row", PATIENCE, || {
+                Ok(
+                    (run(&mut reader, read, &[Int(1)], Types::Remembered).1 == expected)
+                        .then_some(()),
+                )
+            })
+            .unwrap();
+        } else {
+            let written = run(&mut through, write, &[text(&new), Int(1)], Types::Named);
+            assert_eq!(written.0, "write");
+            let expected = truth(&front, BY_KEY, &[Int(1)]);
+            let seen = run(&mut reader, read, &[Int(1)], Types::Remembered);
+            assert_same("after a write through Remora", &seen.1, &expected);
+        }
+    }
+    // A busy machine makes proofs old now and then.
+    assert!(hits >= 100, "{hits} hits");
+}
+
+#[test]
+fn the_server_learns_the_types_that_only_memory_has_seen() {
+    let front = Front::new("prepared_types", &T);
+    warm(&front, &mut front.guest(), BY_KEY, &[text("1")]);
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, BY_KEY);
+    assert_eq!(run(&mut guest, id, &[text("1")], Types::Named).0, "hit");
+    // The server has never heard of this statement's types.
+    for value in ["2", "10", "2"] {
+        let (_, bytes) = run(&mut guest, id, &[text(value)], Types::Remembered);
+        assert_same(value, &bytes, &truth(&front, BY_KEY, &[text(value)]));
+    }
+    // A message too long to be looked up after types that only memory has seen.
+    warm(&front, &mut front.guest(), BY_TEXT, &[text("one")]);
+    let id = prepare(&mut guest, BY_TEXT);
+    assert_eq!(run(&mut guest, id, &[text("one")], Types::Named).0, "hit");
+    let long = text(&"x".repeat(60_000));
+    let (outcome, bytes) = run(
+        &mut guest,
+        id,
+        std::slice::from_ref(&long),
+        Types::Remembered,
+    );
+    assert_ne!(outcome, "hit");
+    assert_same("long", &bytes, &truth(&front, BY_TEXT, &[long]));
+}
+
+/// MySQL 8.0 compares texts as numbers once a number was bound.
+#[test]
+fn an_execution_after_one_with_other_types_is_left_to_the_server() {
+    let front = Front::new("prepared_other_types", &T);
+    let (number, zero) = (Int(0), text("zero"));
+    warm(&front, &mut front.guest(), BY_TEXT, slice::from_ref(&zero));
+    let mut direct = front.direct();
+    let known = direct.prepare(BY_TEXT.as_bytes()).unwrap().0;
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, BY_TEXT);
+    let sequence = [
+        (&number, Types::Named),
+        (&Null, Types::Named),
+        (&zero, Types::Named),
+        (&zero, Types::Remembered),
+        (&number, Types::Named),
+    ];
+    for (at, (value, types)) in sequence.into_iter().enumerate() {
+        let values = slice::from_ref(value);
+        let body = execution(known, values, types, 0);
+        let expected = command(&mut direct, EXECUTE, &body, Expect::Results);
+        let (outcome, bytes) = run(&mut guest, id, values, types);
+        assert_same(&format!("{at}"), &bytes, &expected);
+        if at >= 2 {
+            assert_eq!(outcome, "prepared_parameters", "{at}");
+        }
+    }
+    // A statement of its own has no such past.
+    let id = prepare(&mut guest, BY_TEXT);
+    let (outcome, bytes) = run(&mut guest, id, slice::from_ref(&zero), Types::Named);
+    assert_eq!(outcome, "hit");
+    assert_same("new", &bytes, &truth(&front, BY_TEXT, &[zero]));
+}
+
+#[test]
+fn an_execution_too_long_to_be_held_finds_the_types_too() {
+    let options = RemoraOptions::following().with("cache.statement_bytes_max", "1024");
+    let front = Front::with("prepared_long", options, &T);
+    warm(&front, &mut front.guest(), BY_TEXT, &[text("one")]);
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, BY_TEXT);
+    assert_eq!(run(&mut guest, id, &[text("one")], Types::Named).0, "hit");
+    for _ in 0..2 {
+        let long = [text(&"x".repeat(50_000))];
+        let (outcome, bytes) = run(&mut guest, id, &long, Types::Remembered);
+        assert_eq!(outcome, "text_too_long");
+        assert_same("long", &bytes, &truth(&front, BY_TEXT, &long));
+        assert_eq!(
+            run(&mut guest, id, &[text("one")], Types::Remembered).0,
+            "hit"
+        );
+    }
+}
+
+#[test]
+fn what_is_sent_in_pieces_or_fetched_goes_to_the_server() {
+    let front = Front::new("prepared_pieces", &T);
+    let mut guest = front.guest();
+    warm(&front, &mut guest, BY_TEXT, &[text("one")]);
+    let id = prepare(&mut guest, BY_TEXT);
+    let mut piece = id.to_le_bytes().to_vec();
+    piece.extend([0, 0]);
+    piece.extend(b"two");
+    send(&mut guest, LONG_DATA, &piece);
+    // The value of a parameter that was sent ahead isn't in the message; what is there would be "one".
+    let mut ahead = execution(id, &[text("one")], Types::Named, 0);
+    ahead.truncate(ahead.len() - 6);
+    let seen = guest.command(EXECUTE, &ahead, Expect::Results);
+    assert_eq!(seen.outcome, "prepared_long_data");
+    assert_same("two", &seen.bytes, &truth(&front, BY_TEXT, &[text("two")]));
+    assert_eq!(
+        run(&mut guest, id, &[text("one")], Types::Remembered).0,
+        "hit"
+    );
+    // A cursor: its rows come by command, and an execution without one closes it.
+    let opened = guest.command(
+        EXECUTE,
+        &execution(id, &[text("one")], Types::Named, READ_ONLY_CURSOR),
+        Expect::ResultsOrCursor,
+    );
+    assert_eq!(opened.outcome, "prepared_cursor");
+    let fetch = [&id.to_le_bytes()[..], &10_u32.to_le_bytes()].concat();
+    let rows = guest.command(FETCH, &fetch, Expect::Rows).bytes;
+    assert_ne!(rows[4], 0xff, "{rows:?}");
+    assert_eq!(
+        run(&mut guest, id, &[text("one")], Types::Remembered).0,
+        "prepared_cursor"
+    );
+    let none = guest.command(FETCH, &fetch, Expect::Rows).bytes;
+    assert_eq!(none[4], 0xff, "the cursor is closed");
+    // After an error the transaction's state is known with the next answer only.
+    guest.setup(&["DO 1"]);
+    assert_eq!(
+        run(&mut guest, id, &[text("one")], Types::Remembered).0,
+        "hit"
+    );
+    guest.command(RESET, &id.to_le_bytes(), Expect::Single);
+    assert_eq!(
+        run(&mut guest, id, &[text("one")], Types::Remembered).0,
+        "hit"
+    );
+}
+
+#[test]
+fn a_time_is_never_part_of_a_key() {
+    let front = Front::new("prepared_time", &T);
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, "SELECT a FROM t WHERE d < ?");
+    for _ in 0..3 {
+        // Compared with a date and time it is completed with today's date.
+        assert_eq!(
+            run(&mut guest, id, &[TenOClock], Types::Named).0,
+            "prepared_parameters"
+        );
+    }
+}
+
+#[test]
+fn a_statement_prepared_under_other_settings_is_not_looked_up() {
+    let front = Front::new("prepared_settings", &T);
+    let sql = "SELECT 'a' || 'b' AS x, a FROM t WHERE a = ?";
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, sql);
+    guest.setup(&["SET sql_mode = CONCAT(@@sql_mode, ',PIPES_AS_CONCAT')"]);
+    // Under these settings the same text means something else, and is kept.
+    let here = prepare(&mut guest, sql);
+    wait_for("a hit", PATIENCE, || {
+        let (outcome, bytes) = run(&mut guest, here, &[Int(1)], Types::Named);
+        assert_ne!(bytes, truth(&front, sql, &[Int(1)]));
+        Ok((outcome == "hit").then_some(()))
+    })
+    .unwrap();
+    for _ in 0..3 {
+        let (outcome, bytes) = run(&mut guest, id, &[Int(1)], Types::Named);
+        assert_eq!(outcome, "prepared_elsewhere");
+        assert_same(sql, &bytes, &truth(&front, sql, &[Int(1)]));
+    }
+    // The default schema counts too: the name means the table that it meant.
+    let mut direct = front.direct();
+    for sql in [
+        "CREATE DATABASE IF NOT EXISTS prepared_settings_b",
+        "CREATE TABLE prepared_settings_b.t (a INT, s VARCHAR(10))",
+        "INSERT INTO prepared_settings_b.t VALUES (1, 'other')",
+    ] {
+        direct.query(sql).unwrap();
+    }
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, BY_KEY);
+    guest.setup(&["USE prepared_settings_b"]);
+    for _ in 0..3 {
+        let (_, bytes) = run(&mut guest, id, &[Int(1)], Types::Named);
+        assert_same(BY_KEY, &bytes, &truth(&front, BY_KEY, &[Int(1)]));
+    }
+}
+
+#[test]
+fn a_definition_changed_since_the_preparation_reaches_the_client() {
+    let front = Front::new("prepared_ddl", &T);
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, ALL);
+    warm(&front, &mut guest, ALL, &[]);
+    front
+        .direct()
+        .query("ALTER TABLE t ADD COLUMN more INT DEFAULT 7")
+        .unwrap();
+    let expected = truth(&front, ALL, &[]);
+    wait_for("the new column", PATIENCE, || {
+        Ok((run(&mut guest, id, &[], Types::Named).1.len() >= expected.len()).then_some(()))
+    })
+    .unwrap();
+    // Another session fills; the statement prepared before must go to the server once.
+    warm(&front, &mut front.guest(), ALL, &[]);
+    let mut seen = Vec::new();
+    wait_for("a hit", PATIENCE, || {
+        let (outcome, bytes) = run(&mut guest, id, &[], Types::Named);
+        assert_same(ALL, &bytes, &expected);
+        seen.push(outcome);
+        Ok((outcome == "hit").then_some(()))
+    })
+    .unwrap();
+}
+
+#[test]
+fn diagnostics_tell_of_a_prepared_statement_that_memory_answered() {
+    let front = Front::new("prepared_diagnostics", &T);
+    warm(&front, &mut front.guest(), ALL, &[]);
+    warm(&front, &mut front.guest(), BY_KEY, &[Int(1)]);
+    let ask = |guest: &mut Guest<'_>, sql| guest.value(sql).0;
+    let mut guest = front.guest();
+    guest.setup(&["DO 1"]);
+    let all = prepare(&mut guest, ALL);
+    let by_key = prepare(&mut guest, BY_KEY);
+    for _ in 0..2 {
+        assert_eq!(run(&mut guest, all, &[], Types::Named).0, "hit");
+        assert_eq!(ask(&mut guest, "SELECT FOUND_ROWS()").as_deref(), Some("4"));
+        assert_eq!(run(&mut guest, by_key, &[Int(1)], Types::Named).0, "hit");
+        assert_eq!(
+            run(&mut guest, by_key, &[Int(1)], Types::Remembered).0,
+            "hit"
+        );
+        assert_eq!(ask(&mut guest, "SELECT FOUND_ROWS()").as_deref(), Some("1"));
+        assert_eq!(run(&mut guest, all, &[], Types::Named).0, "hit");
+        assert_eq!(ask(&mut guest, "SELECT ROW_COUNT()").as_deref(), Some("-1"));
+    }
+    // Closed before the question.
+    assert_eq!(run(&mut guest, by_key, &[Int(1)], Types::Named).0, "hit");
+    assert_eq!(run(&mut guest, all, &[], Types::Named).0, "hit");
+    send(&mut guest, CLOSE, &by_key.to_le_bytes());
+    send(&mut guest, CLOSE, &all.to_le_bytes());
+    assert_eq!(ask(&mut guest, "SELECT FOUND_ROWS()").as_deref(), Some("4"));
+    let mut guest = front.guest();
+    guest.setup(&["DO 1"]);
+    let by_key = prepare(&mut guest, BY_KEY);
+    assert_eq!(run(&mut guest, by_key, &[Int(1)], Types::Named).0, "hit");
+    assert_eq!(
+        run(&mut guest, by_key, &[Int(1)], Types::Remembered).0,
+        "hit"
+    );
+    send(&mut guest, CLOSE, &by_key.to_le_bytes());
+    assert_eq!(ask(&mut guest, "SELECT FOUND_ROWS()").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_ping_after_a_hit_counts_for_row_count() {
+    let front = Front::new("prepared_ping", &T);
+    let mut direct = front.direct();
+    direct.query(ALL).unwrap();
+    command(&mut direct, PING, b"", Expect::Single);
+    let expected = direct.query_value("SELECT ROW_COUNT()").unwrap();
+    let mut guest = front.guest();
+    let as_text = front.direct().query_bytes(ALL).unwrap().to_vec();
+    guest.becomes_hit(ALL, &as_text);
+    guest.command(PING, b"", Expect::Single);
+    assert_eq!(guest.value("SELECT ROW_COUNT()").0, expected);
+}
+
+#[test]
+fn statements_are_closed_on_the_server_too() {
+    let front = Front::new("prepared_closing", &T);
+    warm(&front, &mut front.guest(), BY_KEY, &[Int(1)]);
+    let mut guest = front.guest();
+    guest.setup(&["DO 1"]);
+    let open = |guest: &mut Guest<'_>| {
+        let sql = "SHOW SESSION STATUS LIKE 'Com_stmt_close'";
+        let (_, rows) = guest.observe(|client| client.query(sql).unwrap().rows().unwrap());
+        let text = String::from_utf8(rows[0][1].clone().unwrap()).unwrap();
+        text.parse::<u32>().unwrap()
+    };
+    let before = open(&mut guest);
+    for _ in 0..10 {
+        let id = prepare(&mut guest, BY_KEY);
+        assert_eq!(run(&mut guest, id, &[Int(1)], Types::Named).0, "hit");
+        send(&mut guest, CLOSE, &id.to_le_bytes());
+    }
+    assert_eq!(open(&mut guest) - before, 10);
+}
+
+#[test]
+fn texts_beyond_the_limit_are_not_kept_and_it_shows() {
+    let options = RemoraOptions::following().with("workers.prepared_text_bytes_max", "1024");
+    let front = Front::with("prepared_limit", options, &T);
+    let mut guest = front.guest();
+    warm(&front, &mut guest, BY_KEY, &[Int(1)]);
+    let padded = |n: usize| format!("SELECT a FROM t WHERE a = ? /*+ {} */", "x".repeat(n));
+    let first = prepare(&mut guest, &padded(900));
+    let second = prepare(&mut guest, &padded(901));
+    for _ in 0..3 {
+        let (outcome, bytes) = run(&mut guest, second, &[Int(1)], Types::Named);
+        assert_eq!(outcome, "prepared_texts_full");
+        assert_same("over", &bytes, &truth(&front, &padded(901), &[Int(1)]));
+    }
+    send(&mut guest, CLOSE, &first.to_le_bytes());
+    warm(&front, &mut guest, &padded(901), &[Int(1)]);
+}
+
+#[test]
+fn on_mariadb_a_number_means_the_statement_prepared_last() {
+    const LAST: u32 = u32::MAX;
+    let front = Front::new("prepared_last", &T);
+    if front.server().kind().is_mysql() {
+        println!("left out: only MariaDB knows this number");
+        return;
+    }
+    warm(&front, &mut front.guest(), BY_KEY, &[Int(1)]);
+    let mut guest = front.guest();
+    guest.setup(&["DO 1"]);
+    let nothing = run(&mut guest, LAST, &[], Types::Named).1;
+    assert_eq!(nothing[4], 0xff, "{nothing:?}");
+    guest.setup(&["DO 1"]);
+    let mut guest = front.guest();
+    guest.setup(&["DO 1"]);
+    let first = prepare(&mut guest, BY_KEY);
+    assert_eq!(run(&mut guest, LAST, &[Int(1)], Types::Named).0, "hit");
+    let second = prepare(&mut guest, "UPDATE t SET s = 'last' WHERE a = ?");
+    assert_eq!(run(&mut guest, LAST, &[Int(2)], Types::Named).0, "write");
+    assert_eq!(
+        run(&mut guest, first, &[Int(2)], Types::Named).1,
+        truth(&front, BY_KEY, &[Int(2)])
+    );
+    send(&mut guest, CLOSE, &second.to_le_bytes());
+    assert_eq!(run(&mut guest, LAST, &[Int(2)], Types::Named).1[4], 0xff);
+}

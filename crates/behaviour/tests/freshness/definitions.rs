@@ -1,0 +1,360 @@
+//! Definitions that change while results are in memory: online schema changes, views, and what the catalogue keeps.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use remora::upstream::catalogue::Lookup;
+use remora_testkit::log_gate::LogGate;
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::RemoraOptions;
+
+use remora_behaviour::front::{Front, Guest, PATIENCE, lease};
+
+const T: [&str; 2] = [
+    "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
+    "INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, NULL)",
+];
+
+/// What the server says itself.
+fn direct(front: &Front, sql: &str) -> Vec<u8> {
+    front.direct().query_bytes(sql).unwrap().to_vec()
+}
+
+fn is_error(answer: &[u8]) -> bool {
+    answer.get(4) == Some(&0xff)
+}
+
+/// Runs statements through Remora. Before each, the reads are in memory as far as they can be; after each, every
+/// read gives what the server gives.
+fn never_old(front: &Front, steps: &[&str], reads: &[&str]) {
+    let (mut writer, mut reader) = (front.guest(), front.guest());
+    for step in steps {
+        for sql in reads {
+            let before = direct(front, sql);
+            if !is_error(&before) {
+                reader.becomes_hit(sql, &before);
+            }
+        }
+        let (_, answer) = writer.observe(|client| client.query(step).map(drop));
+        answer.unwrap_or_else(|error| panic!("{step}: {error}"));
+        for sql in reads {
+            assert_eq!(
+                reader.run(sql).bytes,
+                direct(front, sql),
+                "{sql} after {step}"
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_that_change_places_are_never_taken_for_each_other() {
+    let mut setup = T.to_vec();
+    setup.extend([
+        "CREATE TABLE u (a INT PRIMARY KEY, s DATE, more INT)",
+        "INSERT INTO u VALUES (7, '2024-02-29', 1)",
+    ]);
+    let front = Front::new("places", &setup);
+    let steps = [
+        "RENAME TABLE t TO swap, u TO t, swap TO u",
+        "UPDATE t SET more = 2",
+        "UPDATE u SET s = 'changed' WHERE a = 1",
+        "RENAME TABLE t TO swap, u TO t, swap TO u",
+        "ALTER TABLE t RENAME TO v",
+        "ALTER TABLE u RENAME TO t",
+        "INSERT INTO t VALUES (8, NULL, 3)",
+        "DROP TABLE v",
+        "RENAME TABLE t TO u",
+        "CREATE TABLE t LIKE u",
+        "INSERT INTO t SELECT * FROM u",
+        "TRUNCATE t",
+    ];
+    let reads = [
+        "SELECT * FROM t",
+        "SELECT * FROM u",
+        "SELECT a FROM t WHERE a = 1",
+    ];
+    never_old(&front, &steps, &reads);
+}
+
+#[test]
+fn a_column_whose_type_changes_is_read_anew() {
+    let front = Front::new("retyped", &T);
+    let steps = [
+        "ALTER TABLE t MODIFY a BIGINT UNSIGNED",
+        "ALTER TABLE t MODIFY s VARCHAR(20) CHARACTER SET latin1",
+        "ALTER TABLE t CHANGE s name TEXT",
+        "UPDATE t SET name = 'One' WHERE a = 1",
+        "ALTER TABLE t CHANGE name s ENUM('One', 'two') CHARACTER SET utf8mb4",
+        "ALTER TABLE t ADD b INT DEFAULT 4 FIRST",
+        "ALTER TABLE t DROP PRIMARY KEY",
+        "INSERT INTO t (a, s) VALUES (1, 'two')",
+        "ALTER TABLE t ADD id INT AUTO_INCREMENT PRIMARY KEY",
+        "ALTER TABLE t DROP b",
+        "DELETE FROM t WHERE a = 1",
+    ];
+    let reads = [
+        "SELECT * FROM t",
+        "SELECT a FROM t WHERE a = 1",
+        "SELECT COUNT(*) FROM t",
+    ];
+    never_old(&front, &steps, &reads);
+}
+
+/// What `pt-online-schema-change` does, by hand, with writes while it runs.
+const ONLINE_SCHEMA_CHANGE: [&str; 17] = [
+    "CREATE TABLE _t_new LIKE t",
+    "ALTER TABLE _t_new ADD extra INT DEFAULT 5",
+    "CREATE TRIGGER t_del AFTER DELETE ON t FOR EACH ROW DELETE IGNORE FROM _t_new WHERE _t_new.a <=> OLD.a",
+    "CREATE TRIGGER t_upd AFTER UPDATE ON t FOR EACH ROW REPLACE INTO _t_new (a, s) VALUES (NEW.a, NEW.s)",
+    "CREATE TRIGGER t_ins AFTER INSERT ON t FOR EACH ROW REPLACE INTO _t_new (a, s) VALUES (NEW.a, NEW.s)",
+    "UPDATE t SET s = 'zwei' WHERE a = 2",
+    "INSERT LOW_PRIORITY IGNORE INTO _t_new (a, s) SELECT a, s FROM t LOCK IN SHARE MODE",
+    "INSERT INTO t VALUES (4, 'four')",
+    "DELETE FROM t WHERE a = 1",
+    "ANALYZE TABLE _t_new",
+    "RENAME TABLE t TO _t_old, _t_new TO t",
+    "UPDATE t SET extra = 6 WHERE a = 4",
+    "DROP TABLE IF EXISTS _t_old",
+    "DROP TRIGGER IF EXISTS t_del",
+    "DROP TRIGGER IF EXISTS t_upd",
+    "DROP TRIGGER IF EXISTS t_ins",
+    "INSERT INTO t VALUES (5, 'five', 7)",
+];
+
+#[test]
+fn an_online_schema_change_leaves_no_old_row() {
+    let front = Front::new("online", &T);
+    let reads = [
+        "SELECT * FROM t",
+        "SELECT * FROM _t_new",
+        "SELECT * FROM t WHERE a = 2",
+    ];
+    never_old(&front, &ONLINE_SCHEMA_CHANGE, &reads);
+}
+
+const VIEWS: [&str; 5] = [
+    "CREATE TABLE d (a INT PRIMARY KEY, n INT)",
+    "INSERT INTO d VALUES (1, 10), (2, 20)",
+    "CREATE VIEW inside AS SELECT a, UPPER(s) AS s FROM t WHERE a < 3",
+    "CREATE VIEW joined AS SELECT inside.a, s, n FROM inside LEFT JOIN d ON d.a = inside.a",
+    "CREATE VIEW clock AS SELECT a, NOW() AS n FROM t",
+];
+
+#[test]
+fn results_from_views_change_with_what_the_views_read() {
+    let front = Front::new("views", &[&T[..], &VIEWS].concat());
+    let steps = [
+        "UPDATE t SET s = 'eins' WHERE a = 1",
+        "INSERT INTO d VALUES (3, 30)",
+        "DELETE FROM d WHERE a = 2",
+        "UPDATE inside SET a = 2 WHERE a = 5",
+        "ALTER VIEW inside AS SELECT a, LOWER(s) AS s FROM t",
+        "CREATE OR REPLACE VIEW inside AS SELECT a, n AS s FROM d",
+        "UPDATE d SET n = 11",
+        "ALTER TABLE d MODIFY n VARCHAR(9)",
+        "DROP VIEW inside",
+        "CREATE TABLE inside (a INT, s INT)",
+        "INSERT INTO inside VALUES (1, 2)",
+    ];
+    let reads = [
+        "SELECT * FROM joined ORDER BY a",
+        "SELECT COUNT(*) FROM joined j1 JOIN t ON t.a = j1.a",
+    ];
+    never_old(&front, &steps, &reads);
+    front
+        .guest()
+        .always_passes("SELECT a FROM clock", "table_view");
+    // A change elsewhere.
+    let mut guest = front.guest();
+    let before = direct(&front, reads[0]);
+    guest.becomes_hit(reads[0], &before);
+    front.direct().query("UPDATE inside SET s = 99").unwrap();
+    let after = direct(&front, reads[0]);
+    assert_ne!(before, after);
+    wait_for("the change to be seen", PATIENCE, || {
+        Ok((guest.run(reads[0]).bytes == after).then_some(()))
+    })
+    .unwrap();
+    guest.becomes_hit(reads[0], &after);
+}
+
+#[test]
+fn a_view_whose_definer_lost_a_right_is_the_servers_again() {
+    let front = Front::new("lending", &T);
+    let identified = front.server().kind().identified_by("secret");
+    let mut writer = front.guest();
+    writer.setup(&[
+        &format!("CREATE USER definer@'%' {identified}"),
+        "GRANT SELECT ON lending.* TO definer@'%'",
+        "CREATE DEFINER = definer@'%' VIEW lent AS SELECT a FROM t",
+    ]);
+    let sql = "SELECT a FROM lent";
+    let mut reader = front.guest();
+    reader.becomes_hit(sql, &direct(&front, sql));
+    writer.setup(&["REVOKE SELECT ON lending.* FROM definer@'%'"]);
+    let refused = direct(&front, sql);
+    assert!(is_error(&refused));
+    assert_eq!(reader.run(sql).bytes, refused);
+    writer.setup(&["GRANT SELECT ON lending.* TO definer@'%'"]);
+    front.guest().becomes_hit(sql, &direct(&front, sql));
+}
+
+fn loads(front: &Front) -> u64 {
+    let shared = front.remora().app().unwrap().shared();
+    shared
+        .upstream
+        .counters
+        .catalogue_loads
+        .load(Ordering::Relaxed)
+}
+
+/// Runs a statement that is new, and gives whether it was planned at once.
+fn is_planned(guest: &mut Guest<'_>, sql: &str) -> bool {
+    !matches!(guest.run(sql).outcome, "table_loading" | "table_unknown")
+}
+
+#[test]
+fn ddl_on_one_table_leaves_what_is_known_of_others() {
+    let mut setup = T.to_vec();
+    setup.push("CREATE TABLE u (a INT)");
+    let front = Front::new("others", &setup);
+    let (mut reader, mut writer) = (front.guest(), front.guest());
+    let sql = "SELECT * FROM t";
+    reader.becomes_hit(sql, &direct(&front, sql));
+    let before = loads(&front);
+    let all = [
+        "ALTER TABLE u ADD b INT",
+        "CREATE TABLE w (i INT)",
+        "DROP TABLE u",
+        "TRUNCATE w",
+    ];
+    for (number, ddl) in all.iter().enumerate() {
+        // Past Remora, so that no fence asks for what is altered.
+        front.direct().query(ddl).unwrap();
+        let commit = format!("UPDATE t SET s = '{number}' WHERE a = 1");
+        writer.becomes("write", &commit, None);
+        let read = format!("SELECT a, {number} FROM t");
+        assert!(is_planned(&mut reader, &read), "{ddl}");
+        reader.becomes_hit(sql, &direct(&front, sql));
+    }
+    assert_eq!(loads(&front), before);
+    front.direct().query("ALTER TABLE t ADD b INT").unwrap();
+    let after = direct(&front, sql);
+    wait_for("the column to be seen", PATIENCE, || {
+        Ok((reader.run(sql).bytes == after).then_some(()))
+    })
+    .unwrap();
+    reader.becomes_hit(sql, &after);
+    assert_eq!(loads(&front), before + 1);
+}
+
+#[test]
+fn two_thousand_tables_are_asked_for_once_each() {
+    const TABLES: usize = 2_000;
+    let front = Front::new("many", &[]);
+    let names: Vec<_> = (0..TABLES)
+        .map(|number| format!("many.t{number}"))
+        .collect();
+    let create = names
+        .iter()
+        .map(|name| format!("CREATE TABLE {name} (id INT PRIMARY KEY, v INT)"));
+    front.server().execute(create).unwrap();
+    let options = front.options().at(front.remora().address());
+    let mut client = options.connect().unwrap();
+    let mut read_all = |what: &str| {
+        for name in &names {
+            client
+                .query(&format!("SELECT v, '{what}' FROM {name}"))
+                .unwrap();
+        }
+    };
+    // What doesn't fit into the queue is asked for at the next pass.
+    let mut round = 0;
+    wait_for("all tables to be known", 3 * PATIENCE, || {
+        round += 1;
+        read_all(&format!("round {round}"));
+        Ok((loads(&front) >= TABLES as u64).then_some(()))
+    })
+    .unwrap();
+    read_all("the last");
+    assert_eq!(loads(&front), TABLES as u64);
+}
+
+#[test]
+fn more_tables_than_the_catalogue_holds_are_cached_all_the_same() {
+    const TABLES: usize = 100;
+    let tables: Vec<_> = (0..TABLES)
+        .map(|number| format!("CREATE TABLE t{number} (n INT DEFAULT {number})"))
+        .collect();
+    let tables: Vec<_> = tables.iter().map(String::as_str).collect();
+    let options = RemoraOptions::following().with("follow.catalogue_tables_max", "16");
+    let front = Front::with("crowded", options, &tables);
+    let mut guest = front.guest();
+    for number in 0..TABLES {
+        let sql = format!("SELECT n FROM t{number}");
+        guest.becomes_hit(&sql, &direct(&front, &sql));
+    }
+    let catalogue = &front.remora().app().unwrap().shared().upstream.catalogue;
+    let [_, evictions] = catalogue.counts();
+    assert!(catalogue.len() <= 16 && evictions >= 84, "{evictions}");
+}
+
+/// A write that waits on the server while a definition changes there is not what it was taken for when it was sent: a
+/// result that was read meanwhile can have tags that its fence, of one value, doesn't cover.
+#[test]
+fn a_write_that_waited_for_a_new_definition_fences_everything() {
+    // Nobody else changes definitions there.
+    let server = lease();
+    let gate = LogGate::start(server.address()).unwrap();
+    let options = RemoraOptions::following().with("upstream.address", &gate.address().to_string());
+    let setup = [
+        T[0],
+        T[1],
+        "CREATE TABLE u (a INT PRIMARY KEY)",
+        "INSERT INTO u VALUES (1)",
+    ];
+    let front = Front::on(server, "late_definition", options, &setup);
+    let mut guest = front.guest();
+    for sql in ["SELECT s FROM t WHERE a = 1", "SELECT a FROM u"] {
+        let expected = direct(&front, sql);
+        guest.becomes_hit(sql, &expected);
+    }
+    let shared = Arc::clone(front.remora().app().unwrap().shared());
+    let known = || match shared.upstream.catalogue.lookup("late_definition", "t") {
+        Lookup::Known(facts) => Some(facts),
+        Lookup::Loading | Lookup::Unavailable => None,
+    };
+    let before = known().unwrap();
+
+    let mut locker = front.direct();
+    locker.query("LOCK TABLES t WRITE").unwrap();
+    let address = front.remora().address();
+    let mut writer = front.server().app().at(address).connect().unwrap();
+    let write = std::thread::spawn(move || {
+        writer
+            .query("UPDATE late_definition.t SET s = 'new' WHERE a = 1")
+            .map(drop)
+    });
+    let mut watcher = front.direct();
+    let waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE '%metadata lock%' AND INFO LIKE 'UPDATE late_definition%'";
+    wait_for("the write to wait", PATIENCE, || {
+        let waiting = watcher.query_value(waits)?;
+        Ok((waiting.as_deref() == Some("1")).then_some(()))
+    })
+    .unwrap();
+    locker.query("ALTER TABLE t MODIFY a BIGINT").unwrap();
+    wait_for("Remora to hear of the definition", PATIENCE, || {
+        let is_same = known().is_some_and(|facts| Arc::ptr_eq(&facts, &before));
+        Ok((!is_same).then_some(()))
+    })
+    .unwrap();
+    gate.hold(true);
+    locker.query("UNLOCK TABLES").unwrap();
+    write.join().unwrap().unwrap();
+    // Its change is answered and not yet in the log that Remora reads.
+    assert_eq!(guest.run("SELECT a FROM u").outcome, "unservable_fenced");
+    gate.hold(false);
+    let expected = direct(&front, "SELECT s FROM t WHERE a = 1");
+    guest.becomes_hit("SELECT s FROM t WHERE a = 1", &expected);
+}

@@ -1,0 +1,15 @@
+//! Is no row that comes from memory older than it may be?
+//!
+//! Servers: every
+//! Load: waits
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod definitions;
+mod early_event;
+mod faults;
+mod fences;
+mod oracle;
+mod replicas;
+mod tags;
+mod upstream;
+mod verification;

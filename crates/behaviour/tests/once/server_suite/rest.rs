@@ -1,0 +1,132 @@
+//! Waiting for Remora to come to rest, when the client of the tests asks for it.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use remora_cache::{Entry, Position};
+use remora_testkit::client::Client;
+use remora_testkit::metrics;
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::InProcessRemora;
+
+use super::script::{Script, bytes_of};
+
+/// Where a statement waits that another one blocks, this must be over soon.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A program for the shell that asks, with the line's number as its argument. The client would take a `$` in its own
+/// script for a variable of its own.
+pub fn program(address: SocketAddr) -> String {
+    format!(
+        "exec 3<>/dev/tcp/{}/{}; echo $1 >&3; read -r done <&3\n",
+        address.ip(),
+        address.port()
+    )
+}
+
+/// What came of the statements before a line, as the metrics tell it: labels and how often.
+pub type Outcomes = Vec<(usize, Vec<(String, f64)>)>;
+
+/// Has Remora come to rest.
+pub struct Calm<'s> {
+    pub script: &'s Script,
+    pub remora: &'s InProcessRemora,
+    /// To the server, past Remora.
+    pub root: Client,
+    /// Where the log was when all had been applied.
+    pub rested_at: String,
+    pub outcomes: Outcomes,
+}
+
+impl Calm<'_> {
+    /// What came of the statements, a line for each line at which was waited.
+    pub fn told(&self) -> String {
+        self.outcomes.iter().fold(String::new(), |mut text, one| {
+            let _ = writeln!(text, "{one:?}");
+            text
+        })
+    }
+
+    /// Answers until somebody says `end`.
+    pub fn answer(&mut self, listener: &TcpListener) {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            if line.trim() == "end" {
+                return;
+            }
+            let number: usize = line.trim().parse().unwrap();
+            self.come_to_rest();
+            self.learn_tables(number);
+            let metrics = self.remora.metrics().unwrap();
+            let counted = metrics.labelled("remora_statements_total").into_iter();
+            let counted = counted.map(|(labels, count)| (labels.to_owned(), count));
+            self.outcomes.push((number, counted.collect()));
+            // The client may have given up waiting.
+            let _ = (&stream).write_all(b"done\n");
+        }
+    }
+
+    /// All that was written is known and visible, and what it outdated is gone.
+    fn come_to_rest(&mut self) {
+        let rows = self
+            .root
+            .query("SHOW MASTER STATUS")
+            .unwrap()
+            .rows()
+            .unwrap();
+        let field = |at: usize| String::from_utf8(rows[0][at].clone().unwrap()).unwrap();
+        let (file, offset) = (field(0), field(1));
+        let place = format!("{file}:{offset}");
+        if place == self.rested_at {
+            return;
+        }
+        let number = file.rsplit_once('.').unwrap().1.parse().unwrap();
+        let at = Position::new(number, offset.parse().unwrap()).unwrap();
+        let shared = self.remora.app().unwrap().shared();
+        let timeline = &shared.timeline;
+        // What waits for a lock is still on its way then.
+        let _ = wait_for("Remora to come to rest", PATIENCE, || {
+            shared.upstream.wake();
+            let knows = timeline.applied() >= at && timeline.visible() >= at;
+            if !knows {
+                return Ok(None);
+            }
+            let metrics = self.remora.metrics()?;
+            let waiting =
+                metrics.sum("remora_fence_batches") + metrics.sum("remora_fills_in_flight");
+            Ok((waiting == 0.0).then_some(()))
+        });
+        let outdated = |entry: &Entry| timeline.outdated(entry.as_of(), entry.tags());
+        while !shared.store.sweep_step(usize::MAX, outdated).finished {}
+        self.rested_at = place;
+    }
+
+    /// The definitions of the tables that a statement reads are there when it comes.
+    fn learn_tables(&self, number: usize) {
+        let mut statements = self.script.statements.iter();
+        let Some((_, schema, text)) = statements.find(|(at, ..)| *at == number) else {
+            return;
+        };
+        let encoded = |text: &str| -> String {
+            let bytes = bytes_of(text);
+            bytes.iter().fold(String::new(), |mut encoded, byte| {
+                let _ = write!(encoded, "%{byte:02x}");
+                encoded
+            })
+        };
+        let text = text.trim().trim_end_matches(';');
+        let page = format!("/explain?schema={}&sql={}", encoded(schema), encoded(text));
+        // It says so of what is no statement that reads.
+        drop(metrics::get(self.remora.admin(), &page));
+    }
+}
+
+/// Has [`Calm::answer`] return.
+pub fn end(address: SocketAddr) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"end\n").unwrap();
+}

@@ -1,0 +1,479 @@
+//! The program from its start to its end: `check`, `serve` with what it needs and without, signals, a server that dies.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use remora_testkit::client::{Client, ClientError};
+use remora_testkit::metrics;
+use remora_testkit::process::wait_for;
+use remora_testkit::programs;
+use remora_testkit::proxies::{Remora, RemoraOptions};
+use remora_testkit::scratch::Scratch;
+use remora_testkit::servers::{FOLLOW_USER, Kind, Server, ServerOptions};
+
+use remora_behaviour::front::raw::Raw;
+use remora_behaviour::front::{Front, PATIENCE, lease};
+
+/// The built program; builds it if nobody has.
+fn program() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(build_if_missing).clone()
+}
+
+fn build_if_missing() -> PathBuf {
+    if let Ok(path) = programs::remora() {
+        return path;
+    }
+    // target/<profile>/deps/lifecycle-…
+    let own = std::env::current_exe().unwrap();
+    let profile = own.ancestors().nth(2).unwrap();
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build
+        .args(["build", "--package=remora", "--bin=remora"])
+        .env("CARGO_TARGET_DIR", profile.parent().unwrap())
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(build.status().unwrap().success(), "remora can't be built");
+    programs::remora().unwrap()
+}
+
+fn serve(server: &Server, options: &RemoraOptions) -> Remora {
+    program();
+    Remora::start(server, options).unwrap()
+}
+
+fn server_with(further: &[&str]) -> Server {
+    let options = ServerOptions {
+        further: further.iter().map(|text| (*text).to_owned()).collect(),
+        ..ServerOptions::default()
+    };
+    Server::start(options).unwrap()
+}
+
+/// Runs `remora check` as this account, whose password is that of the usual one.
+fn check(server: &Server, user: &str) -> Output {
+    Command::new(program())
+        .arg("check")
+        .arg(format!("--upstream={}", server.address()))
+        .arg(format!("--follow-user={user}"))
+        .arg(format!(
+            "--follow-password-file={}",
+            server.follow_password_file().display()
+        ))
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn make_account(server: &Server, user: &str) {
+    let password = remora_testkit::servers::FOLLOW_PASSWORD;
+    let identified = server.kind().identified_by(password);
+    let statements = [format!("CREATE USER {user}@'%' {identified}")];
+    server.execute(statements).unwrap();
+}
+
+fn through(remora: &Remora, server: &Server) -> Result<Client, ClientError> {
+    server.app().at(remora.address()).connect()
+}
+
+#[test]
+fn check_finds_nothing_wrong_with_a_server_that_is_set_up_right() {
+    let server = lease();
+    let output = check(&server, FOLLOW_USER);
+    let page = text(&output.stdout);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{page}{}",
+        text(&output.stderr)
+    );
+    assert!(page.contains("Caching can be on."), "{page}");
+    assert!(!page.contains("PROBLEM"), "{page}");
+}
+
+#[test]
+fn check_says_what_mends_a_server_without_a_log_of_rows() {
+    const WITHOUT_GTIDS: [&str; 3] = [
+        "--gtid-mode=OFF",
+        "--enforce-gtid-consistency=OFF",
+        "--skip-log-slave-updates",
+    ];
+    let kind = Kind::from_environment().unwrap();
+    let mut cases = vec![
+        ("--binlog-format=MIXED", "SET GLOBAL binlog_format = 'ROW';"),
+        ("--skip-log-bin", "log_bin=binlog"),
+        ("--binlog-ignore-db=hidden", "binlog_ignore_db"),
+    ];
+    if kind.has_query_cache() {
+        cases.push((
+            "--query-cache-type=ON",
+            "SET GLOBAL query_cache_type = OFF;",
+        ));
+    }
+    if kind.is_mysql() {
+        cases.push(("--gtid-mode=OFF", "gtid_mode"));
+    }
+    for (option, remedy) in cases {
+        let mut further = vec![option];
+        // A MySQL needs its log for GTIDs.
+        if kind.is_mysql() && (option == "--skip-log-bin" || option == WITHOUT_GTIDS[0]) {
+            further.extend(WITHOUT_GTIDS);
+        }
+        let server = server_with(&further);
+        let output = check(&server, FOLLOW_USER);
+        let page = text(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{option}: {page}{}",
+            text(&output.stderr)
+        );
+        assert!(
+            page.contains("PROBLEM") && page.contains(remedy),
+            "{option}: {page}"
+        );
+        // What can be mended by a statement is mended by it.
+        if remedy.ends_with(';') {
+            server.execute([remedy]).unwrap();
+            assert_eq!(
+                check(&server, FOLLOW_USER).status.code(),
+                Some(0),
+                "{option}"
+            );
+        }
+    }
+}
+
+#[test]
+fn check_prints_the_grant_that_an_account_lacks() {
+    let server = server_with(&[]);
+    make_account(&server, "weak");
+    let output = check(&server, "weak");
+    let page = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{page}");
+    let grant = page.split("mend it with: ").find_map(|rest| {
+        let line = rest.lines().next()?;
+        (line.starts_with("GRANT ") && line.contains("REPLICATION SLAVE")).then(|| line.to_owned())
+    });
+    let grant = grant.unwrap_or_else(|| panic!("no GRANT in {page}"));
+    // It can be run as it is printed.
+    server
+        .execute([&grant])
+        .unwrap_or_else(|error| panic!("{grant}: {error:#}"));
+    let output = check(&server, "weak");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+}
+
+#[test]
+fn check_says_why_it_can_not_look() {
+    let server = lease();
+    let output = check(&server, "nobody_at_all");
+    assert_eq!(output.status.code(), Some(1));
+    let line = text(&output.stderr);
+    assert!(
+        line.contains("follow.user") && line.contains("Access denied"),
+        "{line}"
+    );
+    assert_eq!(line.lines().count(), 1, "{line}");
+}
+
+#[test]
+fn a_follower_that_can_not_follow_leaves_a_plain_proxy_that_says_so() {
+    let server = server_with(&[]);
+    make_account(&server, "weak");
+    server
+        .execute(["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"])
+        .unwrap();
+    let password = server.follow_password_file().display().to_string();
+    for user in ["weak", "nobody_at_all"] {
+        let options = RemoraOptions::default()
+            .with("follow.user", user)
+            .with("follow.password_file", &password);
+        let remora = serve(&server, &options);
+        let reason = wait_for("the reason to be told", PATIENCE, || {
+            let page = metrics::get(remora.admin(), "/readyz")?;
+            assert_eq!(page.status, 200, "clients are served");
+            let told = ["refused", "unsuitable", "privileges", "account"];
+            let body = page.body.to_lowercase();
+            Ok(told
+                .iter()
+                .any(|word| body.contains(word))
+                .then_some(page.body))
+        });
+        let reason = reason.unwrap();
+        assert!(reason.contains("remora check"), "{reason}");
+        let mut client = through(&remora, &server).unwrap();
+        for _ in 0..5 {
+            assert_eq!(
+                client.query_value("SELECT a FROM t").unwrap().as_deref(),
+                Some("1")
+            );
+        }
+        let page = remora.metrics().unwrap();
+        assert!(page.sum("remora_hits_total").abs() < 0.5);
+        assert!(page.sum("remora_caching").abs() < 0.5);
+        assert!(page.sum("remora_store_entries").abs() < 0.5);
+        wait_for("a loud line in the log", PATIENCE, || {
+            Ok(remora.log_tail().contains("ERROR").then_some(()))
+        })
+        .unwrap_or_else(|error| panic!("{error}: {}", remora.log_tail()));
+    }
+}
+
+#[test]
+fn the_metrics_show_hits() {
+    let server = lease();
+    server
+        .execute(["CREATE TABLE shown (a INT)", "INSERT INTO shown VALUES (1)"])
+        .unwrap();
+    let remora = serve(&server, &RemoraOptions::following());
+    let mut client = through(&remora, &server).unwrap();
+    wait_for("hits", PATIENCE, || {
+        assert_eq!(
+            client.query_value("SELECT a FROM shown")?.as_deref(),
+            Some("1")
+        );
+        let page = remora.metrics()?;
+        let hits = page.sum_where("remora_statements_total", "outcome", "hit");
+        let is_shown = page.sum("remora_hits_total") > 4.5
+            && hits > 4.5
+            && page.sum("remora_store_entries") > 0.5;
+        Ok(is_shown.then_some(()))
+    })
+    .unwrap();
+    assert!(metrics::get(remora.admin(), "/healthz").unwrap().is_ok());
+    assert!(metrics::get(remora.admin(), "/readyz").unwrap().is_ok());
+}
+
+/// A statement that runs until the server is told, seen running there.
+fn start_long_statement(
+    server: &Server,
+    mut client: Client,
+    seconds: u32,
+) -> std::thread::JoinHandle<Option<String>> {
+    let id = client.connection_id();
+    let running = std::thread::spawn(move || {
+        let sql = format!("SELECT IF(SLEEP({seconds}) = 0, 'slept', 'woken')");
+        client.query_value(&sql).ok().flatten()
+    });
+    let mut root = server.root().unwrap();
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND info LIKE '%SLEEP%'"
+    );
+    wait_for("the statement to run", PATIENCE, || {
+        Ok((root.query_value(&sql)?.as_deref() == Some("1")).then_some(()))
+    })
+    .unwrap();
+    running
+}
+
+#[test]
+fn at_sigterm_running_statements_finish_and_everything_else_ends() {
+    let server = lease();
+    let mut remora = serve(&server, &RemoraOptions::following());
+    let (address, admin) = (remora.address(), remora.admin());
+    let mut idle = Raw::log_in(address, "lab");
+    let running = start_long_statement(&server, through(&remora, &server).unwrap(), 2);
+    std::thread::scope(|scope| {
+        let stopping = scope.spawn(|| remora.stop().unwrap());
+        assert_eq!(idle.receive(), None, "an idle connection is closed");
+        wait_for("new connections to be refused", PATIENCE, || {
+            Ok(std::net::TcpStream::connect(address).is_err().then_some(()))
+        })
+        .unwrap();
+        let readiness = metrics::get(admin, "/readyz").unwrap();
+        assert_eq!(readiness.status, 503);
+        assert!(readiness.body.contains("stopping"), "{}", readiness.body);
+        assert!(!running.is_finished(), "all that while the statement runs");
+        assert_eq!(running.join().unwrap().as_deref(), Some("slept"));
+        assert!(stopping.join().unwrap(), "the exit status is 0");
+    });
+}
+
+#[test]
+fn a_statement_that_outlasts_the_grace_period_does_not_keep_it_from_ending() {
+    let server = lease();
+    let options = RemoraOptions::following().with("shutdown.grace_ms", "100");
+    let mut remora = serve(&server, &options);
+    let running = start_long_statement(&server, through(&remora, &server).unwrap(), 60);
+    let began = Instant::now();
+    assert!(remora.stop().unwrap(), "the exit status is 0");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(running.join().unwrap(), None);
+}
+
+fn refusal_of(configuration: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let scratch = Scratch::new().unwrap();
+    let file = scratch.join("remora.toml");
+    std::fs::write(&file, configuration).unwrap();
+    let output = Command::new(program())
+        .args(["serve", "--config"])
+        .arg(Path::new(&file))
+        .args(arguments)
+        .output()
+        .unwrap();
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn a_wrong_configuration_is_one_line_and_exit_status_2() {
+    for (configuration, arguments, names) in [
+        (
+            "[cache]\nmemory_bytes_maximum = 5\n",
+            &[][..],
+            "memory_bytes_maximum",
+        ),
+        ("[cash]\nmemory_bytes_max = \"5MiB\"\n", &[], "cash"),
+        ("[workers]\nthreads = \"many\"\n", &[], "workers.threads"),
+        ("[workers\n", &[], "remora.toml"),
+        ("", &["--set=cache.sharts=4"], "cache.sharts"),
+        ("", &["--upstream=nowhere"], "--upstream"),
+    ] {
+        let (status, line) = refusal_of(configuration, arguments);
+        assert_eq!(status, Some(2), "{line}");
+        assert!(line.contains(names), "{line} names {names}");
+        assert_eq!(line.trim_end().lines().count(), 1, "{line}");
+    }
+}
+
+#[test]
+fn an_address_in_use_is_said_at_once() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = holder.local_addr().unwrap();
+    let (status, line) = refusal_of(
+        "[admin]\nlisten = \"off\"\n",
+        &[&format!("--listen={address}")],
+    );
+    assert_eq!(status, Some(1), "{line}");
+    assert!(
+        line.contains("listen.addresses") && line.contains(&address.to_string()),
+        "{line}"
+    );
+}
+
+#[test]
+fn when_the_server_dies_clients_get_errors_and_when_it_is_back_caching_resumes() {
+    let mut server = server_with(&[]);
+    server
+        .execute(["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"])
+        .unwrap();
+    let remora = serve(&server, &RemoraOptions::following());
+    let id = remora.id();
+    let mut client = through(&remora, &server).unwrap();
+    let hits = || remora.metrics().unwrap().sum("remora_hits_total");
+    wait_for("a hit", PATIENCE, || {
+        client.query("SELECT a FROM t")?;
+        Ok((hits() > 0.5).then_some(()))
+    })
+    .unwrap();
+
+    server.crash().unwrap();
+    wait_for("the connection to end", PATIENCE, || {
+        Ok(client
+            .query("SELECT a FROM t")
+            .map(drop)
+            .is_err()
+            .then_some(()))
+    })
+    .unwrap();
+    let refused = through(&remora, &server)
+        .err()
+        .and_then(|error| error.code());
+    assert_eq!(refused, Some(2003));
+    wait_for("not to be ready", PATIENCE, || {
+        Ok((metrics::get(remora.admin(), "/readyz")?.status == 503).then_some(()))
+    })
+    .unwrap();
+    assert!(
+        metrics::get(remora.admin(), "/healthz").unwrap().is_ok(),
+        "Remora itself lives"
+    );
+
+    server.start_again().unwrap();
+    server.execute(["UPDATE t SET a = 2"]).unwrap();
+    wait_for("to be ready, before any client has tried", PATIENCE, || {
+        Ok((metrics::get(remora.admin(), "/readyz")?.status == 200).then_some(()))
+    })
+    .unwrap();
+    let mut client = wait_for("a connection", PATIENCE, || {
+        Ok(through(&remora, &server).ok())
+    })
+    .unwrap();
+    assert_eq!(
+        client.query_value("SELECT a FROM t").unwrap().as_deref(),
+        Some("2")
+    );
+    let before = hits();
+    wait_for("hits again", PATIENCE, || {
+        assert_eq!(client.query_value("SELECT a FROM t")?.as_deref(), Some("2"));
+        Ok((hits() > before + 2.5).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(remora.id(), id);
+    assert_eq!(metrics::get(remora.admin(), "/readyz").unwrap().status, 200);
+}
+
+#[test]
+fn remora_may_start_before_its_server() {
+    let mut server = server_with(&[]);
+    server
+        .execute(["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"])
+        .unwrap();
+    server.stop().unwrap();
+    let remora = remora_testkit::proxies::InProcessRemora::start(
+        &server,
+        &RemoraOptions::default()
+            .with("follow.user", FOLLOW_USER)
+            .with(
+                "follow.password_file",
+                &server.follow_password_file().display().to_string(),
+            ),
+    )
+    .unwrap();
+    let options = server.app().at(remora.address());
+    assert_eq!(
+        options.connect().err().and_then(|error| error.code()),
+        Some(2003)
+    );
+    server.start_again().unwrap();
+    remora.wait_until_caching().unwrap();
+    let mut client = options.connect().unwrap();
+    wait_for("a hit", PATIENCE, || {
+        assert_eq!(client.query_value("SELECT a FROM t")?.as_deref(), Some("1"));
+        Ok((remora.metrics()?.sum("remora_hits_total") > 0.5).then_some(()))
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_session_served_from_memory_alone_keeps_its_connection_to_the_server() {
+    let options = RemoraOptions::following().with("workers.server_contact_ms", "200");
+    let setup = ["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"];
+    let front = Front::with("long_sessions", options, &setup);
+    let mut guest = front.guest();
+    guest.setup(&["SET SESSION wait_timeout = 1"]);
+    let expected = {
+        let mut direct = front.direct();
+        direct.query_bytes("SELECT a FROM t").unwrap().to_vec()
+    };
+    // Longer than the server waits.
+    let end = Instant::now() + Duration::from_millis(2_500);
+    let before = front.hits();
+    while Instant::now() < end {
+        assert_eq!(guest.run("SELECT a FROM t").bytes, expected);
+    }
+    assert!(front.hits() > before + 10, "it was served from memory");
+    let id = guest.client().connection_id().to_string();
+    assert_eq!(
+        guest.value("SELECT CONNECTION_ID()").0,
+        Some(id),
+        "on the connection that it had"
+    );
+}

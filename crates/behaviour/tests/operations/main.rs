@@ -1,0 +1,15 @@
+//! What operators see, set and survive.
+//!
+//! Servers: every
+//! Load: waits
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod digests;
+mod explain;
+mod face;
+mod face_settings;
+mod lifecycle;
+mod rules;
+mod show_remora;
+mod tools;
+mod traces;

@@ -1,0 +1,243 @@
+//! No read through Remora is older than it may be: many clients, many kinds of tables and of writes, a real server.
+//!
+//! Two promises are checked for each read (docs/consistency.md): it has every write through Remora that was answered
+//! before it was sent, whoever wrote; and every direct write that was answered more than `lag_ms_max` before. The seed
+//! of each run is printed.
+//!
+//! The test must be able to fail: the same load against a Remora whose watermark rule, or whose fences, are broken must
+//! find stale reads, and does.
+//!
+//! **Rows come late** in most of the runs ([`LateRows`]): the server shows them some milliseconds after it sent their event. That time,
+//! otherwise some tens of microseconds, is then long enough to be met by many reads.
+//!
+//! **The long mode**: `REMORA_CONSISTENCY_READS=2000000 cargo test --release -p remora-lab --test consistency` checks so
+//! many reads in each of the runs that must find nothing.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use remora_cache::BrokenRules;
+use remora_testkit::late_rows::LateRows;
+use remora_testkit::load::{Oracle, Random};
+use remora_testkit::mixed::{self, MixedLoad, MixedReport, questions, tables};
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::semisync::Acknowledge;
+use remora_testkit::servers::{Kind, Server, ServerOptions};
+
+/// For how long a result may lack a direct write.
+const LAG_MS_MAX: u64 = 200;
+/// Rounding of Remora's clock to milliseconds, on both sides.
+const ROUNDING: Duration = Duration::from_millis(2);
+/// Reads that are checked unless the environment says otherwise.
+const READS: u64 = 60_000;
+/// By when a broken rule must have been noticed.
+const BROKEN_TIME: Duration = Duration::from_secs(90);
+/// How late rows come.
+const SLOW: Duration = Duration::from_millis(3);
+
+/// The runs would only take the processors from one another.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct World {
+    // Dropped in this order: who waits for the replica is let go first.
+    _late: Option<LateRows>,
+    remora: InProcessRemora,
+    server: Server,
+    oracle: Oracle,
+    /// The log is rotated often.
+    rotates: bool,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl World {
+    fn new(broken: BrokenRules, is_slow: bool, further: &[&str]) -> World {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let options = ServerOptions {
+            further: further.iter().map(|option| (*option).to_owned()).collect(),
+            ..ServerOptions::default()
+        };
+        let server = Server::start(options).unwrap();
+        let mut setup = server.app().connect().unwrap();
+        tables::create(&mut setup).unwrap();
+        setup.query("CREATE TABLE aside (i INT)").unwrap();
+        let options = RemoraOptions::following()
+            .with("follow.lag_ms_max", &LAG_MS_MAX.to_string())
+            .with("follow.heartbeat_ms", &(LAG_MS_MAX / 4).to_string());
+        let remora = InProcessRemora::start_broken(&server, &options, broken).unwrap();
+        let lag = Duration::from_millis(LAG_MS_MAX) + ROUNDING;
+        let late = is_slow.then(|| LateRows::begin(&server, Acknowledge::After(SLOW)).unwrap());
+        World {
+            _late: late,
+            remora,
+            server,
+            oracle: Oracle::new(tables::COUNTERS, 0, lag),
+            rotates: !further.is_empty(),
+            _turn: turn,
+        }
+    }
+
+    fn load(&self, reads: u64, time: Duration, until_stale: bool) -> MixedLoad {
+        let seed = Random::fresh_seed();
+        println!("seed {seed}");
+        MixedLoad {
+            through: self.server.app().at(self.remora.address()),
+            direct: self.server.app(),
+            is_mysql: self.server.kind().is_mysql(),
+            readers: 8,
+            writers_through: 3,
+            writers_direct: 2,
+            write_pause: Duration::from_millis(50),
+            hot: Duration::from_millis(120),
+            reads,
+            time,
+            until_stale,
+            seed,
+        }
+    }
+
+    fn hits(&self) -> u64 {
+        let hits = self.remora.metrics().unwrap().sum("remora_hits_total");
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let hits = hits as u64;
+        hits
+    }
+
+    /// Everybody rests: whatever is in memory must be what the server says, byte for byte, and come from memory.
+    fn check_rest(&self) {
+        let mut direct = self.server.app().connect().unwrap();
+        let mut through = self
+            .server
+            .app()
+            .at(self.remora.address())
+            .connect()
+            .unwrap();
+        for question in questions::all() {
+            let expected = direct.query_bytes(&question.text).unwrap().to_vec();
+            assert_eq!(
+                through.query_bytes(&question.text).unwrap(),
+                expected,
+                "{}",
+                question.text
+            );
+            if question.kind == tables::Kind::Isam {
+                continue;
+            }
+            let what = format!("a hit of {}", question.text);
+            wait_for(&what, Duration::from_secs(20), || {
+                let before = self.hits();
+                assert_eq!(through.query_bytes(&question.text).unwrap(), expected);
+                let is_hit = self.hits() > before;
+                if !is_hit && self.rotates {
+                    // A checkpoint event behind the last commit hides whether that is visible, until
+                    // another commit shows it: see the watermark's documentation.
+                    direct.query("INSERT INTO aside VALUES (1)")?;
+                }
+                Ok(is_hit.then_some(()))
+            })
+            .unwrap();
+        }
+    }
+}
+
+fn reads_wanted() -> u64 {
+    std::env::var("REMORA_CONSISTENCY_READS").map_or(READS, |text| {
+        text.parse().expect("REMORA_CONSISTENCY_READS is a number")
+    })
+}
+
+/// Rounds of load until there was enough of everything to prove something. More than one are needed only where
+/// the disk makes writers slow.
+const ROUNDS_MAX: usize = 10;
+
+fn is_without_late_rows() -> bool {
+    let kind = Kind::from_environment().unwrap();
+    kind.skips(
+        !LateRows::are_possible(kind),
+        "it can't hold commits back between their event and their rows",
+    )
+}
+
+fn nothing_is_stale(is_slow: bool, further: &[&str], hits_share: u64) {
+    if is_slow && is_without_late_rows() {
+        return;
+    }
+    let reads = reads_wanted();
+    let world = World::new(BrokenRules::default(), is_slow, further);
+    let (mut reads_done, mut through, mut direct) = (0, 0, 0);
+    for _ in 0..ROUNDS_MAX {
+        let load = world.load(reads, Duration::from_secs(600 + reads / 500), false);
+        let report = mixed::run(&load, &world.oracle).unwrap();
+        println!(
+            "late rows: {is_slow}; {report}; {} hits so far; log at {}",
+            world.hits(),
+            world.server.position().unwrap()
+        );
+        assert_eq!(report.stale, Vec::<String>::new());
+        assert_eq!(report.impossible, Vec::<String>::new());
+        assert!(report.reads >= reads, "{report}");
+        reads_done += report.reads;
+        through += report.writes_through;
+        direct += report.writes_direct;
+        if through > 100 && direct > 50 && world.hits() * hits_share > reads_done {
+            break;
+        }
+    }
+    let hits = world.hits();
+    assert!(
+        hits * hits_share > reads_done,
+        "{hits} hits of {reads_done} reads are too few to prove anything"
+    );
+    assert!(
+        through > 100 && direct > 50,
+        "{through} writes through Remora and {direct} direct ones are too few to prove anything"
+    );
+    world.check_rest();
+}
+
+fn broken(rules: BrokenRules, is_slow: bool) -> MixedReport {
+    let world = World::new(rules, is_slow, &[]);
+    let load = world.load(u64::MAX, BROKEN_TIME, true);
+    let report = mixed::run(&load, &world.oracle).unwrap();
+    println!("{rules:?}: {report}; {} hits", world.hits());
+    println!("{:#?}", report.stale);
+    report
+}
+
+#[test]
+fn no_read_is_older_than_a_write_that_was_answered() {
+    nothing_is_stale(false, &[], 6);
+}
+
+#[test]
+fn no_read_is_older_than_allowed_when_events_come_long_before_their_rows() {
+    nothing_is_stale(true, &[], 6);
+}
+
+/// After each rotation the position can't be believed for a while, so there is less to hit.
+#[test]
+fn no_read_is_older_than_allowed_when_the_log_is_rotated_often() {
+    let is_slow = LateRows::are_possible(Kind::from_environment().unwrap());
+    nothing_is_stale(is_slow, &["--max-binlog-size=16384"], 20);
+}
+
+#[test]
+fn without_fences_stale_reads_are_found() {
+    let rules = BrokenRules {
+        fences: true,
+        ..BrokenRules::default()
+    };
+    assert!(broken(rules, false).stale_count > 0);
+}
+
+#[test]
+fn without_the_watermark_stale_reads_are_found() {
+    if is_without_late_rows() {
+        return;
+    }
+    let rules = BrokenRules {
+        watermark: true,
+        ..BrokenRules::default()
+    };
+    assert!(broken(rules, true).stale_count > 0);
+}

@@ -1,0 +1,123 @@
+//! Runs the test programs: each on the servers that it states, two at a time where they mostly wait.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `build` | which programs there are, from `cargo test --no-run` |
+//! | `statement` | what a program's first lines say of it |
+//! | `job` | one program on one server: its process, log and outcome |
+//! | `schedule` | which jobs run side by side |
+//! | `report` | the table at the end |
+
+mod build;
+mod job;
+mod report;
+mod schedule;
+mod statement;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{bail, ensure};
+use clap::Args;
+
+use build::Program;
+use job::Job;
+use statement::{KINDS, Servers, Tier};
+
+/// What to run.
+#[derive(Debug, Args)]
+pub(crate) struct TestOptions {
+    /// With these servers only (`mariadb-10.11`, `mysql-8.0`, …). Programs without a server then don't run.
+    kinds: Vec<String>,
+    /// Only what a quick check takes: no program that says `Tier: test`, and the first server only.
+    #[arg(long)]
+    check: bool,
+    /// Only this program, by its name (`answers`) or with its package (`remora-wire::packets`). Can be repeated.
+    #[arg(long = "only", value_name = "PROGRAM")]
+    only: Vec<String>,
+    /// Runs this program again and again, so many times, until it fails. With --only for what it is.
+    #[arg(long, value_names = ["TIMES", "PROGRAM"], num_args = 2)]
+    repeat: Vec<String>,
+    /// Only tests whose names contain this.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Only says what would run where.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Runs what the options ask for; whether all of it passed.
+///
+/// # Errors
+/// Something doesn't build, a program doesn't say where it runs, or there is no such server or program.
+pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
+    for kind in &options.kinds {
+        ensure!(
+            KINDS.contains(&kind.as_str()),
+            "unknown server '{kind}'; there are {}",
+            KINDS.join(", ")
+        );
+    }
+    let (times, only) = wanted(options)?;
+    let started = Instant::now();
+    let programs = build::programs(only.len() == 1 && options.repeat.is_empty())?;
+    for name in &only {
+        ensure!(
+            programs.iter().any(|program| program.is_called(name)),
+            "there is no test program '{name}'; --list shows them"
+        );
+    }
+    println!("built in {} s", started.elapsed().as_secs());
+    let mut jobs = Vec::new();
+    for _ in 0..times {
+        for program in &programs {
+            if only.is_empty() || only.iter().any(|name| program.is_called(name)) {
+                jobs.extend(jobs_of(program, options));
+            }
+        }
+    }
+    if options.list {
+        jobs.iter().for_each(|job| println!("{job}"));
+        return Ok(true);
+    }
+    let logs = build::target_directory().join("test-logs");
+    let until_failure = times > 1;
+    let outcomes = schedule::run(jobs, &logs, until_failure)?;
+    Ok(report::tell(&outcomes, started.elapsed()))
+}
+
+/// How often, and which programs; none stands for all.
+fn wanted(options: &TestOptions) -> anyhow::Result<(usize, Vec<String>)> {
+    let [times, program] = &options.repeat[..] else {
+        return Ok((1, options.only.clone()));
+    };
+    match times.parse() {
+        Ok(times) if times > 0 => Ok((times, vec![program.clone()])),
+        _ => bail!("--repeat wants a number of times, not '{times}'"),
+    }
+}
+
+fn jobs_of(program: &Program, options: &TestOptions) -> Vec<Job> {
+    if options.check && program.statement.tier != Tier::Check {
+        return Vec::new();
+    }
+    let kinds: Vec<Option<&'static str>> = match &program.statement.servers {
+        Servers::None if options.kinds.is_empty() => vec![None],
+        Servers::None => Vec::new(),
+        Servers::These(kinds) => kinds
+            .iter()
+            .filter(|kind| options.kinds.is_empty() || options.kinds.iter().any(|one| one == *kind))
+            .filter(|kind| !options.check || **kind == KINDS[0])
+            .map(|kind| Some(*kind))
+            .collect(),
+    };
+    kinds
+        .into_iter()
+        .map(|kind| Job::new(program, kind, options.filter.clone()))
+        .collect()
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
