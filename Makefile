@@ -5,7 +5,7 @@ ARGS ?=
 SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lab drivers fuzz lint fmt doc build
+.PHONY: help demo check test soak bench lab drivers fuzz lint fmt doc build
 
 help: ## show this list
 	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
@@ -16,10 +16,19 @@ demo: ## a private MariaDB, sample data, Remora in front: see it work (ARGS=--ke
 	$(CARGO) build --release --locked -p remora -p remora-lab
 	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- demo $(ARGS)
 
+check: ## what to run before each commit: lints, and the tests with one server that don't take long
+	@scripts/setup check
+	@$(MAKE) --no-print-directory lint
+	@CARGO="$(CARGO)" scripts/test --check $(ARGS)
+
 test: ## all tests, with five real servers, and a short fuzz run (SERVERS="mysql-8.0 …": with these only)
 	@scripts/setup test
 	@CARGO="$(CARGO)" scripts/test $(SERVERS) $(ARGS)
-	@if [ -z "$(SERVERS)" ]; then scripts/fuzz; fi
+	@if [ -z "$(SERVERS)$(ARGS)" ]; then scripts/fuzz; fi
+
+soak: ## the long modes: millions of checked reads, long searches, long fuzzing (MINUTES=60)
+	@scripts/setup test
+	@CARGO="$(CARGO)" scripts/soak $(or $(MINUTES),60) $(SERVERS)
 
 bench: ## measure against a direct connection, HAProxy and a bare responder (ARGS=--quick for short rounds)
 	@scripts/setup bench

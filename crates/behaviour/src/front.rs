@@ -5,9 +5,9 @@
 pub mod raw;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use remora::reason::Outcome;
+use remora_cache::{FenceScope, Tag};
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
@@ -15,8 +15,7 @@ use remora_testkit::servers::{Kind, Leased, Pool, Server, ServerOptions};
 use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 
-/// Longest wait for a condition.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub use remora_testkit::process::PATIENCE;
 
 /// A second account on the servers here.
 pub const OTHER_USER: &str = "other";
@@ -156,6 +155,22 @@ impl Front {
             of_workers.sum()
         };
         Outcome::all().iter().map(count).collect()
+    }
+
+    /// Waits until Remora has seen all that the server has committed so far.
+    pub fn catch_up(&self) {
+        let shared = self.remora.app().unwrap().shared();
+        let (timeline, clock) = (&shared.timeline, &shared.clock);
+        // A fence that nobody's tables have is lowered when the log has passed it.
+        let tag = Tag::table(&self.schema, "no table has this name");
+        timeline.raise(FenceScope::Tables(vec![tag])).answered();
+        shared.upstream.wake();
+        wait_for("the follower to have seen everything", PATIENCE, || {
+            let as_of = timeline.as_of();
+            let is_lowered = |as_of| timeline.check(as_of, &[tag], clock.now_ms()).is_ok();
+            Ok(as_of.is_some_and(is_lowered).then_some(()))
+        })
+        .unwrap();
     }
 
     /// Statements answered from memory so far.

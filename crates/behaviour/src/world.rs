@@ -14,8 +14,7 @@ use remora_testkit::servers::{FOLLOW_USER, Kind, Server, ServerOptions};
 pub const LAG_MS_MAX: u64 = 300;
 /// That, with the rounding of Remora's clock.
 pub const LAG: Duration = Duration::from_millis(LAG_MS_MAX + 2);
-/// The longest wait for anything.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub use remora_testkit::process::PATIENCE;
 /// So many hits say that caching goes on.
 const HITS: f64 = 300.0;
 const COUNTERS: usize = 40;

@@ -16,7 +16,7 @@ use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Kind, SCHEMA, Server, ServerOptions};
 use remora_testkit::sysbench::{Length, Report, Sysbench};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 const THREADS: u32 = 4;
 
 /// A server with some tables, and a Remora in front of it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = crate::process::PATIENCE;
 
 /// An answer to an HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]

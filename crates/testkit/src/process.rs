@@ -20,7 +20,12 @@ pub use rustix::process::Signal;
 
 use crate::{interrupt, programs};
 
-/// How often a condition is looked at again.
+/// Longest wait for a condition that ordinarily comes at once. Where it comes, a long limit costs nothing; a machine
+/// that is busy with other things may need it.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+/// How soon a condition is looked at again, the first time. Each further pause is twice as long.
+const POLL_FIRST: Duration = Duration::from_micros(50);
+/// The longest pause between two looks at a condition.
 const POLL: Duration = Duration::from_millis(2);
 /// How much of a log's end is shown with a failure, bytes.
 const LOG_TAIL_BYTES: u64 = 4_000;
@@ -267,6 +272,7 @@ pub fn wait_for<T>(
     mut ready: impl FnMut() -> anyhow::Result<Option<T>>,
 ) -> anyhow::Result<T> {
     let end = Instant::now() + limit;
+    let mut pause = POLL_FIRST;
     loop {
         interrupt::check()?;
         if let Some(value) = ready()? {
@@ -275,7 +281,8 @@ pub fn wait_for<T>(
         if Instant::now() >= end {
             bail!("waited {} s in vain for {what}", limit.as_secs_f32());
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(pause);
+        pause = POLL.min(pause * 2);
     }
 }
 

@@ -34,7 +34,7 @@ const HEADER_BYTES: usize = 19;
 const ROTATE: u8 = 4;
 /// How long a server waits for an acknowledgement: longer than any test.
 const TIMEOUT_MS: u64 = 600_000;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::process::PATIENCE;
 
 /// When commits are acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,9 @@ pub const HIT: &str = "hit";
 pub const UNCOUNTED: &str = "not counted";
 
 /// Longest wait for a command to be counted. A hit is counted after its answer was sent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
+/// Between two looks at the counters.
+const POLL: Duration = Duration::from_micros(50);
 
 /// How often each outcome has been counted, in the order of [`Outcome::all`].
 fn counts(remora: &InProcessRemora) -> Vec<u64> {
@@ -35,7 +37,8 @@ pub fn observe<T>(remora: &InProcessRemora, run: impl FnOnce() -> T) -> (T, &'st
         if let Some(outcome) = changed.and_then(|index| Outcome::all().get(index)) {
             return (value, label(*outcome));
         }
-        std::thread::yield_now();
+        // Not in a busy loop: the server and Remora need the processors.
+        std::thread::sleep(POLL);
     }
     (value, UNCOUNTED)
 }

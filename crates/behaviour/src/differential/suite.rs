@@ -15,7 +15,7 @@ use remora_testkit::servers::{Kind, Server};
 
 /// Longest wait for a read to be answered from memory. Ordinarily milliseconds pass, until the server is known to
 /// show what the log says.
-const HIT_PATIENCE: Duration = Duration::from_secs(20);
+const HIT_PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// Between two tries.
 const HIT_PAUSE: Duration = Duration::from_millis(1);
 

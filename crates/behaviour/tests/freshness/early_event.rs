@@ -15,7 +15,7 @@ use remora_testkit::servers::{Kind, Server, ServerOptions, numbers};
 
 const READ: &str = "SELECT value FROM counters WHERE id = 1";
 const SUM: &str = "SELECT SUM(value) FROM counters";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// So many reads are sent between the event and its rows.
 const READS_BETWEEN: usize = 50;
 

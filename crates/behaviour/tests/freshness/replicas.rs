@@ -8,7 +8,7 @@ use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Server, ServerOptions};
 use remora_wire::command::Expect;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// `COM_REGISTER_SLAVE`.
 const REGISTER_REPLICA: u8 = 0x15;
 const READ: &str = "SELECT a FROM t";

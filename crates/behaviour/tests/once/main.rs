@@ -2,6 +2,7 @@
 //!
 //! Servers: mariadb-10.11
 //! Load: waits
+//! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod dashboard;

@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 
 /// Configurations of two sides that trust each other.
 fn configurations() -> (Arc<ServerConfig>, Arc<ClientConfig>) {

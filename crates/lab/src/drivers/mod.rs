@@ -11,6 +11,7 @@ mod report;
 mod runs;
 mod security;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -20,6 +21,8 @@ use bed::Bed;
 use matrix::{DRIVERS, Driver};
 use runs::Run;
 
+/// So many servers are gone through side by side: the programs wait for much of their time.
+const RUNS_AT_ONCE: u32 = 2;
 /// A usual run of one program.
 const USUAL_RUN: Duration = Duration::from_secs(15);
 
@@ -55,33 +58,71 @@ pub fn run(options: &DriversOptions) -> anyhow::Result<()> {
         return Bed::start(first)?.keep();
     }
     let programs = u32::try_from(drivers.len() * runs.len())?;
-    let mut progress = Progress::new(USUAL_RUN * programs);
+    let progress = Mutex::new(Progress::new(USUAL_RUN * programs / RUNS_AT_ONCE));
     let mut faults = Vec::new();
-    for run in runs {
-        progress.step(&format!("{run}: starting a server and Remora"));
-        let bed = Bed::start(run)?;
-        let mut reports = Vec::new();
-        for driver in &drivers {
-            progress.step(&format!("{run}: {}", driver.name));
-            let (report, plugins) = bed.run(driver, options)?;
-            let found = report.faults(&plugins, run, &options.checks);
-            if !found.is_empty() {
-                eprintln!("\n{run}: {} has faults. {}", driver.name, bed.state());
-            }
-            faults.extend(
-                found
-                    .into_iter()
-                    .map(|fault| format!("{run}: {}: {fault}", driver.name)),
-            );
-            reports.push(report);
+    for pair in runs.chunks(RUNS_AT_ONCE as usize) {
+        let done: Vec<anyhow::Result<Done>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = pair
+                .iter()
+                .map(|run| scope.spawn(|| run_all(*run, &drivers, options, &progress)))
+                .collect();
+            let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+            joined
+                .map(|done| done.unwrap_or_else(|_| bail!("a thread of the matrix has panicked")))
+                .collect()
+        });
+        progress_of(&progress).done();
+        for one in done {
+            let one = one?;
+            println!("\n{}", one.page);
+            faults.extend(one.faults);
         }
-        progress.done();
-        println!("\n{run}: {}\n\n{}", bed.version(), report::matrix(&reports));
     }
     if faults.is_empty() {
         return Ok(());
     }
     bail!("the matrix has faults:\n  {}", faults.join("\n  "))
+}
+
+/// What one server's run has shown.
+struct Done {
+    page: String,
+    faults: Vec<String>,
+}
+
+/// Runs all drivers against one server, one after the other.
+fn run_all(
+    run: Run,
+    drivers: &[&'static Driver],
+    options: &DriversOptions,
+    progress: &Mutex<Progress>,
+) -> anyhow::Result<Done> {
+    let step = |what: &str| progress_of(progress).step(&format!("{run}: {what}"));
+    step("starting a server and Remora");
+    let bed = Bed::start(run)?;
+    let mut reports = Vec::new();
+    let mut faults = Vec::new();
+    for driver in drivers {
+        step(driver.name);
+        let (report, plugins) = bed.run(driver, options)?;
+        let found = report.faults(&plugins, run, &options.checks);
+        if !found.is_empty() {
+            eprintln!("\n{run}: {} has faults. {}", driver.name, bed.state());
+        }
+        let name = driver.name;
+        faults.extend(
+            found
+                .into_iter()
+                .map(|fault| format!("{run}: {name}: {fault}")),
+        );
+        reports.push(report);
+    }
+    let page = format!("{run}: {}\n\n{}", bed.version(), report::matrix(&reports));
+    Ok(Done { page, faults })
+}
+
+fn progress_of(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static Driver>> {

@@ -15,7 +15,7 @@ use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Kind, Server, ServerOptions};
 
 /// Longest wait until Remora has seen a change.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// Longest wait until a statement is counted.
 const COUNTING: Duration = Duration::from_secs(5);
 /// Lines of the server's log that are shown when a case can't be run.

@@ -10,7 +10,7 @@ use crate::process::{Process, Program};
 use crate::scratch::Scratch;
 use crate::{ports, programs};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::process::PATIENCE;
 
 /// A running HAProxy.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use crate::process::wait_for;
 use crate::servers::Server;
 
 /// Longest wait until it serves from memory.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::process::PATIENCE;
 
 /// A running Remora. It stops, after its grace period, when dropped.
 pub struct InProcessRemora {

@@ -12,7 +12,7 @@ use crate::scratch::Scratch;
 use crate::servers::{APP_PASSWORD, APP_USER, Server};
 use crate::{ports, programs};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::process::PATIENCE;
 /// The account of its administrator, who can only connect from this machine.
 const ADMIN: &str = "admin";
 /// Memory for results, MiB.

@@ -15,7 +15,7 @@ use crate::servers::{FOLLOW_USER, Server};
 use crate::{ports, programs};
 
 /// Longest wait for Remora to start or to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::process::PATIENCE;
 
 /// How a Remora is set up, beyond its addresses.
 #[derive(Debug, Clone, Default)]

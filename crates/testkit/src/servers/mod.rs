@@ -34,7 +34,7 @@ pub const FOLLOW_PASSWORD: &str = "remora-password";
 pub const SCHEMA: &str = "lab";
 
 /// Longest wait for a server to start or to end.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = crate::process::PATIENCE;
 /// How many ports are tried.
 const PORT_TRIES: u32 = 5;
 

@@ -14,7 +14,7 @@ use remora_wire::rows::Row;
 
 pub(crate) use remora_testkit::servers::Kind;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// `ER_NO_SUCH_THREAD`.
 const NO_SUCH_THREAD: u16 = 1094;
 /// The follower's account here. A server prefers it to the other `remora`, which may come from anywhere.

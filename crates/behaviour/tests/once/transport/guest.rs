@@ -18,7 +18,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 
 /// Whose certificate a client accepts.
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server};
 
 use super::{mariadb_with, server_of, server_tls, text, with_certificate};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 
 /// A status variable of the session, past any cache.
 fn status(client: &mut Client, name: &str) -> String {

@@ -14,7 +14,7 @@ use remora_wire::auth::NATIVE_PASSWORD;
 use super::guest::{Guest, Trust, Who};
 use super::{server_of, with_certificate};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 const VERSIONS: [(ProxyProtocol, &str); 2] = [(ProxyProtocol::V1, "v1"), (ProxyProtocol::V2, "v2")];
 
 /// A server that takes the PROXY protocol from this machine.

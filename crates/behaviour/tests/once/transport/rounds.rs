@@ -14,7 +14,7 @@ use remora_wire::packet::put_message;
 
 use super::{server_of, with_certificate};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 
 /// One side of a login, packet by packet.
 struct Player {

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::guest::{Guest, Refused, Trust, Who};
 use super::{mariadb_with, mysql_80, server_of, server_tls, text, with_certificate};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 
 fn app(tls: Option<Trust<'_>>) -> Who<'_> {
     Who::new(APP_USER, APP_PASSWORD, NATIVE_PASSWORD).over(tls)

@@ -20,7 +20,7 @@ use self::caller::{Caller, End, Leave, Played};
 use self::kinds::{Kind, LONG, ROWS, kinds, tagged};
 use self::relay::{Relay, Traffic, Way};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// For how long a result may lack a change whose OK nobody got.
 const LAG: Duration = Duration::from_millis(302);
 /// The most places at which one direction of one kind is cut.
