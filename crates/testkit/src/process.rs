@@ -1,10 +1,10 @@
 //! Child processes that end with their owner.
 //!
-//! A child is killed when its [`Process`] is dropped. It is also killed by the kernel if this process
-//! dies without dropping anything: children are started through `setpriv --pdeathsig`. The kernel
-//! sends that signal when the *thread* that started the child ends, so one thread that never ends
-//! starts them all. Children get a process group of their own: Ctrl-C reaches their owner only, which
-//! then ends them in order.
+//! A child is killed when its [`Process`] is dropped. It is also killed by the kernel if this
+//! process dies without dropping anything: children are started through `setpriv --pdeathsig`. The
+//! kernel sends that signal when the *thread* that started the child ends, so one thread that never
+//! ends starts them all. Children get a process group of their own: Ctrl-C reaches their owner
+//! only, which then ends them in order.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -85,7 +85,8 @@ impl Program {
     /// Runs it to its end; gives what it wrote.
     ///
     /// # Errors
-    /// It failed (what it wrote is in the message), took longer than `limit`, or the user asked to stop.
+    /// It failed (what it wrote is in the message), took longer than `limit`, or the user asked to
+    /// stop.
     pub fn run(self, limit: Duration) -> anyhow::Result<String> {
         let mut process = self.spawn()?;
         let what = format!("the end of {}", process.name);
@@ -103,7 +104,8 @@ impl Program {
     }
 }
 
-/// A command that the kernel kills when this process dies. Where there is no `setpriv`, only `Drop` does.
+/// A command that the kernel kills when this process dies. Where there is no `setpriv`, only `Drop`
+/// does.
 fn tied_to_this_process(path: &Path) -> Command {
     let Ok(setpriv) = programs::find("setpriv") else {
         return Command::new(path);
@@ -207,7 +209,8 @@ impl Process {
     /// Waits until `ready` gives a value; looks again and again.
     ///
     /// # Errors
-    /// The process ended, `limit` passed, or the user asked to stop. The end of its log is in the message.
+    /// The process ended, `limit` passed, or the user asked to stop. The end of its log is in the
+    /// message.
     pub fn wait_until<T>(
         &mut self,
         what: &str,

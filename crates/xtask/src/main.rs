@@ -1,4 +1,5 @@
-//! What the repository does to itself. `make` and `scripts/` call it; `cargo run -p xtask -- help` lists what it does.
+//! What the repository does to itself. `make` and `scripts/` call it; `cargo run -p xtask -- help`
+//! lists what it does.
 
 mod suite;
 

@@ -1,4 +1,5 @@
-//! Runs the test programs: each on the servers that it states, two at a time where they mostly wait.
+//! Runs the test programs: each on the servers that it states, two at a time where they mostly
+//! wait.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -27,15 +28,18 @@ use statement::{KINDS, Servers, Tier};
 /// What to run.
 #[derive(Debug, Args)]
 pub(crate) struct TestOptions {
-    /// With these servers only (`mariadb-10.11`, `mysql-8.0`, …). Programs without a server then don't run.
+    /// With these servers only (`mariadb-10.11`, `mysql-8.0`, …). Programs without a server then
+    /// don't run.
     kinds: Vec<String>,
     /// Only what a quick check takes: no program that says `Tier: test`, and the first server only.
     #[arg(long)]
     check: bool,
-    /// Only this program, by its name (`answers`) or with its package (`remora-wire::packets`). Can be repeated.
+    /// Only this program, by its name (`answers`) or with its package (`remora-wire::packets`). Can
+    /// be repeated.
     #[arg(long = "only", value_name = "PROGRAM")]
     only: Vec<String>,
-    /// Runs this program again and again, so many times, until it fails. With --only for what it is.
+    /// Runs this program again and again, so many times, until it fails. With --only for what it
+    /// is.
     #[arg(long, value_names = ["TIMES", "PROGRAM"], num_args = 2)]
     repeat: Vec<String>,
     /// Only tests whose names contain this.
@@ -49,7 +53,8 @@ pub(crate) struct TestOptions {
 /// Runs what the options ask for; whether all of it passed.
 ///
 /// # Errors
-/// Something doesn't build, a program doesn't say where it runs, or there is no such server or program.
+/// Something doesn't build, a program doesn't say where it runs, or there is no such server or
+/// program.
 pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
     for kind in &options.kinds {
         ensure!(
