@@ -13,9 +13,8 @@ mod build;
 mod job;
 mod report;
 mod schedule;
-mod statement;
+pub(crate) mod statement;
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{bail, ensure};
@@ -82,7 +81,9 @@ pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
         }
     }
     if options.list {
-        jobs.iter().for_each(|job| println!("{job}"));
+        for job in &jobs {
+            println!("{job}");
+        }
         return Ok(true);
     }
     let logs = build::target_directory().join("test-logs");
@@ -120,9 +121,4 @@ fn jobs_of(program: &Program, options: &TestOptions) -> Vec<Job> {
         .into_iter()
         .map(|kind| Job::new(program, kind, options.filter.clone()))
         .collect()
-}
-
-/// The repository's root.
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
