@@ -9,6 +9,7 @@
 //! | `test_programs` | a test program states its servers |
 //! | `machines` | nothing is about somebody's machine |
 //! | `links` | links in Markdown lead somewhere |
+//! | `dependencies` | what the product depends on has a reason |
 //!
 //! `repository` reads the files, `rust` tells code from comments.
 //!
@@ -19,6 +20,7 @@
 
 mod comment_width;
 mod cycles;
+mod dependencies;
 mod file_length;
 mod links;
 mod machines;
@@ -71,7 +73,7 @@ struct Rule {
     violations: fn(&Repository) -> Vec<Violation>,
 }
 
-const RULES: [Rule; 6] = [
+const RULES: [Rule; 7] = [
     Rule {
         name: "cycles",
         violations: cycles::violations,
@@ -95,6 +97,10 @@ const RULES: [Rule; 6] = [
     Rule {
         name: "links",
         violations: links::violations,
+    },
+    Rule {
+        name: "dependencies",
+        violations: dependencies::violations,
     },
 ];
 
