@@ -50,9 +50,10 @@ fuzz: ## fuzz the decoders (ARGS=… goes to scripts/fuzz)
 	@scripts/setup fuzz
 	@if [ -x scripts/fuzz ]; then scripts/fuzz $(ARGS); else echo "no scripts/fuzz yet"; exit 1; fi
 
-lint: ## formatting and clippy, warnings are errors
+lint: ## formatting, the repository's own rules and clippy, warnings are errors
 	@scripts/setup build
 	$(CARGO) fmt --all --check
+	$(CARGO) run --quiet --locked -p xtask -- tidy
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 fmt: ## format the code

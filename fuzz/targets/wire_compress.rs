@@ -1,5 +1,5 @@
-//! The compressed protocol: whatever comes is read or refused alike however it is cut, plain packets get the numbers that
-//! follow each other, and what is sent comes out at the other side.
+//! The compressed protocol: whatever comes is read or refused alike however it is cut, plain
+//! packets get the numbers that follow each other, and what is sent comes out at the other side.
 //!
 //! Input: a byte that picks algorithm and role, a byte of chunk length, then the stream.
 #![no_main]
@@ -7,7 +7,8 @@
 use libfuzzer_sys::fuzz_target;
 use remora_wire::compress::{Algorithm, Channel, Decompressor, Role};
 
-/// Streams that say they hold more than this aren't followed further: they are right, and take long.
+/// Streams that say they hold more than this aren't followed further: they are right, and take
+/// long.
 const PLAIN_BYTES_MAX: usize = 1 << 20;
 
 fn decompress(algorithm: Algorithm, stream: &[u8], chunk: usize) -> (Vec<u8>, bool) {

@@ -1,4 +1,5 @@
-//! The client's login: what was read can be written, and reads the same again; a change changes nothing else.
+//! The client's login: what was read can be written, and reads the same again; a change changes
+//! nothing else.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -196,7 +196,8 @@ pub struct Seen {
     pub bytes: Vec<u8>,
 }
 
-/// A client that is connected through a [`Front`]. One at a time speaks; each statement's outcome is awaited.
+/// A client that is connected through a [`Front`]. One at a time speaks; each statement's outcome
+/// is awaited.
 pub struct Guest<'f> {
     client: Client,
     front: &'f Front,

@@ -1,6 +1,7 @@
 //! What the tests of Remora's behaviour share.
 //!
-//! The tests themselves are in a few programs, each of which says in its first lines on which servers it runs:
+//! The tests themselves are in a few programs, each of which says in its first lines on which
+//! servers it runs:
 //!
 //! | program | what it asks |
 //! |---|---|

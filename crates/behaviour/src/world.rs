@@ -120,7 +120,8 @@ impl World {
         }
     }
 
-    /// After a change elsewhere that was answered at `answered_at`: reads sent after the lag must have it.
+    /// After a change elsewhere that was answered at `answered_at`: reads sent after the lag must
+    /// have it.
     pub fn expect_truth_soon(&self, clients: &mut [Client], text: &str, answered_at: Instant) {
         let truth = self.truth(text);
         loop {

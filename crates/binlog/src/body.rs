@@ -255,8 +255,8 @@ fn counted<'a>(cursor: &mut Cursor<'a>, more: usize) -> Result<&'a [u8], DecodeE
     cursor.bytes(usize::from(length) + more, "text")
 }
 
-/// MariaDB's compressed text or rows: one byte (0x80 | algorithm << 4 | size of the length), the length
-/// big-endian, then a zlib stream. `None` if it is longer than `bytes_max`.
+/// MariaDB's compressed text or rows: one byte (0x80 | algorithm << 4 | size of the length), the
+/// length big-endian, then a zlib stream. `None` if it is longer than `bytes_max`.
 pub(crate) fn inflate(bytes: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, DecodeError> {
     const FIELD: &str = "compressed text";
     let mut cursor = Cursor::new(bytes);

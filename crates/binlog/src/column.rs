@@ -1,7 +1,8 @@
 //! Tables as table map events describe them: the types of their columns.
 //!
-//! Sources: MySQL's `libbinlogevents/include/rows_event.h` and `Field::save_field_metadata` (the formats),
-//! MariaDB's `log_event.h`; `crates/lab/tests/rows.rs` compares them with what servers write.
+//! Sources: MySQL's `libbinlogevents/include/rows_event.h` and `Field::save_field_metadata` (the
+//! formats), MariaDB's `log_event.h`; `crates/lab/tests/rows.rs` compares them with what servers
+//! write.
 
 use crate::cursor::Cursor;
 use crate::event::LoggedTable;
@@ -11,8 +12,8 @@ use crate::event::LoggedTable;
 pub struct TableMap {
     /// Its name.
     pub table: LoggedTable,
-    /// Its columns, in the order of their images. Empty if one has a type that can't be read: then no row
-    /// of the table can be.
+    /// Its columns, in the order of their images. Empty if one has a type that can't be read: then
+    /// no row of the table can be.
     pub columns: Box<[LoggedColumn]>,
 }
 
@@ -75,8 +76,8 @@ pub enum ColumnKind {
         /// Digits of the fraction of a second, 0 to 6.
         decimals: u8,
     },
-    /// `CHAR`, `BINARY`, and MariaDB's `INET6` and `UUID`. Values are without the padding at their end:
-    /// spaces, of `BINARY` zero bytes.
+    /// `CHAR`, `BINARY`, and MariaDB's `INET6` and `UUID`. Values are without the padding at their
+    /// end: spaces, of `BINARY` zero bytes.
     Char {
         /// Longest value, bytes.
         bytes_max: u16,
@@ -179,8 +180,8 @@ pub(crate) enum Family {
     MariaDb,
 }
 
-/// The columns of a table map: `rest` begins with the types' metadata. `None` if a type isn't known or its
-/// metadata are odd.
+/// The columns of a table map: `rest` begins with the types' metadata. `None` if a type isn't known
+/// or its metadata are odd.
 pub(crate) fn columns(
     types: &[u8],
     mut rest: Cursor<'_>,
@@ -284,8 +285,9 @@ fn bit(more_bits: u8, whole_bytes: u8) -> Option<ColumnKind> {
     fits.then_some(ColumnKind::Bit { bits })
 }
 
-/// `CHAR`, `ENUM` and `SET` are one type in the log. The first byte is the real one, and for a `CHAR` of more
-/// than 255 bytes the length's upper two bits are in it, inverted, where the real type has ones.
+/// `CHAR`, `ENUM` and `SET` are one type in the log. The first byte is the real one, and for a
+/// `CHAR` of more than 255 bytes the length's upper two bits are in it, inverted, where the real
+/// type has ones.
 fn string(first: u8, second: u8) -> Option<ColumnKind> {
     const LENGTH_BITS: u8 = 0x30;
     match first {
@@ -301,8 +303,8 @@ fn string(first: u8, second: u8) -> Option<ColumnKind> {
     }
 }
 
-/// Reads which numbers have no sign from the optional metadata at the end of a table map: fields, each a type,
-/// a length and a value. Whatever is odd is as if it weren't there.
+/// Reads which numbers have no sign from the optional metadata at the end of a table map: fields,
+/// each a type, a length and a value. Whatever is odd is as if it weren't there.
 fn mark_signs(columns: &mut [LoggedColumn], mut rest: Cursor<'_>) {
     const SIGNEDNESS: u8 = 1;
     while let Ok(field) = rest.u8("field") {
@@ -369,7 +371,8 @@ impl ColumnKind {
     }
 }
 
-/// Bytes of so many digits on one side of a decimal's point: nine in four, fewer in as many as they need.
+/// Bytes of so many digits on one side of a decimal's point: nine in four, fewer in as many as they
+/// need.
 pub(crate) fn decimal_bytes(digits: u8) -> usize {
     let digits = usize::from(digits);
     digits / 9 * 4 + (digits % 9).div_ceil(2)

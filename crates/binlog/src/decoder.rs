@@ -35,12 +35,14 @@ pub struct DecoderLimits {
     /// Longest transaction payload to decompress, bytes without compression. A longer one is
     /// [`Event::Payload`] without events.
     pub payload_bytes_max: usize,
-    /// Events kept of one transaction payload. Past half of them, and past `payload_rows_bytes_max`, one for
-    /// each table and each statement is kept. With more it is [`Event::Payload`] without events.
+    /// Events kept of one transaction payload. Past half of them, and past
+    /// `payload_rows_bytes_max`, one for each table and each statement is kept. With more it is
+    /// [`Event::Payload`] without events.
     pub payload_events_max: usize,
     /// Row events kept with their rows of one transaction payload, bytes. Rows past it are `None`.
     pub payload_rows_bytes_max: usize,
-    /// Longest rows of one event to inflate (MariaDB's compressed row events), bytes. Longer ones are `None`.
+    /// Longest rows of one event to inflate (MariaDB's compressed row events), bytes. Longer ones
+    /// are `None`.
     pub rows_bytes_max: usize,
 }
 
@@ -63,8 +65,9 @@ pub struct Decoded {
     /// The header.
     pub header: EventHeader,
     /// The offset in the current file at which the event ends; `None` if it isn't in the log
-    /// (made up by the server for this reader). If the header has none, which MariaDB since 11.4 leaves
-    /// out within a group, it is the least that it can be: the server doesn't send all events.
+    /// (made up by the server for this reader). If the header has none, which MariaDB since 11.4
+    /// leaves out within a group, it is the least that it can be: the server doesn't send all
+    /// events.
     pub end_offset: Option<u64>,
     /// The event.
     pub event: Event,
@@ -190,8 +193,8 @@ impl StreamDecoder {
     }
 
     fn end_offset(&self, header: &EventHeader) -> Result<Option<u64>, DecodeError> {
-        // A heartbeat has the place up to which the server has sent the log. Between two files that is the end of the
-        // old one, while the stream already is in the next.
+        // A heartbeat has the place up to which the server has sent the log. Between two files that
+        // is the end of the old one, while the stream already is in the next.
         let is_heartbeat = matches!(header.event_type, ty::HEARTBEAT | ty::HEARTBEAT_V2);
         if header.artificial() || is_heartbeat {
             return Ok(None);
@@ -355,8 +358,8 @@ impl StreamDecoder {
         Some(kept.events)
     }
 
-    /// The server that wrote the log: MySQL doesn't know the events that MariaDB's format description tells
-    /// of (its version can be anything).
+    /// The server that wrote the log: MySQL doesn't know the events that MariaDB's format
+    /// description tells of (its version can be anything).
     fn family(&self) -> Family {
         let types = self.post_header_bytes.as_ref().map_or(0, Vec::len);
         if types >= usize::from(ty::ANNOTATE_ROWS) {

@@ -47,8 +47,8 @@ pub enum ChecksumAlgorithm {
 pub struct FormatDescription {
     /// The server's version text.
     pub server_version: String,
-    /// When the *server* was started, if this file is the first since then, else 0. Servers send 0 to a
-    /// reader that begins in the middle of the file.
+    /// When the *server* was started, if this file is the first since then, else 0. Servers send 0
+    /// to a reader that begins in the middle of the file.
     pub created: u32,
     /// When the file was begun, in seconds since 1970 (the header's timestamp).
     pub file_begun: u32,
@@ -134,8 +134,8 @@ pub enum Event {
     },
     /// A group of events begins.
     Gtid {
-        /// MySQL's identity of the transaction. `None` on MariaDB, for an anonymous one, and for one
-        /// that can't be read.
+        /// MySQL's identity of the transaction. `None` on MariaDB, for an anonymous one, and for
+        /// one that can't be read.
         gtid: Option<Gtid>,
         /// What else is said about the group.
         group: GroupBegin,
@@ -144,7 +144,8 @@ pub enum Event {
     PreviousGtids(GtidSet),
     /// A statement's text.
     Query(Query),
-    /// The next row events of `table_id` are about this table; or it may be changed by a foreign key.
+    /// The next row events of `table_id` are about this table; or it may be changed by a foreign
+    /// key.
     TableMap {
         /// The number that row events use.
         table_id: u64,
@@ -159,7 +160,8 @@ pub enum Event {
         table: Option<Arc<TableMap>>,
         /// It's the last row event of its statement.
         statement_ends: bool,
-        /// The rows. `None` if they can't be read: too many bytes, a type that isn't known, partial JSON.
+        /// The rows. `None` if they can't be read: too many bytes, a type that isn't known, partial
+        /// JSON.
         rows: Option<Rows>,
     },
     /// A transaction was committed.
@@ -171,9 +173,9 @@ pub enum Event {
         /// The transaction's name. `None` if it can't be one.
         xid: Option<Xid>,
     },
-    /// MySQL: a whole transaction's events, which were compressed; where it has more rows than are kept, of
-    /// the events without rows that touch the same table only the first. `None` if it can't be read or is
-    /// beyond the bound: everything may have changed.
+    /// MySQL: a whole transaction's events, which were compressed; where it has more rows than are
+    /// kept, of the events without rows that touch the same table only the first. `None` if it
+    /// can't be read or is beyond the bound: everything may have changed.
     Payload(Option<Vec<Event>>),
     /// Every transaction in the files before this one has been committed in its engines (MariaDB's
     /// binlog checkpoint; the engines' order is that of the log, so its readers see them all).

@@ -86,8 +86,8 @@ impl Group {
         is_over
     }
 
-    /// A row event of the open statement. Only the map that its rows are read by is done with: a table that was
-    /// named twice is one that a cascade may reach besides.
+    /// A row event of the open statement. Only the map that its rows are read by is done with: a
+    /// table that was named twice is one that a cascade may reach besides.
     pub(crate) fn rows(
         &mut self,
         map: Option<&Arc<TableMap>>,

@@ -58,7 +58,8 @@ pub mod event_type {
 const ARTIFICIAL: u16 = 0x20;
 /// Header flag: a reader that doesn't know the type may ignore the event.
 const IGNORABLE: u16 = 0x80;
-/// Header flag of a format description event: the log is being written. Not covered by its checksum.
+/// Header flag of a format description event: the log is being written. Not covered by its
+/// checksum.
 pub(crate) const LOG_IN_USE: u16 = 0x01;
 
 /// The header of an event.

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use crate::decoder::DecoderLimits;
 use crate::event::{Event, LoggedTable};
 
-/// Events of one payload, in bounded room: all of them as long as there is some, then one for each table and
-/// statement. A transaction can have millions of row events of few tables.
+/// Events of one payload, in bounded room: all of them as long as there is some, then one for each
+/// table and statement. A transaction can have millions of row events of few tables.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) events: Vec<Event>,

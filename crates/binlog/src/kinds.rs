@@ -4,7 +4,8 @@ use crate::event::RowsKind;
 use crate::header::{EventHeader, event_type as ty};
 use crate::rows::RowsFormat;
 
-/// What a row event's type says: what happened, and how the rows are written (`None`: in no way that is read).
+/// What a row event's type says: what happened, and how the rows are written (`None`: in no way
+/// that is read).
 pub(crate) fn rows_kind(event_type: u8) -> Option<(RowsKind, Option<RowsFormat>)> {
     use RowsFormat::{CompressedV1, V1, V2};
     use RowsKind::{Delete, Update, Write};
@@ -18,7 +19,8 @@ pub(crate) fn rows_kind(event_type: u8) -> Option<(RowsKind, Option<RowsFormat>)
         ty::WRITE_ROWS_COMPRESSED_V1 => (Write, Some(CompressedV1)),
         ty::UPDATE_ROWS_COMPRESSED_V1 => (Update, Some(CompressedV1)),
         ty::DELETE_ROWS_COMPRESSED_V1 => (Delete, Some(CompressedV1)),
-        // No server writes compressed ones of version 2. The images of the last have parts of JSON documents.
+        // No server writes compressed ones of version 2. The images of the last have parts of JSON
+        // documents.
         ty::WRITE_ROWS_COMPRESSED_V2 => (Write, None),
         ty::UPDATE_ROWS_COMPRESSED_V2 | ty::PARTIAL_UPDATE_ROWS => (Update, None),
         ty::DELETE_ROWS_COMPRESSED_V2 => (Delete, None),

@@ -1,9 +1,9 @@
 //! Binary log event bytes to changes. No I/O.
 //!
-//! [`StreamDecoder`] turns the events of one connection into [`Event`]s, with the [`Rows`] that changed;
-//! [`Transactions`] turns those into [`Commit`]s: the tables that changed together and the offset
-//! at which their change ends. MariaDB's and MySQL's events are both read; what can't be named
-//! (an unknown event, a text or a compressed transaction beyond a bound) touches everything.
+//! [`StreamDecoder`] turns the events of one connection into [`Event`]s, with the [`Rows`] that
+//! changed; [`Transactions`] turns those into [`Commit`]s: the tables that changed together and the
+//! offset at which their change ends. MariaDB's and MySQL's events are both read; what can't be
+//! named (an unknown event, a text or a compressed transaction beyond a bound) touches everything.
 //!
 //! Sources: MySQL's and MariaDB's `log_event.h`, MariaDB's knowledge base on the replication
 //! protocol, and the bytes that real servers write (the fixtures in `tests/`).

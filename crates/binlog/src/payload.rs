@@ -1,9 +1,9 @@
 //! MySQL's transaction payload event (8.0.20 and later): a whole transaction's events, compressed.
 //!
-//! Its body: fields, each a type, a length and a value (all length-encoded integers), up to the type
-//! 0; then the events without checksums. Their positions mean nothing. Whatever is odd about it gives
-//! `None`: the events around it are sound, so its changes count as changes of everything and the log
-//! is read on.
+//! Its body: fields, each a type, a length and a value (all length-encoded integers), up to the
+//! type 0; then the events without checksums. Their positions mean nothing. Whatever is odd about
+//! it gives `None`: the events around it are sound, so its changes count as changes of everything
+//! and the log is read on.
 
 use std::io::{self, Read};
 

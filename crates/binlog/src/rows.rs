@@ -14,8 +14,8 @@ use crate::event::RowsKind;
 pub struct Rows {
     map: Arc<TableMap>,
     kind: RowsKind,
-    /// The bitmap of the columns in each row's first image (for updates that of those in the second too),
-    /// then the rows.
+    /// The bitmap of the columns in each row's first image (for updates that of those in the second
+    /// too), then the rows.
     bytes: Vec<u8>,
     bitmap_bytes: usize,
 }
@@ -50,7 +50,8 @@ pub struct RowImage<'a> {
 /// A value in a row's image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// Not logged. In the image after an update: as it was before. In an inserted row: a default value.
+    /// Not logged. In the image after an update: as it was before. In an inserted row: a default
+    /// value.
     Absent,
     /// NULL.
     Null,
@@ -69,8 +70,8 @@ const ABSENT: Span = Span { start: 1, end: 0 };
 const NULL: Span = Span { start: 2, end: 0 };
 
 impl Rows {
-    /// The rows in `bytes` (a row event's body behind table number and flags). `None` if they can't be read,
-    /// or can't be inflated within `bytes_max`.
+    /// The rows in `bytes` (a row event's body behind table number and flags). `None` if they can't
+    /// be read, or can't be inflated within `bytes_max`.
     pub(crate) fn read(
         map: Arc<TableMap>,
         kind: RowsKind,
@@ -107,7 +108,8 @@ impl Rows {
         rows.is_sound(images).then_some(rows)
     }
 
-    /// Whether the rows can be told apart: there is one, each has a column, and offsets have 32 bits.
+    /// Whether the rows can be told apart: there is one, each has a column, and offsets have 32
+    /// bits.
     fn is_sound(&self, images: usize) -> bool {
         self.bytes.len() > self.bitmap_bytes * images
             && u32::try_from(self.bytes.len()).is_ok()
@@ -132,8 +134,8 @@ impl Rows {
     /// Calls `take` for each row, in their order, until it breaks.
     ///
     /// # Errors
-    /// The bytes aren't rows of the table. What `take` has seen until then may be wrong: the whole table
-    /// counts as changed.
+    /// The bytes aren't rows of the table. What `take` has seen until then may be wrong: the whole
+    /// table counts as changed.
     pub fn for_each(
         &self,
         mut take: impl FnMut(RowChange<'_>) -> ControlFlow<()>,

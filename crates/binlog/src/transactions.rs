@@ -59,8 +59,8 @@ pub enum QueryMeaning {
         /// Foreign keys may have been added, or what they name renamed.
         relations: bool,
     },
-    /// A prepared XA transaction was committed or rolled back. Its tables were named at its prepare;
-    /// if that wasn't seen, everything may have changed.
+    /// A prepared XA transaction was committed or rolled back. Its tables were named at its
+    /// prepare; if that wasn't seen, everything may have changed.
     XaEnd,
     /// Accounts or privileges changed.
     Accounts,
@@ -94,12 +94,14 @@ pub struct Commit {
     pub end_offset: u64,
     /// What was touched.
     pub touched: Touched,
-    /// Of those tables, the ones of which not every change was given as rows: a statement's text changed them,
-    /// their rows couldn't be read, or the transaction was prepared before. It means nothing if everything was touched.
+    /// Of those tables, the ones of which not every change was given as rows: a statement's text
+    /// changed them, their rows couldn't be read, or the transaction was prepared before. It means
+    /// nothing if everything was touched.
     pub unlogged: BTreeSet<LoggedTable>,
-    /// Of those tables, the ones that a statement named in a table map without giving rows, as MariaDB does with
-    /// those that a cascade or a trigger may reach (what the statement also changes directly it names twice). What
-    /// triggers write is given as rows; what cascades change isn't. MySQL names none.
+    /// Of those tables, the ones that a statement named in a table map without giving rows, as
+    /// MariaDB does with those that a cascade or a trigger may reach (what the statement also
+    /// changes directly it names twice). What triggers write is given as rows; what cascades change
+    /// isn't. MySQL names none.
     pub only_named: BTreeSet<LoggedTable>,
     /// Definitions of tables changed too: of those that were touched, if they are named.
     pub definitions: bool,
@@ -134,9 +136,9 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// At most `tables_max` tables of one group are told apart; more are [`Touched::Everything`]. So
-    /// many are also remembered of all prepared XA transactions together; the end of one that isn't
-    /// remembered is of everything.
+    /// At most `tables_max` tables of one group are told apart; more are [`Touched::Everything`].
+    /// So many are also remembered of all prepared XA transactions together; the end of one that
+    /// isn't remembered is of everything.
     pub fn new(tables_max: usize) -> Self {
         Self {
             tables_max,

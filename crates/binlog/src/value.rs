@@ -193,8 +193,8 @@ impl ColumnKind {
         }
     }
 
-    /// Of a [`Char`](Self::Char), [`Varchar`](Self::Varchar) or [`Blob`](Self::Blob): the bytes, in the
-    /// character set of the column.
+    /// Of a [`Char`](Self::Char), [`Varchar`](Self::Varchar) or [`Blob`](Self::Blob): the bytes, in
+    /// the character set of the column.
     pub fn text(self, bytes: &[u8]) -> Option<&[u8]> {
         matches!(
             self,
@@ -209,8 +209,8 @@ fn part(value: u64) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
-/// 40 bits: a one, then year and month as `year * 13 + month` (17 bits), day (5), hour (5), minute (6),
-/// second (6).
+/// 40 bits: a one, then year and month as `year * 13 + month` (17 bits), day (5), hour (5), minute
+/// (6), second (6).
 fn new_datetime(whole: u64, fraction: u64, fraction_bytes: usize) -> Option<LoggedDateTime> {
     const OFFSET: u64 = 0x80_0000_0000;
     const MICROSECONDS: [u32; 4] = [1_000_000, 10_000, 100, 1];

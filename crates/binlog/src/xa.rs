@@ -17,8 +17,8 @@ pub struct Xid {
 }
 
 impl Xid {
-    /// An XID of its parts: the format's number, the global transaction's name, the branch's. `None`
-    /// if a part is too long.
+    /// An XID of its parts: the format's number, the global transaction's name, the branch's.
+    /// `None` if a part is too long.
     pub fn new(format_id: u32, global: &[u8], branch: &[u8]) -> Option<Self> {
         let fits = global.len() <= PART_BYTES_MAX && branch.len() <= PART_BYTES_MAX;
         fits.then(|| Self {

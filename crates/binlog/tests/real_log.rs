@@ -1,4 +1,5 @@
-//! The bytes that a MariaDB 10.11.19 and an 11.4.5 wrote, read back. `fixtures/README.md` has the statements.
+//! The bytes that a MariaDB 10.11.19 and an 11.4.5 wrote, read back. `fixtures/README.md` has the
+//! statements.
 //!
 //! Servers: none
 //! Load: waits
@@ -131,8 +132,8 @@ fn event_type_of(event: &[u8]) -> u8 {
     EventHeader::parse(event).unwrap().event_type
 }
 
-/// MariaDB leaves out the positions of events within a group since 11.4, and doesn't send every event
-/// that is in the log.
+/// MariaDB leaves out the positions of events within a group since 11.4, and doesn't send every
+/// event that is in the log.
 #[test]
 fn a_commit_has_its_place_where_the_events_before_it_have_none() {
     let all = events(FROM_11_4);

@@ -1,5 +1,5 @@
-//! The rows in the bytes that real servers wrote, within bounds, and damaged. What every type's values mean is
-//! compared with live servers in `crates/lab/tests/rows.rs`.
+//! The rows in the bytes that real servers wrote, within bounds, and damaged. What every type's
+//! values mean is compared with live servers in `crates/lab/tests/rows.rs`.
 //!
 //! Servers: none
 //! Load: waits
@@ -220,8 +220,8 @@ fn meaning(query: &Query) -> QueryMeaning {
     }
 }
 
-/// The tables of the commit that ends at an offset of MariaDB's log: all, and those that aren't given by rows.
-/// Row events are oversized if `is_oversized`.
+/// The tables of the commit that ends at an offset of MariaDB's log: all, and those that aren't
+/// given by rows. Row events are oversized if `is_oversized`.
 fn commit_at(end_offset: u64, is_oversized: bool) -> (String, String) {
     let mut decoder = decoder(DecoderLimits::default());
     let mut transactions = Transactions::new(8);

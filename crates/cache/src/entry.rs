@@ -33,8 +33,8 @@ pub struct NewEntry<'a> {
     pub label: u32,
     /// What [`crate::Store::epoch`] gave before it was decided to store it.
     pub epoch: u64,
-    /// From when on it may not be served any more, whatever the timeline says; by the clock whose time the caller
-    /// gives to [`Entry::has_expired`], milliseconds.
+    /// From when on it may not be served any more, whatever the timeline says; by the clock whose
+    /// time the caller gives to [`Entry::has_expired`], milliseconds.
     pub expires_at_ms: Option<u64>,
 }
 
@@ -120,8 +120,8 @@ macro_rules! in_size_class {
 }
 
 impl Entry {
-    /// Makes the entry. Its cost has been reserved in `ledger` by the caller; from here on the entry
-    /// gives it back when it is freed.
+    /// Makes the entry. Its cost has been reserved in `ledger` by the caller; from here on the
+    /// entry gives it back when it is freed.
     pub(crate) fn new(new: &NewEntry<'_>, lengths: Lengths, ledger: Arc<Ledger>) -> Arc<Entry> {
         in_size_class!(
             HEADER + lengths.payload(),

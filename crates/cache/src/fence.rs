@@ -13,8 +13,8 @@
 //!
 //! # Bounds
 //!
-//! The queue holds each slot at most once: if a slot is queued already, a further answered fence on it
-//! is lowered at once, because the queued one keeps the slot raised and will be lowered after a
+//! The queue holds each slot at most once: if a slot is queued already, a further answered fence on
+//! it is lowered at once, because the queued one keeps the slot raised and will be lowered after a
 //! question that is yet to be asked. So the queue has at most `fence_slots` numbers of four bytes
 //! (and one flag for "everything"), and a slot's counter is at most the number of writes in flight,
 //! plus one queued, plus one for each batch not yet lowered, however long the follower is away.
@@ -161,8 +161,8 @@ impl FenceBatch {
         self.slots.is_empty() && !self.everything
     }
 
-    /// Lowers the fences. Call it once the follower has applied a position that the server gave to a
-    /// question asked after the batch was taken.
+    /// Lowers the fences. Call it once the follower has applied a position that the server gave to
+    /// a question asked after the batch was taken.
     pub fn lower(mut self) {
         for slot in std::mem::take(&mut self.slots) {
             self.timeline.fence_slots[slot as usize].fetch_sub(1, Ordering::SeqCst);

@@ -12,8 +12,8 @@ const SHARDS: usize = 64;
 
 type FillShard = Mutex<HashSet<u128, BuildHasherDefault<DigestHasher>>>;
 
-/// The digests of the keys that are being filled, so that one of many clients that miss the same key
-/// at once fills it.
+/// The digests of the keys that are being filled, so that one of many clients that miss the same
+/// key at once fills it.
 ///
 /// Bounded: at most `fills_max`, rounded up to a multiple of 64 and split evenly over 64 shards,
 /// each behind its own mutex; a fill takes it twice, a hit never.

@@ -47,7 +47,8 @@ impl Scope {
 pub struct KeyRef<'a> {
     /// What besides the text the result depends on.
     pub scope: Scope,
-    /// The statement as the client sent it, or what stands for all texts that surely have its result.
+    /// The statement as the client sent it, or what stands for all texts that surely have its
+    /// result.
     pub text: &'a [u8],
 }
 

@@ -4,7 +4,8 @@
 //! in that order. A [`Tag`] is something that a result can depend on. The [`Timeline`] knows, for
 //! each tag, the position of the last commit that touched it, and decides whether a stored result
 //! may be served; its module documentation holds the argument. The [`Store`] keeps the results,
-//! and knows nothing of time: what it returns is only a candidate until the timeline has allowed it.
+//! and knows nothing of time: what it returns is only a candidate until the timeline has allowed
+//! it.
 //!
 //! The life of a fill, in the order that makes it right:
 //!
@@ -16,9 +17,10 @@
 //! The life of a hit: [`Store::with`], and inside it [`Timeline::check_tags`] with the entry's
 //! `as_of` and tags.
 //!
-//! The life of a write: [`Timeline::raise`] before the server can make it visible, [`Fence::answered`]
-//! when the server has answered, and then, on the task that asks the server for its position:
-//! [`Timeline::take_answered`], the question, the follower passing the answer, [`FenceBatch::lower`].
+//! The life of a write: [`Timeline::raise`] before the server can make it visible,
+//! [`Fence::answered`] when the server has answered, and then, on the task that asks the server for
+//! its position: [`Timeline::take_answered`], the question, the follower passing the answer,
+//! [`FenceBatch::lower`].
 
 mod entry;
 mod fence;

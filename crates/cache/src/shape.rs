@@ -1,11 +1,13 @@
 //! Shapes: what a kind of read asks of a table, and the tags that follow from it.
 //!
-//! A read of a table is *narrowed* when only rows with certain values in certain columns can matter for
-//! its result: `WHERE id = 5`, `WHERE k BETWEEN 10 AND 99`. Reads that are narrowed by the same columns and
-//! read the same columns have one [`Shape`]. A change of a row matters to a result of that shape only if
+//! A read of a table is *narrowed* when only rows with certain values in certain columns can matter
+//! for its result: `WHERE id = 5`, `WHERE k BETWEEN 10 AND 99`. Reads that are narrowed by the same
+//! columns and read the same columns have one [`Shape`]. A change of a row matters to a result of
+//! that shape only if
 //!
 //! - the row, before or after the change, has the result's values in the shape's columns, and
-//! - the row was inserted or deleted, or one of the shape's columns or of those that it reads has changed.
+//! - the row was inserted or deleted, or one of the shape's columns or of those that it reads has
+//!   changed.
 //!
 //! # The tags of a narrowed result
 //!
@@ -17,15 +19,16 @@
 //! | [`TableTags::column`] of the first column | a changed row whose value in a column of the shape the log doesn't tell |
 //! | [`Shape::tag`] for each combination of values | a changed row with these values |
 //!
-//! A result that isn't narrowed and doesn't know which columns it reads has [`TableTags::any`] alone, which every
-//! change of the table touches.
+//! A result that isn't narrowed and doesn't know which columns it reads has [`TableTags::any`]
+//! alone, which every change of the table touches.
 //!
 //! # Fences
 //!
 //! A tag's fence slot is chosen by its other half. For [`Shape::tag`] that half is the hash of the
-//! table, the shape's *first* column and its value, without the rest of the shape. So a writer that changes
-//! only rows with one value of one column, and not that column, can raise fences that cover every result
-//! it can concern, also those of shapes that it has never heard of, see [`TableTags::fences_of_value`].
+//! table, the shape's *first* column and its value, without the rest of the shape. So a writer that
+//! changes only rows with one value of one column, and not that column, can raise fences that cover
+//! every result it can concern, also those of shapes that it has never heard of, see
+//! [`TableTags::fences_of_value`].
 
 use std::hash::{Hash, Hasher};
 
@@ -36,11 +39,12 @@ use crate::tag::Tag;
 /// How many columns can narrow a read together.
 pub const EQUALITY_COLUMNS_MAX: usize = 4;
 
-/// The levels of intervals: one of level `n` holds `2^n` values in a row. A range is covered by intervals of one
-/// level, the least of these that needs few.
+/// The levels of intervals: one of level `n` holds `2^n` values in a row. A range is covered by
+/// intervals of one level, the least of these that needs few.
 pub const INTERVAL_LEVELS: [u8; 8] = [4, 8, 12, 16, 20, 24, 28, 32];
 
-/// A set of a table's columns, by their place in it. Columns from the 256th on are all in it as soon as one is.
+/// A set of a table's columns, by their place in it. Columns from the 256th on are all in it as
+/// soon as one is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ColumnSet {
     words: [u64; 4],
@@ -120,7 +124,8 @@ impl Value<'_> {
     }
 }
 
-/// The number of the interval of this level in which a value lies. Numbers of different levels may be equal.
+/// The number of the interval of this level in which a value lies. Numbers of different levels may
+/// be equal.
 pub const fn interval_of(value: i128, level: u8) -> i128 {
     value >> level
 }
@@ -130,7 +135,8 @@ pub const fn interval_of(value: i128, level: u8) -> i128 {
 pub struct ShapeColumn<C> {
     /// Its place in the table, from 0.
     pub ordinal: u16,
-    /// How its values become [`Value`]s. Part of the shape: another definition of the column is another shape.
+    /// How its values become [`Value`]s. Part of the shape: another definition of the column is
+    /// another shape.
     pub codec: C,
 }
 
@@ -145,8 +151,9 @@ pub struct Shape<C> {
 }
 
 impl<C: Clone + Eq + Hash> Shape<C> {
-    /// A read of all rows, or of those with certain values in all of `columns`; of these the first is the one by
-    /// which writers raise fences. More than [`EQUALITY_COLUMNS_MAX`] are cut off, which is coarser.
+    /// A read of all rows, or of those with certain values in all of `columns`; of these the first
+    /// is the one by which writers raise fences. More than [`EQUALITY_COLUMNS_MAX`] are cut off,
+    /// which is coarser.
     pub fn equal(table: TableTags, columns: &[ShapeColumn<C>], reads: ColumnSet) -> Shape<C> {
         let columns = &columns[..columns.len().min(EQUALITY_COLUMNS_MAX)];
         Shape::new(table, columns, None, reads)
@@ -202,8 +209,8 @@ impl<C: Clone + Eq + Hash> Shape<C> {
         Shape::new(table, &self.columns, self.interval_level, ColumnSet::ALL)
     }
 
-    /// The tag of the rows with these values, one for each column; for intervals the value is the interval's
-    /// number.
+    /// The tag of the rows with these values, one for each column; for intervals the value is the
+    /// interval's number.
     pub fn tag(&self, table: TableTags, values: &[ValueHash]) -> Tag {
         let change = values
             .iter()
@@ -266,13 +273,14 @@ impl TableTags {
         [self.any(), self.whole()]
     }
 
-    /// Adds what a write fences that changes only rows with this value in this column, and not the column. `value`
-    /// has been hashed as a shape's codec does; `number` is the value if it has intervals. `columns` is how many the
-    /// table has.
+    /// Adds what a write fences that changes only rows with this value in this column, and not the
+    /// column. `value` has been hashed as a shape's codec does; `number` is the value if it has
+    /// intervals. `columns` is how many the table has.
     ///
-    /// A result of the table is one of: not narrowed at all ([`TableTags::any`]); narrowed by columns that it
-    /// reads only (the fence of all rows); narrowed by this column first, then its value's or interval's fence is
-    /// raised if the row can concern it; narrowed by another column first, whose fence is raised.
+    /// A result of the table is one of: not narrowed at all ([`TableTags::any`]); narrowed by
+    /// columns that it reads only (the fence of all rows); narrowed by this column first, then its
+    /// value's or interval's fence is raised if the row can concern it; narrowed by another column
+    /// first, whose fence is raised.
     pub fn fences_of_value(
         self,
         ordinal: u16,
@@ -412,7 +420,8 @@ mod tests {
         );
     }
 
-    /// Each kind of result that row 7 of column 0 can concern has one of the fences that a write to it raises.
+    /// Each kind of result that row 7 of column 0 can concern has one of the fences that a write to
+    /// it raises.
     #[test]
     fn a_write_to_a_row_fences_every_result_that_it_can_concern() {
         let high = |tag: Tag| tag.to_bits() >> 32;

@@ -2,24 +2,26 @@
 //!
 //! # Why a shape that is registered late serves no old row
 //!
-//! A result of a shape is right only if every commit above its `as_of` that concerns it touches its tags. The
-//! follower touches those of the shapes that it finds registered; so a result may use a shape only if each commit
-//! above its `as_of` was touched by a follower that had found the shape.
+//! A result of a shape is right only if every commit above its `as_of` that concerns it touches its
+//! tags. The follower touches those of the shapes that it finds registered; so a result may use a
+//! shape only if each commit above its `as_of` was touched by a follower that had found the shape.
 //!
-//! - *Registering.* The follower says which commit it begins ([`Timeline::begin_commit`]) before it looks shapes up
-//!   for it. Whoever registers a shape publishes it first and then reads the last commit that has begun: `since`. A
-//!   commit that was touched without the shape had begun before the publication, so it is at or below `since`.
-//!   A result uses the shape only if its `as_of` is at or above `since`, and of the same generation; otherwise it
-//!   takes the coarse tag this time.
-//! - *Rows come before their commit's position is known.* The follower notes the version of the table's list with
-//!   which it read the rows, and compares it when the commit has begun; if it has changed the whole table is touched.
+//! - *Registering.* The follower says which commit it begins ([`Timeline::begin_commit`]) before it
+//!   looks shapes up for it. Whoever registers a shape publishes it first and then reads the last
+//!   commit that has begun: `since`. A commit that was touched without the shape had begun before
+//!   the publication, so it is at or below `since`. A result uses the shape only if its `as_of` is
+//!   at or above `since`, and of the same generation; otherwise it takes the coarse tag this time.
+//! - *Rows come before their commit's position is known.* The follower notes the version of the
+//!   table's list with which it read the rows, and compares it when the commit has begun; if it has
+//!   changed the whole table is touched.
 //! - *Retiring.* When a table's definition has changed, the follower, between `begin_commit` and
-//!   [`Timeline::set_applied`] of that commit, touches the whole table and drops its shapes. A result that used one of
-//!   them took its `as_of` before it looked the shape up. If the `as_of` is below the commit, the touch outdates
-//!   the result. It can't be at or above it: an `as_of` is never above what has been applied, and after
-//!   `set_applied` the shape isn't found any more. That holds for the first time that the commit is applied. If
-//!   it comes again, after a lost connection, results with a larger `as_of` may use the table's shapes, and its touch
-//!   wouldn't outdate them: so then nothing is dropped.
+//!   [`Timeline::set_applied`] of that commit, touches the whole table and drops its shapes. A
+//!   result that used one of them took its `as_of` before it looked the shape up. If the `as_of` is
+//!   below the commit, the touch outdates the result. It can't be at or above it: an `as_of` is
+//!   never above what has been applied, and after `set_applied` the shape isn't found any more.
+//!   That holds for the first time that the commit is applied. If it comes again, after a lost
+//!   connection, results with a larger `as_of` may use the table's shapes, and its touch wouldn't
+//!   outdate them: so then nothing is dropped.
 //!
 //! The list of a table is read under a short lock: by misses and by the follower, never by a hit.
 
@@ -131,8 +133,8 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
         }
     }
 
-    /// The shape by which a result that was given `as_of` *before this call* may be tagged: `wanted`, or one that
-    /// reads more columns. Registers it if it is new.
+    /// The shape by which a result that was given `as_of` *before this call* may be tagged:
+    /// `wanted`, or one that reads more columns. Registers it if it is new.
     ///
     /// # Errors
     /// Why the result must take the coarse tag.
@@ -158,8 +160,8 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
         }
     }
 
-    /// What [`Shapes::find`] would give, without registering anything: for telling about a read, not for making one.
-    /// A shape that isn't registered yet counts as old enough.
+    /// What [`Shapes::find`] would give, without registering anything: for telling about a read,
+    /// not for making one. A shape that isn't registered yet counts as old enough.
     ///
     /// # Errors
     /// Why a result would take the coarse tag.
@@ -202,10 +204,11 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
         }
     }
 
-    /// Drops the shapes of a table whose definition has changed. For the follower: between the `begin_commit` and the
-    /// `set_applied` of the commit at `at`, which touches the whole table.
+    /// Drops the shapes of a table whose definition has changed. For the follower: between the
+    /// `begin_commit` and the `set_applied` of the commit at `at`, which touches the whole table.
     ///
-    /// A commit that comes again drops nothing: its touches don't outdate the results that were read after it.
+    /// A commit that comes again drops nothing: its touches don't outdate the results that were
+    /// read after it.
     pub fn retire(&self, table: TableTags, at: Position) {
         if at <= self.timeline.applied() {
             return;
@@ -314,14 +317,14 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
         });
         list.publish();
         let last = list.shapes.len() - 1;
-        // The follower takes the list's lock to read it: it finds the shape from when the lock is released. A commit
-        // that begins in between waits for it there.
+        // The follower takes the list's lock to read it: it finds the shape from when the lock is
+        // released. A commit that begins in between waits for it there.
         list.shapes[last].since = self.now();
         last
     }
 
-    /// The last commit that has begun, and then the generation: if a restart comes between, the generation is that
-    /// of a log of which no commit had begun when the shape was published.
+    /// The last commit that has begun, and then the generation: if a restart comes between, the
+    /// generation is that of a log of which no commit had begun when the shape was published.
     fn now(&self) -> (u32, Position) {
         let applying = self.timeline.applying();
         (self.timeline.generation(), applying)

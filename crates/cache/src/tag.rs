@@ -5,8 +5,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 /// Something that a result can depend on and a commit can touch, as the hash of what it names.
 ///
 /// Two different things may share a hash; then a commit to one also drops results of the other.
-/// The reverse, one thing with two hashes, would serve an old row. So a tag may be too coarse, never
-/// too fine.
+/// The reverse, one thing with two hashes, would serve an old row. So a tag may be too coarse,
+/// never too fine.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Tag(u64);
 
@@ -39,8 +39,8 @@ impl Tag {
         Tag(ANY_DEFINITION)
     }
 
-    /// The foreign keys between tables, of the whole server: touched by a change of definitions that may add
-    /// one, or change what one names.
+    /// The foreign keys between tables, of the whole server: touched by a change of definitions
+    /// that may add one, or change what one names.
     pub const fn relations() -> Tag {
         Tag(RELATIONS)
     }
@@ -50,8 +50,8 @@ impl Tag {
         Tag(fence & HIGH_HALF | change & !HIGH_HALF)
     }
 
-    /// The hash, for choosing a slot: the low half chooses that of the last change, the high half that of the
-    /// fence.
+    /// The hash, for choosing a slot: the low half chooses that of the last change, the high half
+    /// that of the fence.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0
     }

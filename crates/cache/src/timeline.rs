@@ -33,10 +33,11 @@
 //! read-modify-write, so all of them have one total order that agrees with each thread's program
 //! order. The argument for each pair of neighbours:
 //!
-//! - `proved_at` **before** `changed_at`. Whoever calls [`Timeline::prove`] for a moment `t` does it
-//!   after the touches of all commits up to `t`. A reader that sees the proof therefore sees those
-//!   touches, if it looks at them *afterwards*. In the other order a touch and its proof could both
-//!   fall between the two loads, and a row that is too old would pass with the new proof.
+//! - `proved_at` **before** `changed_at`. Whoever calls [`Timeline::prove`] for a moment `t` does
+//!   it after the touches of all commits up to `t`. A reader that sees the proof therefore sees
+//!   those touches, if it looks at them *afterwards*. In the other order a touch and its proof
+//!   could both fall between the two loads, and a row that is too old would pass with the new
+//!   proof.
 //! - fences **before** `changed_at`. A fence is lowered after the touch of its write. A reader that
 //!   finds it lowered finds the touch. A reader that finds it not yet raised began before the write
 //!   was even sent, so it overlaps the write and may see the row of before.
@@ -54,14 +55,14 @@
 //! # Who may call what
 //!
 //! Readers: any thread, any time. Fences: any thread. [`Timeline::forget`]: any thread. `restart`,
-//! `suspend`, `resume`, `touch`, `touch_everything`, `set_applied`: the follower, in the order of the
-//! log, and all touches of a commit before the `set_applied` that passes it. `advance_visible` and
-//! `prove` belong to questions that were asked of the server; each carries the [`Epoch`] in which it
-//! was asked, so that an answer from before a restart can't speak of the log after it. What the
-//! timeline can't know: whether a question went to the same server, and the same log, as the
-//! follower reads. Positions of two logs don't compare, so a caller whose questions may have reached
-//! another server (its connection was made anew, the server's identity or start has changed) calls
-//! `suspend` before it believes an answer, and then `restart`.
+//! `suspend`, `resume`, `touch`, `touch_everything`, `set_applied`: the follower, in the order of
+//! the log, and all touches of a commit before the `set_applied` that passes it. `advance_visible`
+//! and `prove` belong to questions that were asked of the server; each carries the [`Epoch`] in
+//! which it was asked, so that an answer from before a restart can't speak of the log after it.
+//! What the timeline can't know: whether a question went to the same server, and the same log, as
+//! the follower reads. Positions of two logs don't compare, so a caller whose questions may have
+//! reached another server (its connection was made anew, the server's identity or start has
+//! changed) calls `suspend` before it believes an answer, and then `restart`.
 
 use crate::fence::AnsweredFences;
 use crate::position::Position;
@@ -91,7 +92,8 @@ pub struct BrokenRules {
     pub watermark: bool,
     /// Raised fences are ignored by checks.
     pub fences: bool,
-    /// A shape is used although commits above the result's `as_of` may have been touched without it.
+    /// A shape is used although commits above the result's `as_of` may have been touched without
+    /// it.
     pub shapes: bool,
     /// How tags are made of conditions and rows.
     pub tags: BrokenTags,
@@ -282,16 +284,16 @@ impl Timeline {
         self.state.store(side.state(), Ordering::SeqCst);
     }
 
-    /// The touches of the commit at `at` are about to be made. Whatever is looked up to make them is looked up
-    /// after this call: see [`crate::Shapes`].
+    /// The touches of the commit at `at` are about to be made. Whatever is looked up to make them
+    /// is looked up after this call: see [`crate::Shapes`].
     ///
     /// A commit that comes again, after a lost connection, takes nothing back.
     pub fn begin_commit(&self, at: Position) {
         self.applying.0.fetch_max(at.to_bits(), Ordering::SeqCst);
     }
 
-    /// The last commit whose touches have begun. What is published before this call is seen by the touches of
-    /// every later commit.
+    /// The last commit whose touches have begun. What is published before this call is seen by the
+    /// touches of every later commit.
     pub(crate) fn applying(&self) -> Position {
         Position::from_bits(self.applying.0.load(Ordering::SeqCst))
     }
@@ -405,8 +407,9 @@ impl Timeline {
 
     /// What fills go by: the visible watermark, unless a test breaks that rule.
     ///
-    /// Never more than the follower has applied. A larger `as_of` would be right for the rows that were read, but
-    /// not for what they were read with: a definition, or a shape, that a commit between the two has replaced.
+    /// Never more than the follower has applied. A larger `as_of` would be right for the rows that
+    /// were read, but not for what they were read with: a definition, or a shape, that a commit
+    /// between the two has replaced.
     fn watermark(&self) -> Position {
         if self.broken.watermark {
             self.applied()
@@ -415,8 +418,8 @@ impl Timeline {
         }
     }
 
-    /// Whether a result with this `as_of` and these tags may be served at `now_ms`, which the caller
-    /// has read from its monotonic clock before the call.
+    /// Whether a result with this `as_of` and these tags may be served at `now_ms`, which the
+    /// caller has read from its monotonic clock before the call.
     pub fn check(&self, as_of: AsOf, tags: &[Tag], now_ms: u64) -> Result<(), Unservable> {
         self.check_tags(as_of, tags.iter().copied(), now_ms)
     }
@@ -465,8 +468,8 @@ impl Timeline {
         self.is_fenced(std::iter::once(tag))
     }
 
-    /// The tags of a result that a later commit touched, or something that shares a slot with them: to tell what
-    /// outdated it. A commit to everything is in none.
+    /// The tags of a result that a later commit touched, or something that shares a slot with them:
+    /// to tell what outdated it. A commit to everything is in none.
     pub fn changed_tags(
         &self,
         as_of: AsOf,

@@ -124,7 +124,8 @@ fn a_definition_that_is_logged_again_drops_no_shape() {
     timeline.advance_visible(timeline.epoch(), at(200));
     let as_of = timeline.as_of().unwrap();
     assert!(shapes.find(table(), &by(0), as_of).is_ok());
-    // Its touch at 200 doesn't outdate a result of 200, which the next commit's rows must still find.
+    // Its touch at 200 doesn't outdate a result of 200, which the next commit's rows must still
+    // find.
     shapes.retire(table(), at(200));
     shapes.retire_all(at(150));
     assert_eq!(shapes.snapshot(table()).shapes().len(), 1);

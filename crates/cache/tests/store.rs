@@ -1,4 +1,5 @@
-//! What the store promises: exactly what was stored for exactly this key, and never too much memory.
+//! What the store promises: exactly what was stored for exactly this key, and never too much
+//! memory.
 //!
 //! Servers: none
 #![allow(clippy::unwrap_used)]

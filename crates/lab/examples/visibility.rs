@@ -1,17 +1,19 @@
-//! Measures whether a read sees every transaction of the set that MySQL's `@@gtid_executed` was just before it; or
-//! every commit up to Remora's own visible watermark, as it was just before it.
+//! Measures whether a read sees every transaction of the set that MySQL's `@@gtid_executed` was
+//! just before it; or every commit up to Remora's own visible watermark, as it was just before it.
 //!
 //! ```text
-//! cargo run --release -p remora-lab --example visibility -- set|watermark KIND WRITE SECONDS [OPTION…]
+//! cargo run --release -p remora-lab --example visibility -- \
+//!     set|watermark KIND WRITE SECONDS [OPTION…]
 //! ```
 //!
-//! KIND: `mysql-8.0`, `mysql-5.7` or `mysql-5.6`. WRITE: `insert`, `update`, `memory` (inserts into tables of
-//! that engine), `xa` or `xa-detached` (committed by another connection than the one that prepared).
-//! The rest are options of the server, such as `--sync-binlog=1`.
+//! KIND: `mysql-8.0`, `mysql-5.7` or `mysql-5.6`. WRITE: `insert`, `update`, `memory` (inserts into
+//! tables of that engine), `xa` or `xa-detached` (committed by another connection than the one that
+//! prepared). The rest are options of the server, such as `--sync-binlog=1`.
 //!
-//! Writers commit to one table each. Readers ask for the set (or look at the watermark), and then read how far each
-//! table is on another connection. Afterwards the log tells which transactions are which writes. A read of which some
-//! table lacks a write of a transaction in its set, or up to its watermark, is a violation.
+//! Writers commit to one table each. Readers ask for the set (or look at the watermark), and then
+//! read how far each table is on another connection. Afterwards the log tells which transactions
+//! are which writes. A read of which some table lacks a write of a transaction in its set, or up to
+//! its watermark, is a violation.
 
 #![allow(clippy::unwrap_used, reason = "an experiment fails by panicking")]
 
@@ -304,7 +306,8 @@ fn intervals(set: &str) -> Vec<(u64, u64)> {
     set.split(':').skip(1).map(ends).collect()
 }
 
-/// Whether a table lacks what was said to be visible. The server numbers transactions in the order of its log.
+/// Whether a table lacks what was said to be visible. The server numbers transactions in the order
+/// of its log.
 fn lacks_something(read: &Read, needed: &[[u64; WRITERS]], writes: &[Write]) -> bool {
     let wanted = match &read.said {
         Said::Watermark(watermark) => {

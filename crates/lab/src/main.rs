@@ -18,12 +18,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// A private MariaDB with sample data, Remora in front, and a read load: directly, with the server's own query
-    /// cache, and through Remora.
+    /// A private MariaDB with sample data, Remora in front, and a read load: directly, with the
+    /// server's own query cache, and through Remora.
     Demo(demo::DemoOptions),
     /// Measures Remora against a direct connection, HAProxy and a bare responder.
     Bench(bench::BenchOptions),
-    /// Runs real drivers of many languages, each directly and through Remora, and compares what they see.
+    /// Runs real drivers of many languages, each directly and through Remora, and compares what
+    /// they see.
     Drivers(drivers::DriversOptions),
     /// Looks for results that differ from the server's: random schemas, queries and changes.
     Search(search::SearchOptions),
@@ -38,7 +39,8 @@ enum Command {
         /// A directory that a run wrote.
         directory: PathBuf,
     },
-    /// Sends captured statements (a slow or general query log, a packet capture) to servers and proxies, side by side.
+    /// Sends captured statements (a slow or general query log, a packet capture) to servers and
+    /// proxies, side by side.
     Replay(Box<replay::ReplayOptions>),
     /// Answers each query with the same bytes, until it is killed. The benchmark runs it.
     #[command(hide = true)]

@@ -1,8 +1,9 @@
 //! The bare responder: the limit for a hit.
 //!
-//! It greets like a server, lets everybody in, and answers each `COM_QUERY` with the same stored bytes. It looks at
-//! nothing but packet lengths, so no cache in front of a server can answer a query with less work: one wait, one
-//! read and one write. One thread accepts and hands connections to the others in turn, as Remora does.
+//! It greets like a server, lets everybody in, and answers each `COM_QUERY` with the same stored
+//! bytes. It looks at nothing but packet lengths, so no cache in front of a server can answer a
+//! query with less work: one wait, one read and one write. One thread accepts and hands connections
+//! to the others in turn, as Remora does.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -168,7 +169,8 @@ impl Worker {
         }
     }
 
-    /// Sends what is left, then reads and answers. An error, or the client's leaving, ends the connection.
+    /// Sends what is left, then reads and answers. An error, or the client's leaving, ends the
+    /// connection.
     fn serve(&mut self, place: usize) -> std::io::Result<()> {
         let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
             return Ok(());
@@ -184,7 +186,8 @@ impl Worker {
             self.output.clear();
             connection.answer(&self.input[..count], &self.script, &mut self.output)?;
             connection.send(&self.output)?;
-            // A read that did not fill the buffer has emptied the socket; the next bytes are a new event.
+            // A read that did not fill the buffer has emptied the socket; the next bytes are a new
+            // event.
             if count < self.input.len() {
                 return Ok(());
             }

@@ -27,7 +27,8 @@ const LATENCY_US_MAX: u64 = 60_000_000;
 impl Latencies {
     /// None yet.
     pub fn new() -> Latencies {
-        // The bounds are constants that the histogram accepts; anything else would be one that grows.
+        // The bounds are constants that the histogram accepts; anything else would be one that
+        // grows.
         let histogram = Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
             .unwrap_or_else(|_| unreachable!("constant bounds"));
         Latencies { histogram }

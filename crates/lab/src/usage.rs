@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// The processor time that a process has used since its start, of all its threads, in user and system mode. The
-/// kernel counts it in ticks of a hundredth of a second.
+/// The processor time that a process has used since its start, of all its threads, in user and
+/// system mode. The kernel counts it in ticks of a hundredth of a second.
 pub fn cpu_time(process_id: u32) -> anyhow::Result<Duration> {
     let path = format!("/proc/{process_id}/stat");
     let text = std::fs::read_to_string(&path).with_context(|| format!("can't read {path}"))?;
@@ -22,7 +22,8 @@ pub fn own_thread_cpu_time() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// The processor time of all threads of a process that have this name, to a few milliseconds. Names are cut at 15 bytes.
+/// The processor time of all threads of a process that have this name, to a few milliseconds. Names
+/// are cut at 15 bytes.
 pub fn thread_cpu_time(process_id: u32, name: &str) -> anyhow::Result<Duration> {
     let name = name.get(..15).unwrap_or(name);
     let tasks = format!("/proc/{process_id}/task");
@@ -51,7 +52,8 @@ fn scheduled(path: &str) -> anyhow::Result<Duration> {
         .with_context(|| format!("can't understand {path}"))
 }
 
-/// User and system time, which are fields 14 and 15. Field 2 is a name in parentheses that can hold anything.
+/// User and system time, which are fields 14 and 15. Field 2 is a name in parentheses that can hold
+/// anything.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace().skip(11);

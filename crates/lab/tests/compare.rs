@@ -1,5 +1,5 @@
-//! `remora-lab compare` on real runs: a Remora that was slowed on purpose is a regression, a rerun of the same build is
-//! not.
+//! `remora-lab compare` on real runs: a Remora that was slowed on purpose is a regression, a rerun
+//! of the same build is not.
 //!
 //! Servers: mariadb-10.11
 //! Tier: test
@@ -13,9 +13,10 @@ use remora_lab::experiments::results::Results;
 use remora_testkit::programs;
 use remora_testkit::scratch::Scratch;
 
-/// Runs the Remora at `REMORA`, but holds it for 0.3 s and lets it run for 0.01 s in turns. The process that it becomes
-/// is Remora itself, so that the lab can measure and end it by its id. Waiting is a builtin of the shell, and Remora comes
-/// after the shell where both want a processor: else a busy machine lets Remora run for too long.
+/// Runs the Remora at `REMORA`, but holds it for 0.3 s and lets it run for 0.01 s in turns. The
+/// process that it becomes is Remora itself, so that the lab can measure and end it by its id.
+/// Waiting is a builtin of the shell, and Remora comes after the shell where both want a processor:
+/// else a busy machine lets Remora run for too long.
 const SLOWED: &str = r#"#!/bin/bash
 if [ "$1" = --version ]; then exec "REMORA" --version; fi
 (

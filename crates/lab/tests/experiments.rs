@@ -1,5 +1,5 @@
-//! `remora-lab run`, as a user runs it, at a scale of seconds: what it leaves, also when it is interrupted and when its
-//! server dies.
+//! `remora-lab run`, as a user runs it, at a scale of seconds: what it leaves, also when it is
+//! interrupted and when its server dies.
 //!
 //! Servers: mariadb-10.11
 //! Tier: test

@@ -1,4 +1,5 @@
-//! The search for results that differ from the server's: a few thousand pairs of a query and a change.
+//! The search for results that differ from the server's: a few thousand pairs of a query and a
+//! change.
 //!
 //! `REMORA_SEARCH_SEED` repeats a seed; the long mode is `remora-lab search --pairs 100000`.
 //!

@@ -1,4 +1,5 @@
-//! The lab's own workloads: each runs without an error, directly and through Remora, and asks what it says it asks.
+//! The lab's own workloads: each runs without an error, directly and through Remora, and asks what
+//! it says it asks.
 //!
 //! Servers: mariadb-10.11
 //! Tier: test
@@ -242,8 +243,8 @@ fn many_tables_are_read_in_turn() {
     let tables = e2::tables(Scale::Tiny);
     let bed = Bed::with(&e2::statements(tables));
     runs_both_ways(&bed, &e2::load(tables));
-    // Twice around. That all are answered from memory says that all have been asked for; definitions are loaded in the
-    // background, so it takes a moment.
+    // Twice around. That all are answered from memory says that all have been asked for;
+    // definitions are loaded in the background, so it takes a moment.
     wait_for("all tables in memory", PATIENCE, || {
         let counted = bed.count(&e2::load(tables), u64::from(tables) * 2);
         Ok((counted.misses < 1.0).then_some(()))
@@ -264,7 +265,8 @@ fn the_social_graph_keeps_its_counts_right() {
         "SELECT COUNT(*) FROM links WHERE visibility = 0",
     );
     let links_before = bed.number(links);
-    // With one thread: LinkBench's way of deleting a link lets two who delete the same one count twice.
+    // With one thread: LinkBench's way of deleting a link lets two who delete the same one count
+    // twice.
     for through in [false, true] {
         bed.run(&social::load(nodes), through, Length::Events(3_000));
     }

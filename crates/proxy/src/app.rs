@@ -148,7 +148,8 @@ impl App {
         &self.shared
     }
 
-    /// Reads certificates and keys again, for connections to come. If one of them is wrong, nothing changes.
+    /// Reads certificates and keys again, for connections to come. If one of them is wrong, nothing
+    /// changes.
     pub fn reload_certificates(&self) -> Result<(), TlsError> {
         self.shared.link.tls().reload()
     }

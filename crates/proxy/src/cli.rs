@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! An option here that sets an option of the file takes precedence over it, and is checked by the same rules:
-//! it becomes an [`Override`], a name and a text.
+//! An option here that sets an option of the file takes precedence over it, and is checked by the
+//! same rules: it becomes an [`Override`], a name and a text.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -30,7 +30,8 @@ pub enum Command {
     Serve(SettingsArgs),
     /// Look at the server, and say what keeps caching from being on and how to mend it
     Check(SettingsArgs),
-    /// Ask a running Remora what becomes of a statement: whether it is cached, what it depends on, what is held
+    /// Ask a running Remora what becomes of a statement: whether it is cached, what it depends on,
+    /// what is held
     Explain(ExplainArgs),
     /// Ask a running Remora what became of each query: hits, time, what was not kept and why
     Digests(DigestsArgs),
@@ -49,7 +50,8 @@ pub enum Command {
 /// Which running Remora is asked.
 #[derive(Debug, Args)]
 pub struct RunningArgs {
-    /// Where that Remora serves metrics and health: IP address and port [default: as `config` says, else 127.0.0.1:9307]
+    /// Where that Remora serves metrics and health: IP address and port [default: as `config` says,
+    /// else 127.0.0.1:9307]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<String>,
     /// That Remora's configuration file
@@ -187,7 +189,8 @@ pub struct SettingsArgs {
     /// The server's address: `host:port` or `unix:/path` [default: 127.0.0.1:3306]
     #[arg(long, value_name = "ADDRESS")]
     pub upstream: Option<String>,
-    /// Where clients connect to: `host:port` or `unix:/path`; may be repeated [default: 127.0.0.1:3307]
+    /// Where clients connect to: `host:port` or `unix:/path`; may be repeated [default:
+    /// 127.0.0.1:3307]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<String>,
     /// Remora's own account on the server, which follows the binary log

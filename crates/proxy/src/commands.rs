@@ -14,7 +14,8 @@ use crate::upstream::client::ClientError;
 use crate::upstream::server_facts::ServerFacts;
 use crate::upstream::{self, UpstreamConfig};
 
-/// Serves until SIGTERM or SIGINT. SIGHUP has certificates, keys, the admin listener's token and the rules read again.
+/// Serves until SIGTERM or SIGINT. SIGHUP has certificates, keys, the admin listener's token and
+/// the rules read again.
 pub fn serve(settings: &Settings) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -80,8 +80,8 @@ impl ServerLink {
         self.compression
     }
 
-    /// Connects within the configured time and says whom for, if that is configured. Without addresses it is for
-    /// Remora itself, or for a client that came by no address.
+    /// Connects within the configured time and says whom for, if that is configured. Without
+    /// addresses it is for Remora itself, or for a client that came by no address.
     pub async fn connect(&self, addresses: Option<Addresses>) -> io::Result<Stream> {
         let stream = Stream::connect(&self.endpoint, self.connect_timeout).await?;
         let header = proxy_header(self.proxy_protocol, addresses);

@@ -6,7 +6,8 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::LogLevel;
 
-/// Starts logging for the whole process. Only the first call counts: tests may start several Remoras.
+/// Starts logging for the whole process. Only the first call counts: tests may start several
+/// Remoras.
 pub fn start(level: LogLevel) {
     // Refused if logging has been started before, which then goes on as it was.
     let _ = tracing_subscriber::fmt()

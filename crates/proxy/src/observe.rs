@@ -16,11 +16,12 @@ use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
 use crate::worker::Phase;
 
-/// Whether the server could be reached when it was last needed: for a client, or to follow it. Written only when that
-/// changes.
+/// Whether the server could be reached when it was last needed: for a client, or to follow it.
+/// Written only when that changes.
 ///
-/// The follower counts, because it tries again by itself: a balancer that sends no clients to a Remora that isn't ready
-/// would never learn that it is again. Only its successes do: that following is refused keeps no client away.
+/// The follower counts, because it tries again by itself: a balancer that sends no clients to a
+/// Remora that isn't ready would never learn that it is again. Only its successes do: that
+/// following is refused keeps no client away.
 #[derive(Debug)]
 pub struct LastAttempt(RwLock<Attempt>);
 
@@ -40,7 +41,8 @@ impl LastAttempt {
         }))
     }
 
-    /// A client's attempt ended like this, when the follower had reached the server `reached` times.
+    /// A client's attempt ended like this, when the follower had reached the server `reached`
+    /// times.
     pub fn record(&self, result: Reachability, reached: u64) {
         let reached = match result {
             Reachability::Unreachable(_) => reached,

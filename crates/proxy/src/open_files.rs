@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files that Remora has open besides connections: listeners, the follower's connections, logs.
 const OTHERS: u64 = 64;
 
-/// Raises the limit on open files, as far as the system lets the process, to what so many connections need.
-/// If that isn't far enough, gives a line that says so.
+/// Raises the limit on open files, as far as the system lets the process, to what so many
+/// connections need. If that isn't far enough, gives a line that says so.
 pub fn make_room_for(connections_max: usize) -> Option<String> {
     // One for the client and one for the server.
     let needed = 2 * connections_max as u64 + OTHERS;

@@ -15,7 +15,8 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// For a share from 0, never, to 1, always. What it draws differs from that of any other.
     pub(crate) fn new(share: f64) -> Sampler {
-        // The standard library's random keys: nothing here needs to be unpredictable, only not the same everywhere.
+        // The standard library's random keys: nothing here needs to be unpredictable, only not the
+        // same everywhere.
         Sampler::seeded(share, RandomState::new().build_hasher().finish())
     }
 
@@ -54,7 +55,8 @@ impl Sampler {
     }
 }
 
-/// Draws a share like [`Sampler`], by counting down to the next one: whoever asks pays for a subtraction.
+/// Draws a share like [`Sampler`], by counting down to the next one: whoever asks pays for a
+/// subtraction.
 #[derive(Debug)]
 pub(crate) struct Countdown {
     /// How often it is asked until the next is drawn, that one included; 0: none ever is.

@@ -98,8 +98,8 @@ impl Shared {
             .record(Reachability::Reachable, self.upstream.reached());
     }
 
-    /// A connection to the server could not be established for a client. When that was begun, the follower had reached
-    /// the server `reached` times.
+    /// A connection to the server could not be established for a client. When that was begun, the
+    /// follower had reached the server `reached` times.
     pub(crate) fn server_unreachable(&self, why: String, reached: u64) {
         let failures = &self.metrics.rare.upstream_connect_failures;
         failures.fetch_add(1, Ordering::Relaxed);
@@ -107,14 +107,14 @@ impl Shared {
             .record(Reachability::Unreachable(why), reached);
     }
 
-    /// Drops every result, stored or on its way into memory. When this returns, nothing from before the call is
-    /// served.
+    /// Drops every result, stored or on its way into memory. When this returns, nothing from before
+    /// the call is served.
     pub fn flush(&self) {
         self.store.clear();
     }
 
-    /// Reads the rules again, and says in the log what came of it. If anything in the file is wrong, the old ones stay in
-    /// force.
+    /// Reads the rules again, and says in the log what came of it. If anything in the file is
+    /// wrong, the old ones stay in force.
     pub fn reload_rules(&self) -> Result<Reloaded, ReloadError> {
         let reloaded = self.rules.reload(&self.store);
         match &reloaded {

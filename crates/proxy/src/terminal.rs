@@ -1,6 +1,7 @@
 //! What tables for a terminal have in common.
 
-/// Text on one line, no longer than so many characters. A name may hold anything; a terminal should get one line of it.
+/// Text on one line, no longer than so many characters. A name may hold anything; a terminal should
+/// get one line of it.
 pub(crate) fn shortened(text: &str, chars_max: usize) -> String {
     let one_line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut short: String = one_line.clone().take(chars_max).collect();

@@ -20,8 +20,8 @@ use crate::sampler::{Countdown, Sampler};
 use crate::session;
 use crate::shared::Shared;
 
-/// The largest buffer that is kept for the next answer, bytes: room for as much as is cached unless configured
-/// otherwise.
+/// The largest buffer that is kept for the next answer, bytes: room for as much as is cached unless
+/// configured otherwise.
 const CAPTURE_BYTES_KEPT: usize = 1024 * 1024;
 
 /// What the sessions of one worker share.
@@ -30,8 +30,8 @@ pub(crate) struct Worker {
     pub scratch: RefCell<Box<[u8]>>,
     /// What the last answer that came in several pieces was captured in, for the next one.
     capture_buffer: Cell<Vec<u8>>,
-    /// The last text that a statement was looked up by, where that isn't its own: room for the next one. It is no
-    /// longer than `cache.statement_bytes_max`.
+    /// The last text that a statement was looked up by, where that isn't its own: room for the next
+    /// one. It is no longer than `cache.statement_bytes_max`.
     pub key_text: Cell<Vec<u8>>,
     /// This worker's counters.
     pub metrics: Arc<WorkerMetrics>,
@@ -133,19 +133,22 @@ fn spawn(shared: &Arc<Shared>, worker: &Rc<Worker>, accepted: Accepted, load: &A
     worker.remember(&client);
     let (shared, worker) = (Arc::clone(shared), Rc::clone(worker));
     tokio::task::spawn_local(async move {
-        // Made in here: a future that is captured and then awaited is there twice, in each connection.
+        // Made in here: a future that is captured and then awaited is there twice, in each
+        // connection.
         session::serve(shared, worker, client).await;
         drop(counted);
     });
 }
 
 impl Worker {
-    /// An empty buffer for an answer that comes in several pieces. It has room already if one has been kept.
+    /// An empty buffer for an answer that comes in several pieces. It has room already if one has
+    /// been kept.
     pub(crate) fn capture_buffer(&self) -> Vec<u8> {
         self.capture_buffer.take()
     }
 
-    /// Keeps a buffer for the next such answer, so that it needn't grow from nothing, unless it is very large.
+    /// Keeps a buffer for the next such answer, so that it needn't grow from nothing, unless it is
+    /// very large.
     pub(crate) fn keep_capture_buffer(&self, mut buffer: Vec<u8>) {
         if buffer.capacity() <= CAPTURE_BYTES_KEPT {
             buffer.clear();

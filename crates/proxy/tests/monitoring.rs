@@ -28,7 +28,8 @@ fn metric_of(name: &str) -> Option<&'static Metric> {
     declared().iter().find(is_it)
 }
 
-/// The words of an expression that could be names, each with the character behind it, outside quotes.
+/// The words of an expression that could be names, each with the character behind it, outside
+/// quotes.
 fn words(expression: &str) -> Vec<(&str, Option<char>)> {
     let mut words = Vec::new();
     for (at, part) in expression.split('"').enumerate() {

@@ -18,8 +18,8 @@ use crate::statement::{
 };
 use crate::token::TokenKind as T;
 
-/// Analyses one statement's text. It never fails: what it can't read counts as a write to everything
-/// and as an unknown change of the session.
+/// Analyses one statement's text. It never fails: what it can't read counts as a write to
+/// everything and as an unknown change of the session.
 pub fn analyse(text: &[u8], dialect: Dialect) -> Statement {
     analyse_with(text, dialect, Placeholders::AreUnknown)
 }
@@ -27,8 +27,8 @@ pub fn analyse(text: &[u8], dialect: Dialect) -> Statement {
 /// Analyses the text of a statement that is being prepared, in which `?` stands for values that are
 /// bound when it is executed.
 ///
-/// If it can be cached, its result depends on those values too. A bound value of type `TIME` is none of a
-/// column's business here: compared with a date it is completed with today's.
+/// If it can be cached, its result depends on those values too. A bound value of type `TIME` is
+/// none of a column's business here: compared with a date it is completed with today's.
 pub fn analyse_prepared(text: &[u8], dialect: Dialect) -> Statement {
     analyse_with(text, dialect, Placeholders::AreBound)
 }
@@ -44,7 +44,8 @@ fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> St
 
 /// Analyses text that is only the beginning of a statement, which is too long to be held.
 ///
-/// Since anything may follow (a call of a stored function, another statement), only the kind can be told.
+/// Since anything may follow (a call of a stored function, another statement), only the kind can be
+/// told.
 pub fn analyse_prefix(prefix: &[u8], dialect: Dialect) -> Statement {
     let cursor = Cursor::new(prefix, dialect);
     Statement::anything(

@@ -123,8 +123,8 @@ impl<'a> Cursor<'a> {
         probe.at(TokenKind::End)
     }
 
-    /// Whether nothing but white space follows the semicolons at the end. A server that accepts several
-    /// statements takes a comment there for another, empty one, and answers twice.
+    /// Whether nothing but white space follows the semicolons at the end. A server that accepts
+    /// several statements takes a comment there for another, empty one, and answers twice.
     pub(crate) fn ends_plainly(&self) -> bool {
         let rest = self
             .lexer

@@ -1,7 +1,7 @@
 //! What decides how a statement's text is read: settings of the session, and how old the server is.
 
-/// How the server reads the session's text: the parts of `sql_mode` that matter here, and which functions it knows. The
-/// default is the oldest server's with no mode set.
+/// How the server reads the session's text: the parts of `sql_mode` that matter here, and which
+/// functions it knows. The default is the oldest server's with no mode set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -18,8 +18,8 @@ pub struct Dialect {
     pub ignore_space: bool,
     /// `HIGH_NOT_PRECEDENCE`: `NOT` binds as tightly as `!`.
     pub high_not_precedence: bool,
-    /// The functions that came with MySQL 5.7 are the server's own: MySQL 5.7.22 and later, MariaDB 10.5 and later. On
-    /// older ones their names may be those of stored functions, which can write.
+    /// The functions that came with MySQL 5.7 are the server's own: MySQL 5.7.22 and later, MariaDB
+    /// 10.5 and later. On older ones their names may be those of stored functions, which can write.
     pub functions_of_57: bool,
 }
 
@@ -30,7 +30,8 @@ impl Dialect {
     /// The dialect of a session whose `@@sql_mode` reads `sql_mode` (names separated by commas).
     ///
     /// `None` if a mode is set that this crate can't read (`ORACLE` has another grammar, in which
-    /// even `s.nextval` writes; `MSSQL` quotes names by brackets): such a session must pass through.
+    /// even `s.nextval` writes; `MSSQL` quotes names by brackets): such a session must pass
+    /// through.
     pub fn from_sql_mode(sql_mode: &str) -> Option<Dialect> {
         let mut dialect = Dialect::default();
         for mode in sql_mode.split(',') {

@@ -1,8 +1,10 @@
-//! Statements without their values: what those that differ only in constants, white space and comments share.
+//! Statements without their values: what those that differ only in constants, white space and
+//! comments share.
 //!
 //! `SELECT * FROM t WHERE id IN (1, 2)  -- x` and `select * from t where id in (3)` are both
-//! `SELECT * FROM t WHERE id IN (...)`. The servers' own digests (`performance_schema.events_statements_summary_by_digest`)
-//! are the model; the text is written in another way, and the number is Remora's own.
+//! `SELECT * FROM t WHERE id IN (...)`. The servers' own digests
+//! (`performance_schema.events_statements_summary_by_digest`) are the model; the text is written in
+//! another way, and the number is Remora's own.
 //!
 //! | in the statement | in the digest |
 //! |---|---|
@@ -25,14 +27,15 @@ use crate::keyword::Keyword;
 use crate::lexer::{Lexer, is_word_byte};
 use crate::token::{Token, TokenKind};
 
-/// The longest normalised text, bytes. Statements that differ behind it have the same digest. It is the servers' own
-/// default (`max_digest_length`).
+/// The longest normalised text, bytes. Statements that differ behind it have the same digest. It is
+/// the servers' own default (`max_digest_length`).
 pub const DIGEST_TEXT_BYTES_MAX: usize = 1_024;
 
 /// Ends a text that was cut off.
 const CUT_OFF: &str = "…";
 
-/// Identifies all statements with the same normalised text. The same in every process of this version.
+/// Identifies all statements with the same normalised text. The same in every process of this
+/// version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(u64);
 
@@ -58,8 +61,8 @@ impl std::fmt::Display for Digest {
 /// How deep rows may lie within a list of values.
 const LIST_DEPTH_MAX: u32 = 3;
 
-/// Puts the statement's normalised text into `normal`, in place of what it held, and gives the statement's digest. Names keep
-/// their bytes, in whatever character set they are.
+/// Puts the statement's normalised text into `normal`, in place of what it held, and gives the
+/// statement's digest. Names keep their bytes, in whatever character set they are.
 pub fn normalise(text: &[u8], dialect: Dialect, normal: &mut Vec<u8>) -> Digest {
     normal.clear();
     let mut writer = Writer { normal, last: None };
@@ -72,13 +75,15 @@ pub fn normalise(text: &[u8], dialect: Dialect, normal: &mut Vec<u8>) -> Digest 
     Digest(xxh3_64(normal))
 }
 
-/// A hash that two statements share only if they have the same digest (but for the chance of a hash): that of the text
-/// without its numbers and strings, which is put into `skeleton`. It reads bytes, not tokens, and takes a tenth of the time of
-/// [`normalise`]; `None` where that wouldn't be safe. Most statements that differ only in values share it, so that what was
-/// found for one can be used for the next.
+/// A hash that two statements share only if they have the same digest (but for the chance of a
+/// hash): that of the text without its numbers and strings, which is put into `skeleton`. It reads
+/// bytes, not tokens, and takes a tenth of the time of [`normalise`]; `None` where that wouldn't be
+/// safe. Most statements that differ only in values share it, so that what was found for one can be
+/// used for the next.
 pub fn shape(text: &[u8], dialect: Dialect, skeleton: &mut Vec<u8>) -> Option<u64> {
     skeleton.clear();
-    // What lies before `kept` is in the skeleton or left out; what lies between it and `at` is kept.
+    // What lies before `kept` is in the skeleton or left out; what lies between it and `at` is
+    // kept.
     let (mut kept, mut at) = (0, 0);
     while let Some(&byte) = text.get(at) {
         // Whether what stands here may be a part of a name.
@@ -121,8 +126,8 @@ pub fn shape(text: &[u8], dialect: Dialect, skeleton: &mut Vec<u8>) -> Option<u6
     Some(xxh3_64_with_seed(skeleton, seed))
 }
 
-/// Of a string whose quote stands at a place, what is left out: all but its closing quote; or, as an error, its end, if it is
-/// part of something longer.
+/// Of a string whose quote stands at a place, what is left out: all but its closing quote; or, as
+/// an error, its end, if it is part of something longer.
 fn literal(
     text: &[u8],
     at: usize,
@@ -201,8 +206,9 @@ struct Writer<'n> {
 }
 
 impl Writer<'_> {
-    /// The text can't be read: a string has no end, most likely because a quote in a value wasn't escaped. From the first
-    /// quotes on it isn't certain what is inside of them, so nothing of that is told.
+    /// The text can't be read: a string has no end, most likely because a quote in a value wasn't
+    /// escaped. From the first quotes on it isn't certain what is inside of them, so nothing of
+    /// that is told.
     fn give_up(&mut self) {
         let list = self.normal.windows(4).position(|bytes| bytes == b"(...");
         let is_quoted = |byte: &u8| matches!(byte, b'?' | b'`' | b'"');
@@ -338,7 +344,8 @@ fn is_sign(kind: TokenKind) -> bool {
     matches!(kind, TokenKind::Minus | TokenKind::Plus)
 }
 
-/// Behind a sign: where the number ends, if the sign stands where an operator between two operands can't.
+/// Behind a sign: where the number ends, if the sign stands where an operator between two operands
+/// can't.
 fn end_of_sign(mut lexer: Lexer<'_>, last: Option<Piece>) -> Option<Lexer<'_>> {
     let is_operand = matches!(
         last,

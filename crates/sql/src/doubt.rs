@@ -1,11 +1,12 @@
 //! Statements of a session of which not everything is known that decides how its text is read.
 //!
-//! Two modes decide where strings and names begin and end: under `ANSI_QUOTES` the text `"f"(1)` calls a function, and under
-//! `NO_BACKSLASH_ESCAPES` the string `'\'` ends where it seems to go on. The character set decides, too: in Shift-JIS, GBK and
-//! Big5 what looks like a backslash or a backquote can be the second half of a character.
+//! Two modes decide where strings and names begin and end: under `ANSI_QUOTES` the text `"f"(1)`
+//! calls a function, and under `NO_BACKSLASH_ESCAPES` the string `'\'` ends where it seems to go
+//! on. The character set decides, too: in Shift-JIS, GBK and Big5 what looks like a backslash or a
+//! backquote can be the second half of a character.
 //!
-//! What does something else under another reading could write unseen, so it counts as anything. Mostly all readings agree,
-//! and then it doesn't matter which one is right.
+//! What does something else under another reading could write unseen, so it counts as anything.
+//! Mostly all readings agree, and then it doesn't matter which one is right.
 
 use crate::classify::{analyse, analyse_prepared};
 use crate::cursor::Cursor;
@@ -21,8 +22,8 @@ pub struct Doubt {
     pub modes: bool,
     /// Its character set: a byte below 0x80 may be the second half of a character.
     pub characters: bool,
-    /// The server may take several statements in one text. Otherwise it refuses what ends within a string, or has something
-    /// behind a semicolon.
+    /// The server may take several statements in one text. Otherwise it refuses what ends within a
+    /// string, or has something behind a semicolon.
     pub takes_several: bool,
 }
 
@@ -32,8 +33,8 @@ impl Doubt {
         self.read(text, dialect, analyse)
     }
 
-    /// Analyses the text of a statement that is being prepared, as [`analyse_prepared`] does. A server never prepares several
-    /// statements at once.
+    /// Analyses the text of a statement that is being prepared, as [`analyse_prepared`] does. A
+    /// server never prepares several statements at once.
     pub fn analyse_prepared(self, text: &[u8], dialect: Dialect) -> Statement {
         let doubt = Doubt {
             takes_several: false,
@@ -76,8 +77,8 @@ impl Doubt {
         }
     }
 
-    /// A statement that may write anything, because readings of it differ. What it does to the session is believed where
-    /// there can be nothing behind it.
+    /// A statement that may write anything, because readings of it differ. What it does to the
+    /// session is believed where there can be nothing behind it.
     fn ambiguous(self, statement: &Statement) -> Statement {
         let anything = Statement::anything(
             statement.kind,
@@ -121,7 +122,8 @@ fn other_modes(text: &[u8], dialect: Dialect) -> impl Iterator<Item = Dialect> {
         })
 }
 
-/// Whether a server that takes one statement may run it: not if it ends within quotes, or has something behind a semicolon.
+/// Whether a server that takes one statement may run it: not if it ends within quotes, or has
+/// something behind a semicolon.
 fn can_be_one_statement(text: &[u8], dialect: Dialect) -> bool {
     let mut cursor = Cursor::new(text, dialect);
     loop {

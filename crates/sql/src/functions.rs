@@ -1,10 +1,11 @@
 //! The built-in functions that are known, and what each depends on.
 //!
-//! Only names stand here that are native in every supported server (MySQL 5.7.22 and later, MariaDB 10.5 and
-//! later; those that MySQL 5.6 lacks are known only where [`Dialect::functions_of_57`] says so): a name that only some of
-//! them know may be somebody's stored function in the others, and a stored function can write. So `REGEXP_REPLACE`, `JSON_VALUE`, `NVL`, `ANY_VALUE`, `UUID_TO_BIN`, `NEXTVAL` and
-//! the like are unknown here on purpose. So are `POINT`, `LINESTRING` and the like: MariaDB looks for a
-//! stored function when their arguments don't fit.
+//! Only names stand here that are native in every supported server (MySQL 5.7.22 and later, MariaDB
+//! 10.5 and later; those that MySQL 5.6 lacks are known only where [`Dialect::functions_of_57`]
+//! says so): a name that only some of them know may be somebody's stored function in the others,
+//! and a stored function can write. So `REGEXP_REPLACE`, `JSON_VALUE`, `NVL`, `ANY_VALUE`,
+//! `UUID_TO_BIN`, `NEXTVAL` and the like are unknown here on purpose. So are `POINT`, `LINESTRING`
+//! and the like: MariaDB looks for a stored function when their arguments don't fit.
 
 use crate::dialect::Dialect;
 use crate::fold::hash_folded;
@@ -18,8 +19,8 @@ pub enum Class {
     Aggregate,
     /// The same over a window; it must be followed by `OVER`.
     Window,
-    /// Its arguments; but it makes a `TIME` value, and a server that converts `TIME` to `DATETIME` takes
-    /// today's date.
+    /// Its arguments; but it makes a `TIME` value, and a server that converts `TIME` to `DATETIME`
+    /// takes today's date.
     TimeOfDay,
     /// The time of the call.
     Clock,
@@ -585,11 +586,12 @@ static TABLE: [u16; SLOTS] = {
     table
 };
 
-/// Of those, what MySQL 5.6 doesn't know beside everything that begins with `JSON_`. Tried out on MySQL 5.6.24, with a
-/// stored function of each name.
+/// Of those, what MySQL 5.6 doesn't know beside everything that begins with `JSON_`. Tried out on
+/// MySQL 5.6.24, with a stored function of each name.
 const SINCE_57: &str = "RELEASE_ALL_LOCKS";
 
-/// The function that a server of this dialect has under that name, in any case, if it can't be a stored one.
+/// The function that a server of this dialect has under that name, in any case, if it can't be a
+/// stored one.
 pub(crate) fn native_function(name: &[u8], dialect: Dialect) -> Option<&'static Function> {
     let function = find_function(name)?;
     let is_new = function.name.starts_with("JSON_") || function.name == SINCE_57;

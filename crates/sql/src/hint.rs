@@ -1,8 +1,9 @@
 //! The hint `SQL_CACHE`, and servers that no longer know it.
 //!
-//! MySQL 8.0 and later take the word for a name: `SELECT SQL_CACHE a FROM t` reads a column `SQL_CACHE` and calls it `a`. But where
-//! what follows can't follow a column there, the statement would be an error, so the hint was meant. Only such
-//! tokens stand here; that each is a syntax error to MySQL 8.0 is tested with the server.
+//! MySQL 8.0 and later take the word for a name: `SELECT SQL_CACHE a FROM t` reads a column
+//! `SQL_CACHE` and calls it `a`. But where what follows can't follow a column there, the statement
+//! would be an error, so the hint was meant. Only such tokens stand here; that each is a syntax
+//! error to MySQL 8.0 is tested with the server.
 
 use std::ops::Range;
 
@@ -11,8 +12,8 @@ use crate::dialect::Dialect;
 use crate::keyword::Keyword as K;
 use crate::token::TokenKind as T;
 
-/// Where the hint `SQL_CACHE` stands in a `SELECT`, if a server that doesn't know it can't read the statement. Without it the
-/// statement means what it was meant to.
+/// Where the hint `SQL_CACHE` stands in a `SELECT`, if a server that doesn't know it can't read the
+/// statement. Without it the statement means what it was meant to.
 pub fn unread_cache_hint(text: &[u8], dialect: Dialect) -> Option<Range<usize>> {
     let mut cursor = Cursor::new(text, dialect);
     if !cursor.take_word(K::Select) {
@@ -37,7 +38,8 @@ pub(crate) fn is_certainly_hint(mut cursor: Cursor<'_>) -> bool {
         // Also a name, to MySQL 8.0.
         T::Word(K::SqlBufferResult) => false,
         T::Word(word) if is_option(word) => true,
-        // A name would be the column's alias, behind which none of these can stand. `MEMBER (…)` is an operator.
+        // A name would be the column's alias, behind which none of these can stand. `MEMBER (…)` is
+        // an operator.
         T::Word(K::Member) => false,
         T::Word(_) if is_name(cursor.current()) => {
             matches!(follows, T::Dot | T::LeftParen | T::Word(K::As))

@@ -1,9 +1,11 @@
-//! The text by which a statement is looked up: that of the statement, without what the server passes over.
+//! The text by which a statement is looked up: that of the statement, without what the server
+//! passes over.
 //!
-//! Applications put trace ids into comments (`/*traceparent='00-…'*/`), which would make each text unique. Two texts
-//! that share a key text have the same tokens, so they mean the same; and they give the same bytes, column names
-//! included. Servers name a column by the text of its expression, white space and, some of them, comments included; so the
-//! lists of what is selected keep every byte, and with them whatever lies inside of one:
+//! Applications put trace ids into comments (`/*traceparent='00-…'*/`), which would make each text
+//! unique. Two texts that share a key text have the same tokens, so they mean the same; and they
+//! give the same bytes, column names included. Servers name a column by the text of its expression,
+//! white space and, some of them, comments included; so the lists of what is selected keep every
+//! byte, and with them whatever lies inside of one:
 //!
 //! | in the statement | in the key text |
 //! |---|---|
@@ -12,11 +14,11 @@
 //! | from `SELECT` or `VALUES` to the `FROM` of the same parenthesis | as it is |
 //! | strings, quoted names, optimizer hints `/*+ … */` | as they are |
 //!
-//! A text with an executable comment (`/*! … */`), or with anything that servers might read differently, is its own
-//! key text.
+//! A text with an executable comment (`/*! … */`), or with anything that servers might read
+//! differently, is its own key text.
 //!
-//! This reads bytes, not tokens: it stands in the way of every hit. That it reads them as [`crate::Lexer`] does is
-//! checked with random texts and by fuzzing.
+//! This reads bytes, not tokens: it stands in the way of every hit. That it reads them as
+//! [`crate::Lexer`] does is checked with random texts and by fuzzing.
 
 use crate::dialect::Dialect;
 use crate::digest::end_of_quoted;
@@ -71,8 +73,8 @@ fn shows_a_gap<const N: usize>(bytes: &[u8; N], nexts: &[u8; N]) -> bool {
         })
 }
 
-/// Puts the key text into `key`, in place of what it held. False if the text is its own key text; `key` then holds
-/// nothing of use.
+/// Puts the key text into `key`, in place of what it held. False if the text is its own key text;
+/// `key` then holds nothing of use.
 pub fn key_text(text: &[u8], dialect: Dialect, key: &mut Vec<u8>) -> bool {
     if !may_differ_from_key_text(text) {
         return false;
@@ -100,7 +102,8 @@ struct Reader<'t> {
     at: usize,
     /// From here to `at` is still to be put into the key.
     kept: usize,
-    /// A bit for each open parenthesis, and one for outside of all: whether this is in a list of what is selected.
+    /// A bit for each open parenthesis, and one for outside of all: whether this is in a list of
+    /// what is selected.
     lists: u64,
     depth: u32,
     /// Where the last word begins and ends.
@@ -197,7 +200,8 @@ impl Reader<'_> {
                 self.at += 2;
                 Some(())
             }
-            // White space in some character sets; or a comment, in whose place a space would make these one.
+            // White space in some character sets; or a comment, in whose place a space would make
+            // these one.
             Some(_) => None,
         }
     }

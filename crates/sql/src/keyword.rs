@@ -26,8 +26,8 @@ macro_rules! keywords {
     };
 }
 
-// "Reserved" means reserved in MySQL 5.7, 8.0 and MariaDB 10.11 alike: such a word without quotes is
-// never a name of a table, of a column or of a stored function. A word that only some of them
+// "Reserved" means reserved in MySQL 5.7, 8.0 and MariaDB 10.11 alike: such a word without quotes
+// is never a name of a table, of a column or of a stored function. A word that only some of them
 // reserve must stand in the second list: taking a possible function name for a keyword would hide a
 // call that can write.
 keywords! {

@@ -1,8 +1,9 @@
 //! The lexer: MySQL's and MariaDB's tokens, read strictly.
 //!
 //! Where the supported servers read the same bytes differently, or where this lexer isn't sure, it
-//! gives [`TokenKind::Invalid`] for the rest of the text; nothing is ever guessed. The text must be in
-//! a character set in which every byte below 0x80 is that ASCII character (so not `sjis`, `gbk`, `big5`…).
+//! gives [`TokenKind::Invalid`] for the rest of the text; nothing is ever guessed. The text must be
+//! in a character set in which every byte below 0x80 is that ASCII character (so not `sjis`, `gbk`,
+//! `big5`…).
 
 use crate::dialect::Dialect;
 use crate::keyword::Keyword;
@@ -79,8 +80,8 @@ impl<'a> Lexer<'a> {
         self.saw_variable_hint
     }
 
-    /// Whether a word with bytes outside ASCII has been passed. In some character sets such a byte is
-    /// white space.
+    /// Whether a word with bytes outside ASCII has been passed. In some character sets such a byte
+    /// is white space.
     pub(crate) fn saw_non_ascii_word(&self) -> bool {
         self.saw_non_ascii_word
     }

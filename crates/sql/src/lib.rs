@@ -1,13 +1,13 @@
 //! From statement text to what it reads, writes and changes, or why it can't be cached. No I/O.
 //!
-//! [`analyse`] is the entrance. It never fails: what it can't read with certainty isn't cacheable and counts
-//! as a write to everything. Errors in that direction cost performance only; the other direction would
-//! serve old rows, so every list here is a list of what is allowed.
+//! [`analyse`] is the entrance. It never fails: what it can't read with certainty isn't cacheable
+//! and counts as a write to everything. Errors in that direction cost performance only; the other
+//! direction would serve old rows, so every list here is a list of what is allowed.
 //!
-//! What the text alone can't tell is the caller's: what a view reads, what a trigger or a foreign key
-//! writes, whether a name means a temporary table, and whether a column's type is `TIME` (its values may be
-//! completed with today's date when they are compared with dates). The text must be in a
-//! character set in which bytes below 0x80 are ASCII.
+//! What the text alone can't tell is the caller's: what a view reads, what a trigger or a foreign
+//! key writes, whether a name means a temporary table, and whether a column's type is `TIME` (its
+//! values may be completed with today's date when they are compared with dates). The text must be
+//! in a character set in which bytes below 0x80 are ASCII.
 
 mod classify;
 mod cursor;

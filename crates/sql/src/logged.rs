@@ -23,8 +23,8 @@ pub enum LoggedStatement {
         data: Vec<TableName>,
         /// Their definitions changed, or may have.
         definitions: bool,
-        /// The text may have added a foreign key, or renamed a table or a column that one names: tables that it
-        /// doesn't name may be related to others from now on. In doubt it is true.
+        /// The text may have added a foreign key, or renamed a table or a column that one names:
+        /// tables that it doesn't name may be related to others from now on. In doubt it is true.
         relations: bool,
     },
     /// Accounts, roles or privileges changed.
@@ -39,9 +39,9 @@ pub enum LoggedStatement {
 
 /// What a query event (a statement's text, run with some default schema) changed.
 ///
-/// The text is read without knowing the session's `sql_mode`, so only statements are recognised whose
-/// meaning doesn't depend on it: names in double quotes or texts with a backslash before the last name give
-/// [`LoggedStatement::Everything`].
+/// The text is read without knowing the session's `sql_mode`, so only statements are recognised
+/// whose meaning doesn't depend on it: names in double quotes or texts with a backslash before the
+/// last name give [`LoggedStatement::Everything`].
 pub fn analyse_logged(text: &[u8]) -> LoggedStatement {
     let cursor = Cursor::new(text, Dialect::default());
     match cursor.word() {
@@ -85,8 +85,8 @@ fn transaction(mut cursor: Cursor<'_>) -> LoggedStatement {
     }
 }
 
-/// `CREATE [OR REPLACE] [TEMPORARY] TABLE name …`. The name stands before anything whose reading depends on
-/// the session's mode.
+/// `CREATE [OR REPLACE] [TEMPORARY] TABLE name …`. The name stands before anything whose reading
+/// depends on the session's mode.
 fn create(mut cursor: Cursor<'_>, text: &[u8]) -> LoggedStatement {
     cursor.advance();
     cursor.skip_words(&[K::Or, K::Replace]);
@@ -144,9 +144,10 @@ fn judged(text: &[u8]) -> LoggedStatement {
     }
 }
 
-/// Whether a foreign key or another name for a table or column can be in the text: neither can without one of
-/// these words, which may stand in comments and names too. `CREATE TABLE … LIKE` copies no foreign key, `EXCHANGE PARTITION` allows none, and statements about
-/// whole schemas aren't read as statements about tables.
+/// Whether a foreign key or another name for a table or column can be in the text: neither can
+/// without one of these words, which may stand in comments and names too. `CREATE TABLE … LIKE`
+/// copies no foreign key, `EXCHANGE PARTITION` allows none, and statements about whole schemas
+/// aren't read as statements about tables.
 fn may_relate(text: &[u8]) -> bool {
     [&b"references"[..], b"foreign", b"rename", b"change"]
         .iter()

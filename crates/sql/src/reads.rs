@@ -1,8 +1,8 @@
 //! Which rows and columns a statement reads or changes, as far as its text says it with certainty.
 //!
-//! Nothing here knows a table's definition. Whether a column is one of a source's, whether its type compares with
-//! a constant exactly and what a bound value is, is the caller's to say; what isn't said here counts as every row
-//! and every column.
+//! Nothing here knows a table's definition. Whether a column is one of a source's, whether its type
+//! compares with a constant exactly and what a bound value is, is the caller's to say; what isn't
+//! said here counts as every row and every column.
 
 use crate::statement::TableName;
 
@@ -21,8 +21,8 @@ pub const WRITTEN_ROWS_MAX: usize = 64;
 /// What is read of the tables, block by block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// One for each `SELECT` in the statement: operands of set operations, derived tables, common table
-    /// expressions and subqueries have their own. An outer one stands before those inside it.
+    /// One for each `SELECT` in the statement: operands of set operations, derived tables, common
+    /// table expressions and subqueries have their own. An outer one stands before those inside it.
     pub blocks: Vec<Block>,
     /// Every name that can mean a column anywhere in the statement.
     pub names: ColumnNames,
@@ -42,9 +42,11 @@ pub struct Block {
 /// A table, a derived table or a common table expression in a block's `FROM`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Index into [`crate::Select::tables`]; `None` for a derived table or a common table expression.
+    /// Index into [`crate::Select::tables`]; `None` for a derived table or a common table
+    /// expression.
     pub table: Option<usize>,
-    /// Its alias, else the table's name, as written but without quotes. Empty for a derived table without alias.
+    /// Its alias, else the table's name, as written but without quotes. Empty for a derived table
+    /// without alias.
     pub name: String,
     /// The schema as written, only if there is no alias.
     pub schema: Option<String>,
@@ -52,21 +54,22 @@ pub struct Source {
     pub reads_all: bool,
 }
 
-/// A conjunct of a `WHERE` or `ON`: a row of the named column's table that doesn't satisfy it makes no difference
-/// to the block's result, whether the row is there or not.
+/// A conjunct of a `WHERE` or `ON`: a row of the named column's table that doesn't satisfy it makes
+/// no difference to the block's result, whether the row is there or not.
 ///
-/// This holds under outer joins too. Adding a row of the source X to a join adds or removes only tuples in which X
-/// is that row or is NULL-extended. (By induction: a product keeps the tuple's X; an outer join with X on its
-/// inner side matches or NULL-extends.) A conjunct `X.column = constant` is TRUE for neither, because the row
-/// fails it and NULL satisfies no such test; so behind the filter nothing has changed. An `ON` filters what its
-/// join combines, but keeps the rows of an outer join's preserved side: there it says nothing. And a test that
-/// NULL satisfies ([`Test::IsNull`]) is given only in blocks without any outer join.
+/// This holds under outer joins too. Adding a row of the source X to a join adds or removes only
+/// tuples in which X is that row or is NULL-extended. (By induction: a product keeps the tuple's X;
+/// an outer join with X on its inner side matches or NULL-extends.) A conjunct
+/// `X.column = constant` is TRUE for neither, because the row fails it and NULL satisfies no such
+/// test; so behind the filter nothing has changed. An `ON` filters what its join combines, but
+/// keeps the rows of an outer join's preserved side: there it says nothing. And a test that NULL
+/// satisfies ([`Test::IsNull`]) is given only in blocks without any outer join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The column as written.
     pub column: ColumnName,
-    /// The sources that the condition restricts if the column is theirs. If it is another's (an outer
-    /// block's, the preserved side's of an outer join), the condition says nothing.
+    /// The sources that the condition restricts if the column is theirs. If it is another's (an
+    /// outer block's, the preserved side's of an outer join), the condition says nothing.
     pub restricts: SourceSet,
     /// What the column's value must satisfy.
     pub test: Test,
@@ -113,14 +116,16 @@ impl SourceSet {
 
 /// What a column's value is tested for. NULL satisfies only [`Test::IsNull`].
 ///
-/// The constants are compared as the server compares them: by the column's type, its collation, and the types of
-/// all the constants together. It is the caller's to know for which types that is exact.
+/// The constants are compared as the server compares them: by the column's type, its collation, and
+/// the types of all the constants together. It is the caller's to know for which types that is
+/// exact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// It equals one of these, in no particular order: `=`, `<=>` with a literal, `IN (…)`, or an `OR` of those
-    /// on one and the same column. A bound NULL equals nothing. Never empty.
+    /// It equals one of these, in no particular order: `=`, `<=>` with a literal, `IN (…)`, or an
+    /// `OR` of those on one and the same column. A bound NULL equals nothing. Never empty.
     In(Vec<Constant>),
-    /// It lies between the bounds, of which at least one is there. They can be reversed: then nothing does.
+    /// It lies between the bounds, of which at least one is there. They can be reversed: then
+    /// nothing does.
     Range {
         /// The lower bound.
         from: Option<Bound>,
@@ -129,8 +134,8 @@ pub enum Test {
     },
     /// `IS NULL`.
     ///
-    /// Of a column that is declared NOT NULL it says nothing: `'0000-00-00'` satisfies it there, and under
-    /// `sql_auto_is_null` it can mean the last inserted row.
+    /// Of a column that is declared NOT NULL it says nothing: `'0000-00-00'` satisfies it there,
+    /// and under `sql_auto_is_null` it can mean the last inserted row.
     IsNull,
 }
 
@@ -146,14 +151,14 @@ pub struct Bound {
 /// A constant in a statement's text, exactly as the server reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Constant {
-    /// An integer from -2^63 to 2^64 - 1, also with a sign, in parentheses, or as a sum, difference or product in
-    /// which every step fits into a signed integer of 64 bits.
+    /// An integer from -2^63 to 2^64 - 1, also with a sign, in parentheses, or as a sum, difference
+    /// or product in which every step fits into a signed integer of 64 bits.
     Integer(i128),
-    /// A decimal literal without exponent: digits, at most one point with digits on both sides, and before them
-    /// a `-` if it is negated an odd number of times (also `-0.0`).
+    /// A decimal literal without exponent: digits, at most one point with digits on both sides, and
+    /// before them a `-` if it is negated an odd number of times (also `-0.0`).
     Decimal(String),
-    /// A string literal without introducer, in the connection's character set: escapes and doubled quotes undone,
-    /// adjacent ones joined.
+    /// A string literal without introducer, in the connection's character set: escapes and doubled
+    /// quotes undone, adjacent ones joined.
     Text(Vec<u8>),
     /// The n-th `?` of the whole statement, counted from 0.
     Parameter(usize),
@@ -222,26 +227,27 @@ pub struct NarrowedWrite {
     pub table: TableName,
     /// The rows.
     pub rows: WrittenRows,
-    /// The columns that an `UPDATE` assigns, in ASCII lower case, as often as it does; empty for other statements.
-    /// Others can change with them: generated ones, those with `ON UPDATE CURRENT_TIMESTAMP`, and what triggers
-    /// assign.
+    /// The columns that an `UPDATE` assigns, in ASCII lower case, as often as it does; empty for
+    /// other statements. Others can change with them: generated ones, those with
+    /// `ON UPDATE CURRENT_TIMESTAMP`, and what triggers assign.
     pub assigned: Vec<String>,
 }
 
 /// The rows that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrittenRows {
-    /// `UPDATE`, `DELETE`: only rows that satisfy all of these conditions. Their columns are those of the written
-    /// table, whatever it is called there.
+    /// `UPDATE`, `DELETE`: only rows that satisfy all of these conditions. Their columns are those
+    /// of the written table, whatever it is called there.
     Where(Vec<Condition>),
     /// `INSERT`: these rows and nothing else.
     ///
-    /// What is stored can be another value than the constant: it is converted to the column's type, and cut or
-    /// clamped without strict mode or with `IGNORE`.
+    /// What is stored can be another value than the constant: it is converted to the column's type,
+    /// and cut or clamped without strict mode or with `IGNORE`.
     Values {
         /// The columns, in ASCII lower case; `None` if all are meant, in the table's order.
         columns: Option<Vec<String>>,
-        /// Of each row its values, of which `None` is no plain constant. An empty row has default values only.
+        /// Of each row its values, of which `None` is no plain constant. An empty row has default
+        /// values only.
         rows: Vec<Vec<Option<Constant>>>,
     },
 }

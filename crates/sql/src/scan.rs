@@ -1,8 +1,8 @@
 //! Judging a text by its tokens alone: which calls are in it, and what else can write.
 //!
-//! It serves statements whose grammar isn't followed to the end: everything except the `SELECT`s that
-//! [`crate::select`] understands. A call is a name before a `(`; whatever could be one and isn't known counts as
-//! a write to everything.
+//! It serves statements whose grammar isn't followed to the end: everything except the `SELECT`s
+//! that [`crate::select`] understands. A call is a name before a `(`; whatever could be one and
+//! isn't known counts as a write to everything.
 
 use crate::cursor::Cursor;
 use crate::functions::{Class, Function, Spacing, native_function};
@@ -95,8 +95,8 @@ struct Scan<'a> {
     open_window_call_count: usize,
 }
 
-/// Scans from the cursor to the end of the text. `target` is the offset of a table's name after which
-/// a `(` opens a list of columns, not of arguments.
+/// Scans from the cursor to the end of the text. `target` is the offset of a table's name after
+/// which a `(` opens a list of columns, not of arguments.
 pub(crate) fn scan(cursor: Cursor<'_>, target: Option<usize>) -> Scanned {
     let mut scan = Scan {
         cursor,
@@ -153,8 +153,8 @@ impl Scan<'_> {
         match previous.kind {
             // `schema.function(`
             T::Dot => return self.everything(EverythingReason::UnknownFunction),
-            // `AS alias (columns)`, `CAST(… AS type(length))`, `WITH name (columns)`, and words after a
-            // `)`, where no expression can begin.
+            // `AS alias (columns)`, `CAST(… AS type(length))`, `WITH name (columns)`, and words
+            // after a `)`, where no expression can begin.
             T::Word(K::As | K::With | K::Recursive) | T::RightParen => return,
             _ => {}
         }
@@ -165,7 +165,8 @@ impl Scan<'_> {
         let Some(function) = native_function(self.cursor.bytes(token), dialect) else {
             let is_syntax = word.is_reserved()
                 || matches!(word, K::Any | K::Some | K::Row)
-                // `… RESPECT NULLS OVER (…)`; elsewhere it may be a function's name, on servers without windows.
+                // `… RESPECT NULLS OVER (…)`; elsewhere it may be a function's name, on servers
+                // without windows.
                 || (word == K::Over && previous.kind == T::Word(K::Nulls))
                 // `INSERT INTO t VALUE (…)`: the name before it is the target.
                 || (word == K::Value && self.target == Some(previous.start));

@@ -1,10 +1,11 @@
 //! The strict parser of `SELECT`: an allow-list of the grammar.
 //!
-//! It recognises statements and collects what they read. It builds no tree: an expression's value says only
-//! whether it is a column, a constant, or conditions (see `value`). Two kinds of findings end in
-//! a [`Refusal`]. *Soft* ones (a function of the time, a user variable, a locking clause…) are noted
-//! and parsing goes on, so that the rest of the statement is still examined for calls that write. *Hard* ones
-//! are texts outside the grammar: parsing stops, and [`crate::scan`] judges the tokens.
+//! It recognises statements and collects what they read. It builds no tree: an expression's value
+//! says only whether it is a column, a constant, or conditions (see `value`). Two kinds of findings
+//! end in a [`Refusal`]. *Soft* ones (a function of the time, a user variable, a locking clause…)
+//! are noted and parsing goes on, so that the rest of the statement is still examined for calls
+//! that write. *Hard* ones are texts outside the grammar: parsing stops, and [`crate::scan`] judges
+//! the tokens.
 //!
 //! Where the grammar here is wider than a server's, the server answers with an error, which is
 //! never cached. Where a table could be read, its name is recorded, whatever the context.

@@ -20,8 +20,8 @@ const fn setting(name: &'static str, why: &'static str) -> ResultSetting {
     }
 }
 
-/// Every session variable that can change a result. The values of all of them belong into a key under
-/// which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`].
+/// Every session variable that can change a result. The values of all of them belong into a key
+/// under which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`].
 pub const RESULT_SETTINGS: &[ResultSetting] = &[
     setting(
         "autocommit",

@@ -179,7 +179,8 @@ pub enum SessionEffect {
     DefaultSchema,
     /// `SET TRANSACTION` without `SESSION` or `GLOBAL`: for the next transaction only.
     NextTransaction,
-    /// A temporary table was created, or dropped as such: names may mean something else from now on.
+    /// A temporary table was created, or dropped as such: names may mean something else from now
+    /// on.
     TemporaryTable,
     /// Tables or the whole server were locked by this session.
     LockedTables,
@@ -187,7 +188,8 @@ pub enum SessionEffect {
     UnlockedTables,
     /// Settings were changed that decide whether and how this session's changes are logged.
     BinlogOff,
-    /// A user lock was taken or released (`GET_LOCK`): harmless, but never to be answered from memory.
+    /// A user lock was taken or released (`GET_LOCK`): harmless, but never to be answered from
+    /// memory.
     UserLock,
     /// The state can't be known any more: the session must pass through from now on.
     Unknown(UnknownEffect),
@@ -221,7 +223,8 @@ pub struct Statement {
     pub cacheable: Result<Select, Refusal>,
     /// What it may change.
     pub writes: Writes,
-    /// Which rows of its one table it changes, if the text says so. Triggers and foreign keys may change others.
+    /// Which rows of its one table it changes, if the text says so. Triggers and foreign keys may
+    /// change others.
     pub narrowed: Option<NarrowedWrite>,
     /// What it does to the session.
     pub session: SessionEffect,

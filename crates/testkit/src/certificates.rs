@@ -58,7 +58,8 @@ impl Authority {
         &self.files.certificate
     }
 
-    /// A certificate for these names, such as `DNS:localhost` or `IP:127.0.0.1`. `label` names the files.
+    /// A certificate for these names, such as `DNS:localhost` or `IP:127.0.0.1`. `label` names the
+    /// files.
     pub fn issue(&self, label: &str, names: &[&str]) -> anyhow::Result<CertificateFiles> {
         let extensions = self.scratch.join(&format!("{label}.extensions"));
         let text = format!("subjectAltName={}\n", names.join(","));
@@ -67,7 +68,8 @@ impl Authority {
         self.sign(label, &["-extfile", &extensions])
     }
 
-    /// A certificate of version 1, without extensions, as many guides to MariaDB and MySQL tell to make.
+    /// A certificate of version 1, without extensions, as many guides to MariaDB and MySQL tell to
+    /// make.
     pub fn issue_version_1(&self, label: &str) -> anyhow::Result<CertificateFiles> {
         self.sign(label, &[])
     }

@@ -27,8 +27,8 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// From now on SIGINT, SIGTERM and SIGHUP set the flag that [`check`] reads, and a second one ends the
-/// process at once (its children then end with it).
+/// From now on SIGINT, SIGTERM and SIGHUP set the flag that [`check`] reads, and a second one ends
+/// the process at once (its children then end with it).
 pub fn install() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let runtime = tokio::runtime::Builder::new_current_thread()

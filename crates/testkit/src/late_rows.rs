@@ -1,11 +1,12 @@
 //! Commits whose rows become visible long after their event was sent.
 //!
-//! Between the two lies what a cache must survive. It takes some tens of microseconds in life; here it
-//! takes as long as a test wants it to.
+//! Between the two lies what a cache must survive. It takes some tens of microseconds in life; here
+//! it takes as long as a test wants it to.
 //!
-//! MariaDB waits for a semi-synchronous replica ([`SemiSyncReplica`]). The fetched ones of MySQL come without that
-//! plugin; since 5.7 they wait by themselves for `binlog_group_commit_sync_delay`, which lies between
-//! the sending of the events and the commit in the engine unless `sync_binlog` is 1. A second at most.
+//! MariaDB waits for a semi-synchronous replica ([`SemiSyncReplica`]). The fetched ones of MySQL
+//! come without that plugin; since 5.7 they wait by themselves for
+//! `binlog_group_commit_sync_delay`, which lies between the sending of the events and the commit in
+//! the engine unless `sync_binlog` is 1. A second at most.
 //!
 //! Source: MySQL, `sql/binlog.cc`, `MYSQL_BIN_LOG::ordered_commit`.
 
@@ -46,7 +47,8 @@ impl LateRows {
         Ok(late)
     }
 
-    /// Has them wait in another manner. [`Acknowledge::WhenTold`] is a second where it can't be told.
+    /// Has them wait in another manner. [`Acknowledge::WhenTold`] is a second where it can't be
+    /// told.
     pub fn wait_for(&mut self, how: Acknowledge) -> anyhow::Result<()> {
         match self {
             LateRows::Replica(replica) => replica.acknowledge(how),

@@ -1,5 +1,5 @@
-//! What tests and experiments stand on: private servers, proxies in front of them, a client, and loads that check
-//! what they read.
+//! What tests and experiments stand on: private servers, proxies in front of them, a client, and
+//! loads that check what they read.
 //!
 //! Everything here starts processes of its own, on free ports of 127.0.0.1 and in directories of
 //! its own, and ends them when the value that stands for them is dropped.

@@ -1,5 +1,6 @@
-//! A relay between Remora and its server that can hold the binary log back: what is then written is answered before
-//! Remora reads it from the log, for as long as it takes to ask for all that is held.
+//! A relay between Remora and its server that can hold the binary log back: what is then written is
+//! answered before Remora reads it from the log, for as long as it takes to ask for all that is
+//! held.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -37,7 +38,8 @@ impl Gate {
     }
 }
 
-/// A running relay. It takes no more connections once dropped; those that it has end with their ends.
+/// A running relay. It takes no more connections once dropped; those that it has end with their
+/// ends.
 #[derive(Debug)]
 pub struct LogGate {
     address: SocketAddr,

@@ -1,10 +1,10 @@
 //! Child processes that end with their owner.
 //!
-//! A child is killed when its [`Process`] is dropped. It is also killed by the kernel if this process
-//! dies without dropping anything: children are started through `setpriv --pdeathsig`. The kernel
-//! sends that signal when the *thread* that started the child ends, so one thread that never ends
-//! starts them all. Children get a process group of their own: Ctrl-C reaches their owner only, which
-//! then ends them in order.
+//! A child is killed when its [`Process`] is dropped. It is also killed by the kernel if this
+//! process dies without dropping anything: children are started through `setpriv --pdeathsig`. The
+//! kernel sends that signal when the *thread* that started the child ends, so one thread that never
+//! ends starts them all. Children get a process group of their own: Ctrl-C reaches their owner
+//! only, which then ends them in order.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,8 +20,8 @@ pub use rustix::process::Signal;
 
 use crate::{interrupt, programs};
 
-/// Longest wait for a condition that ordinarily comes at once. Where it comes, a long limit costs nothing; a machine
-/// that is busy with other things may need it.
+/// Longest wait for a condition that ordinarily comes at once. Where it comes, a long limit costs
+/// nothing; a machine that is busy with other things may need it.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 /// How soon a condition is looked at again, the first time. Each further pause is twice as long.
 const POLL_FIRST: Duration = Duration::from_micros(50);
@@ -90,7 +90,8 @@ impl Program {
     /// Runs it to its end; gives what it wrote.
     ///
     /// # Errors
-    /// It failed (what it wrote is in the message), took longer than `limit`, or the user asked to stop.
+    /// It failed (what it wrote is in the message), took longer than `limit`, or the user asked to
+    /// stop.
     pub fn run(self, limit: Duration) -> anyhow::Result<String> {
         let mut process = self.spawn()?;
         let what = format!("the end of {}", process.name);
@@ -108,7 +109,8 @@ impl Program {
     }
 }
 
-/// A command that the kernel kills when this process dies. Where there is no `setpriv`, only `Drop` does.
+/// A command that the kernel kills when this process dies. Where there is no `setpriv`, only `Drop`
+/// does.
 fn tied_to_this_process(path: &Path) -> Command {
     let Ok(setpriv) = programs::find("setpriv") else {
         return Command::new(path);
@@ -212,7 +214,8 @@ impl Process {
     /// Waits until `ready` gives a value; looks again and again.
     ///
     /// # Errors
-    /// The process ended, `limit` passed, or the user asked to stop. The end of its log is in the message.
+    /// The process ended, `limit` passed, or the user asked to stop. The end of its log is in the
+    /// message.
     pub fn wait_until<T>(
         &mut self,
         what: &str,

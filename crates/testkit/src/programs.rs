@@ -22,8 +22,8 @@ pub fn find(name: &str) -> anyhow::Result<PathBuf> {
         })
 }
 
-/// The path of the built `remora`: what the environment's `REMORA_BINARY` names, or else the program
-/// beside the one that runs (a test's is one directory further down).
+/// The path of the built `remora`: what the environment's `REMORA_BINARY` names, or else the
+/// program beside the one that runs (a test's is one directory further down).
 ///
 /// # Errors
 /// It isn't built.
@@ -49,7 +49,8 @@ pub fn remora() -> anyhow::Result<PathBuf> {
         })
 }
 
-/// The path of another built `remora` than [`remora()`]'s, whole, so that it holds in every directory.
+/// The path of another built `remora` than [`remora()`]'s, whole, so that it holds in every
+/// directory.
 ///
 /// # Errors
 /// There is no program at `path`.

@@ -1,7 +1,7 @@
 //! Temporary directories that don't outlive their use, not even when their process is killed.
 //!
-//! Each holds a locked file. The system drops the lock when its process ends, however that happens, so
-//! the next one to make a directory can tell the abandoned ones and removes them.
+//! Each holds a locked file. The system drops the lock when its process ends, however that happens,
+//! so the next one to make a directory can tell the abandoned ones and removes them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! A semi-synchronous replica whose acknowledgements are held back.
 //!
-//! With `rpl_semi_sync_master_wait_point = AFTER_SYNC` a server writes a commit to its binary log, sends it to its
-//! replicas, and lets nobody see its rows before a semi-synchronous replica has acknowledged it. Between the two lies
-//! what a cache must survive: the event is there, the rows aren't. Here that time is as long as a test wants it.
+//! With `rpl_semi_sync_master_wait_point = AFTER_SYNC` a server writes a commit to its binary log,
+//! sends it to its replicas, and lets nobody see its rows before a semi-synchronous replica has
+//! acknowledged it. Between the two lies what a cache must survive: the event is there, the rows
+//! aren't. Here that time is as long as a test wants it.
 //!
 //! Source of the protocol: MariaDB, `sql/semisync.h`, `sql/semisync_master.cc`.
 
@@ -65,7 +66,8 @@ fn lock(shared: &Shared) -> MutexGuard<'_, State> {
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A replica that takes part in the server's semi-synchronous replication. Dropped, it turns that off.
+/// A replica that takes part in the server's semi-synchronous replication. Dropped, it turns that
+/// off.
 #[derive(Debug)]
 pub struct SemiSyncReplica {
     shared: Shared,

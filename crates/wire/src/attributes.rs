@@ -1,7 +1,8 @@
 //! Query attributes: named values that a client sends along with a statement.
 //!
-//! Under [`crate::Capabilities::QUERY_ATTRIBUTES`] a `COM_QUERY` has them before its text, always: a client without
-//! any sends their number, 0, and a 1. Source: MySQL internals, "`COM_QUERY`" (8.0.23).
+//! Under [`crate::Capabilities::QUERY_ATTRIBUTES`] a `COM_QUERY` has them before its text, always:
+//! a client without any sends their number, 0, and a 1. Source: MySQL internals, "`COM_QUERY`"
+//! (8.0.23).
 
 use crate::WireError;
 use crate::parameters::{NullBitmap, ParameterType, read_value};
@@ -9,9 +10,9 @@ use crate::reader::Reader;
 
 /// Where the text of a statement begins: gives the length of the attributes, bytes, and the text.
 ///
-/// `body` is the payload of a `COM_QUERY` after the command's byte, from a client that has asked for
-/// [`crate::Capabilities::QUERY_ATTRIBUTES`]. An error means that the server won't understand it either, or that the
-/// type of a value isn't known.
+/// `body` is the payload of a `COM_QUERY` after the command's byte, from a client that has asked
+/// for [`crate::Capabilities::QUERY_ATTRIBUTES`]. An error means that the server won't understand
+/// it either, or that the type of a value isn't known.
 pub fn statement_text(body: &[u8]) -> Result<(usize, &[u8]), WireError> {
     let mut reader = Reader::new(body);
     let count = reader.length("number of query attributes")?;

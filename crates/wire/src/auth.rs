@@ -1,9 +1,10 @@
 //! Authentication: what passwords become under each plugin, and the packets of an exchange.
 //!
-//! Remora relays exchanges packet by packet, and understands them where the two sides differ in security: a password
-//! that a client sends in the clear inside TLS must not leave in the clear, and one that it encrypted for the server
-//! has to be readable for it. The plugins whose passwords travel at all are the two with SHA-256 and
-//! [`CLEAR_PASSWORD`]; `client_ed25519` and [`NATIVE_PASSWORD`] only ever answer the salt, and need no translation.
+//! Remora relays exchanges packet by packet, and understands them where the two sides differ in
+//! security: a password that a client sends in the clear inside TLS must not leave in the clear,
+//! and one that it encrypted for the server has to be readable for it. The plugins whose passwords
+//! travel at all are the two with SHA-256 and [`CLEAR_PASSWORD`]; `client_ed25519` and
+//! [`NATIVE_PASSWORD`] only ever answer the salt, and need no translation.
 //!
 //! | plugin | the client's first answer | then |
 //! |---|---|---|
@@ -26,7 +27,8 @@ use crate::response::{EOF_MARK, ERR_MARK, OK_MARK};
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
 /// The name of the plugin that [`caching_sha2_password`] answers.
 pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
-/// The name of the plugin to which a password is sent encrypted, or in the clear where that is secure.
+/// The name of the plugin to which a password is sent encrypted, or in the clear where that is
+/// secure.
 pub const SHA256_PASSWORD: &str = "sha256_password";
 /// The name of the plugin to which a password is sent in the clear.
 pub const CLEAR_PASSWORD: &str = "mysql_clear_password";
@@ -57,8 +59,9 @@ pub fn native_password(password: &[u8], salt: &[u8]) -> Vec<u8> {
 }
 
 /// The first answer of `caching_sha2_password`:
-/// `SHA256(password) XOR SHA256(SHA256(SHA256(password)) + salt)`, empty for an empty password. The salt is the
-/// server's 20 bytes. It is enough if the server has the account in its cache ([`CachingSha2::FastOk`]).
+/// `SHA256(password) XOR SHA256(SHA256(SHA256(password)) + salt)`, empty for an empty password. The
+/// salt is the server's 20 bytes. It is enough if the server has the account in its cache
+/// ([`CachingSha2::FastOk`]).
 pub fn caching_sha2_password(password: &[u8], salt: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -80,8 +83,8 @@ pub fn clear_password(password: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What RSA (OAEP with SHA-1) encrypts, for both plugins with SHA-256: [`clear_password`] XOR the salt's 20 bytes over
-/// and over. The same again gives back the password, with its NUL.
+/// What RSA (OAEP with SHA-1) encrypts, for both plugins with SHA-256: [`clear_password`] XOR the
+/// salt's 20 bytes over and over. The same again gives back the password, with its NUL.
 pub fn xor_with_salt(password: &[u8], salt: &[u8]) -> Vec<u8> {
     let mask = salt.iter().cycle();
     // Without a salt there is nothing to mask with.
@@ -96,14 +99,14 @@ pub fn salt_of(data: &[u8]) -> &[u8] {
     data.strip_suffix(&[0]).unwrap_or(data)
 }
 
-/// What a server of [`CACHING_SHA2_PASSWORD`] says to the client's first answer, or to a request: the data of
-/// [`AuthPacket::More`].
+/// What a server of [`CACHING_SHA2_PASSWORD`] says to the client's first answer, or to a request:
+/// the data of [`AuthPacket::More`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachingSha2<'a> {
     /// The answer was right. OK follows, and nothing is asked of the client.
     FastOk,
-    /// The server needs the password itself: in the clear if it holds the connection for secure (TLS, a Unix socket),
-    /// else encrypted with its public key.
+    /// The server needs the password itself: in the clear if it holds the connection for secure
+    /// (TLS, a Unix socket), else encrypted with its public key.
     FullAuthentication,
     /// The public key that was requested, in PEM form.
     PublicKey(&'a [u8]),
@@ -154,15 +157,16 @@ pub enum AuthPacket<'a> {
     Ok,
     /// The client is refused.
     Err,
-    /// The client shall use another plugin. A lone first byte means [`OLD_PASSWORD`] with the greeting's salt.
+    /// The client shall use another plugin. A lone first byte means [`OLD_PASSWORD`] with the
+    /// greeting's salt.
     Switch {
         /// The plugin's name.
         plugin: &'a [u8],
         /// Its data, such as a salt, as sent: often with a NUL at the end.
         data: &'a [u8],
     },
-    /// Data for the plugin in use; whether the client answers is between the two of them. Also anything that isn't
-    /// known, whole, such as MySQL's request for a second factor.
+    /// Data for the plugin in use; whether the client answers is between the two of them. Also
+    /// anything that isn't known, whole, such as MySQL's request for a second factor.
     More(&'a [u8]),
 }
 

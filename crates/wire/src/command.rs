@@ -103,8 +103,8 @@ impl Command {
         }
     }
 
-    /// What answers it, given what follows its byte. Servers set the flag of a cursor also where a procedure has one
-    /// of its own open, so that it counts only if the client has asked for one.
+    /// What answers it, given what follows its byte. Servers set the flag of a cursor also where a
+    /// procedure has one of its own open, so that it counts only if the client has asked for one.
     pub fn expect_with(self, body: &[u8]) -> Expect {
         /// Behind the statement's number.
         const FLAGS_AT: usize = 4;

@@ -17,7 +17,8 @@ pub enum WireError {
         /// The number that came.
         got: u8,
     },
-    /// The peer speaks a protocol that Remora doesn't: before MySQL 4.1, or a version other than 10.
+    /// The peer speaks a protocol that Remora doesn't: before MySQL 4.1, or a version other
+    /// than 10.
     #[error("unsupported protocol: {0}")]
     Unsupported(&'static str),
 }

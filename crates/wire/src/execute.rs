@@ -22,8 +22,8 @@ const TIME_TYPES: [u8; 2] = [0x0b, 0x13];
 
 /// An execution of a prepared statement.
 ///
-/// Query attributes, which may stand behind the parameters, are no part of it: only a function that isn't
-/// known to be deterministic can read them.
+/// Query attributes, which may stand behind the parameters, are no part of it: only a function that
+/// isn't known to be deterministic can read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execution<'a> {
     /// Whether the rows shall stay on the server, to be fetched.
@@ -140,8 +140,8 @@ pub enum BoundValue<'a> {
 }
 
 impl<'a> Execution<'a> {
-    /// The values, given their types as [`SentTypes::store`] has put them down. Those behind one that can't be read,
-    /// or has no type, are [`BoundValue::Other`].
+    /// The values, given their types as [`SentTypes::store`] has put them down. Those behind one
+    /// that can't be read, or has no type, are [`BoundValue::Other`].
     pub fn bound_values(&self, types: &[u8]) -> Vec<BoundValue<'a>> {
         let mut reader = Reader::new(self.values);
         let nulls = NullBitmap::read(&mut Reader::new(self.nulls), self.count).ok();
@@ -248,8 +248,8 @@ impl<'a> SentTypes<'a> {
     }
 }
 
-/// Whether one of the types put down is `TIME`: such a value, compared with a date, is completed with
-/// the day on which the statement runs.
+/// Whether one of the types put down is `TIME`: such a value, compared with a date, is completed
+/// with the day on which the statement runs.
 pub fn has_time(types: &[u8]) -> bool {
     types
         .chunks(TYPE_BYTES)

@@ -179,7 +179,8 @@ pub struct Login {
 const TLS_REQUEST_BYTES: usize = 32;
 
 impl Login {
-    /// Whether the payload is a request for TLS, which the rest of the login would follow. [`TlsRequest`] reads it.
+    /// Whether the payload is a request for TLS, which the rest of the login would follow.
+    /// [`TlsRequest`] reads it.
     pub fn is_tls_request(payload: &[u8]) -> bool {
         payload.len() == TLS_REQUEST_BYTES
             && Capabilities(u64::from(payload[1]) << 8).has(Capabilities::SSL)
@@ -239,8 +240,8 @@ impl Login {
         Ok(answer.to_vec())
     }
 
-    /// The counterpart of [`Self::authentication`]. An answer that is too long for the form that the
-    /// capabilities name is cut: the server refuses it, and no byte of it is taken for a field.
+    /// The counterpart of [`Self::authentication`]. An answer that is too long for the form that
+    /// the capabilities name is cut: the server refuses it, and no byte of it is taken for a field.
     fn put_authentication(&self, out: &mut Vec<u8>) {
         if self.capabilities.has(Capabilities::PLUGIN_AUTH_LENENC_DATA) {
             put_length(out, self.authentication.len() as u64);

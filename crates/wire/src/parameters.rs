@@ -1,8 +1,10 @@
-//! Values in the binary protocol, as `COM_STMT_EXECUTE` and query attributes carry them: where each one ends.
+//! Values in the binary protocol, as `COM_STMT_EXECUTE` and query attributes carry them: where each
+//! one ends.
 //!
-//! Source: MySQL internals, "Binary Protocol Value"; `COM_STMT_EXECUTE`. Checked against MySQL 8.0.31 for each type that
-//! is read here. Types that the table there has and clients don't send (INT24, YEAR, the server's own) are
-//! unsupported: that server takes them all for `string<lenenc>`, others need not.
+//! Source: MySQL internals, "Binary Protocol Value"; `COM_STMT_EXECUTE`. Checked against MySQL
+//! 8.0.31 for each type that is read here. Types that the table there has and clients don't send
+//! (INT24, YEAR, the server's own) are unsupported: that server takes them all for
+//! `string<lenenc>`, others need not.
 
 use crate::WireError;
 use crate::reader::Reader;
@@ -24,8 +26,8 @@ pub struct ParameterType {
 enum Layout {
     /// This many bytes.
     Fixed(usize),
-    /// An `int<lenenc>` and as many bytes: text, numbers as text, and dates and times, whose length depends on how
-    /// much of them isn't zero.
+    /// An `int<lenenc>` and as many bytes: text, numbers as text, and dates and times, whose length
+    /// depends on how much of them isn't zero.
     LengthEncoded,
 }
 
@@ -43,7 +45,8 @@ impl ParameterType {
         self.flags & UNSIGNED != 0
     }
 
-    /// `None`: a type that no client sends with a value. NULL is one: those are marked in the bitmap.
+    /// `None`: a type that no client sends with a value. NULL is one: those are marked in the
+    /// bitmap.
     fn layout(self) -> Option<Layout> {
         match self.kind {
             // TINY
@@ -54,15 +57,16 @@ impl ParameterType {
             0x03 | 0x04 => Some(Layout::Fixed(4)),
             // DOUBLE, LONGLONG
             0x05 | 0x08 => Some(Layout::Fixed(8)),
-            // DECIMAL; TIMESTAMP, DATE, TIME, DATETIME; VARCHAR, BIT; JSON, NEWDECIMAL, ENUM, SET, the BLOBs,
-            // VAR_STRING, STRING, GEOMETRY
+            // DECIMAL; TIMESTAMP, DATE, TIME, DATETIME; VARCHAR, BIT; JSON, NEWDECIMAL, ENUM, SET,
+            // the BLOBs, VAR_STRING, STRING, GEOMETRY
             0x00 | 0x07 | 0x0a..=0x0c | 0x0f | 0x10 | 0xf5..=0xff => Some(Layout::LengthEncoded),
             _ => None,
         }
     }
 }
 
-/// Reads the value of a parameter that isn't NULL: all of its bytes, a length at its start among them.
+/// Reads the value of a parameter that isn't NULL: all of its bytes, a length at its start among
+/// them.
 pub fn read_value<'a>(
     reader: &mut Reader<'a>,
     of_type: ParameterType,

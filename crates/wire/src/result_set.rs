@@ -1,6 +1,7 @@
 //! Text result sets of Remora's own, and the parts of a small one from the server.
 //!
-//! Source: MySQL internals, "Text Resultset", "Column Definition"; MariaDB knowledge base, "Result Set Packets".
+//! Source: MySQL internals, "Text Resultset", "Column Definition"; MariaDB knowledge base, "Result
+//! Set Packets".
 
 use crate::packet::{HEADER_BYTES, Header, put_message};
 use crate::reader::{Reader, put_length};
@@ -98,8 +99,8 @@ pub fn put_text_row<'f>(out: &mut Vec<u8>, fields: impl IntoIterator<Item = Opti
     }
 }
 
-/// A result set being written: column definitions, rows, the end mark, each for a client with these capabilities. Its
-/// packets are numbered from 1.
+/// A result set being written: column definitions, rows, the end mark, each for a client with these
+/// capabilities. Its packets are numbered from 1.
 #[derive(Debug)]
 pub struct ResultSet {
     capabilities: Capabilities,
@@ -156,8 +157,8 @@ impl ResultSet {
         self.packets.is_empty()
     }
 
-    /// Ends it as another ended: `end` is the payload of the mark that a server sent to the same client. Gives all its
-    /// packets.
+    /// Ends it as another ended: `end` is the payload of the mark that a server sent to the same
+    /// client. Gives all its packets.
     pub fn finish_as(mut self, end: &[u8]) -> Vec<u8> {
         self.payload.extend_from_slice(end);
         self.put_payload();
@@ -195,7 +196,8 @@ fn names_metadata(capabilities: Capabilities) -> bool {
         || capabilities.has(Capabilities::MARIADB_CACHE_METADATA)
 }
 
-/// The payloads of a complete answer that is one text result set, none of them longer than one packet.
+/// The payloads of a complete answer that is one text result set, none of them longer than one
+/// packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// Of the column count, the definitions, and their end mark if there is one.
@@ -276,8 +278,8 @@ fn mark_in(end: &[u8], capabilities: Capabilities) -> Result<EndMark, WireError>
     }
 }
 
-/// The end mark of an answer that is one whole result set to a client with these capabilities, however long its rows are:
-/// its payload, and what it says.
+/// The end mark of an answer that is one whole result set to a client with these capabilities,
+/// however long its rows are: its payload, and what it says.
 ///
 /// # Errors
 /// The last packet is cut, or is no end mark.

@@ -190,9 +190,9 @@ impl ResponseWalker {
         }
     }
 
-    /// Steps over the complete packets at the start of `bytes` that are nothing but rows or definitions, and gives
-    /// how many bytes they have. A long answer is thousands of them, often of a dozen bytes: everything else is
-    /// looked at closely only where this stops.
+    /// Steps over the complete packets at the start of `bytes` that are nothing but rows or
+    /// definitions, and gives how many bytes they have. A long answer is thousands of them, often
+    /// of a dozen bytes: everything else is looked at closely only where this stops.
     fn plain_rows(&mut self, bytes: &[u8]) -> usize {
         let is_among_rows = matches!(self.state, State::Rows | State::OpenDefinitions);
         if !is_among_rows || self.continued || self.head_length > 0 {
@@ -340,7 +340,8 @@ impl ResponseWalker {
     }
 
     /// The count of columns and, if the client can do without their definitions, whether these
-    /// follow. MySQL's manual has the mark before the count; its server sends it after, as MariaDB's.
+    /// follow. MySQL's manual has the mark before the count; its server sends it after, as
+    /// MariaDB's.
     fn on_column_count(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let mut reader = Reader::new(payload);
         let columns = reader.length("result set's column count")?;
@@ -389,8 +390,8 @@ impl ResponseWalker {
         let mark = EndMark::from_eof(payload)?;
         let out_parameters = StatusFlags::OUT_PARAMETERS.with(StatusFlags::MORE_RESULTS);
         self.more_after_out_parameters = mark.status.has(out_parameters);
-        // A cursor was opened: its rows are fetched by commands of their own. MariaDB sets the flag also while a
-        // procedure reads by a cursor of its own.
+        // A cursor was opened: its rows are fetched by commands of their own. MariaDB sets the flag
+        // also while a procedure reads by a cursor of its own.
         let asked = self.expect == Expect::ResultsOrCursor;
         let is_opened = asked && mark.status.has(StatusFlags::CURSOR_EXISTS);
         if then == AfterDefinitions::Rows && is_opened {
@@ -444,8 +445,8 @@ impl ResponseWalker {
         }
     }
 
-    /// A row that begins with 0xfe has a first field of at least 16 MiB, so its first packet is full;
-    /// with the old EOF it can't be told by that, but EOF is short.
+    /// A row that begins with 0xfe has a first field of at least 16 MiB, so its first packet is
+    /// full; with the old EOF it can't be told by that, but EOF is short.
     fn is_end_mark(&self, header: Header) -> bool {
         if self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             !header.is_continued()

@@ -1,6 +1,7 @@
-//! Authentication against a real MySQL 8, over TCP without TLS: with `REMORA_WIRE_PORT` set to its port, users `sha2`
-//! (`caching_sha2_password`), `sha256` (`sha256_password`) and `native`, all with the password in `support/server.rs`,
-//! and a schema `shop`. RSA is done by the `openssl` program.
+//! Authentication against a real MySQL 8, over TCP without TLS: with `REMORA_WIRE_PORT` set to its
+//! port, users `sha2` (`caching_sha2_password`), `sha256` (`sha256_password`) and `native`, all
+//! with the password in `support/server.rs`, and a schema `shop`. RSA is done by the `openssl`
+//! program.
 //!
 //! Servers: mariadb-10.11
 //! Load: waits
@@ -127,7 +128,8 @@ impl Client {
         None
     }
 
-    /// Logs in with `plugin` and whatever `change` makes of the login; gives the client, and the server's offer.
+    /// Logs in with `plugin` and whatever `change` makes of the login; gives the client, and the
+    /// server's offer.
     fn login(
         user: &str,
         password: &'static str,

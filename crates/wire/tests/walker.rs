@@ -410,8 +410,8 @@ fn cuts_around_headers(bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn rows_around_and_above_sixteen_mebibytes_are_skipped_whole() {
-    // A field of 65,536 bytes to 16 MiB - 1 has a prefix of 4 bytes, a longer one of 9, the first of
-    // them 0xfe, which is also the first byte of an end mark.
+    // A field of 65,536 bytes to 16 MiB - 1 has a prefix of 4 bytes, a longer one of 9, the first
+    // of them 0xfe, which is also the first byte of an end mark.
     for field_bytes in [FULL - 5, FULL - 4, FULL - 3, FULL, FULL + 1, 2 * FULL - 9] {
         for filler in [0xfe, 0xff] {
             let row = text_row(&[Some(&vec![filler; field_bytes])]);

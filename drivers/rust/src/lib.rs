@@ -41,7 +41,8 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
-/// One driver's connection. What is shown is text that holds all that the driver tells; an error begins with `error`.
+/// One driver's connection. What is shown is text that holds all that the driver tells; an error
+/// begins with `error`.
 #[allow(async_fn_in_trait, reason = "the program has one thread")]
 pub trait Connection: Sized {
     /// Whether it knows LOAD DATA LOCAL.

@@ -1,4 +1,5 @@
-//! Case files: statements as the `mysql` program reads them, and comments that say what is to be expected.
+//! Case files: statements as the `mysql` program reads them, and comments that say what is to be
+//! expected.
 //!
 //! The language is described for its users in `crates/lab/differential/README.md`.
 
@@ -232,7 +233,8 @@ fn command_of(command: &str) -> anyhow::Result<Action> {
     })
 }
 
-/// Whether the text begins as a query does. Sending it again is harmless, or else the same on both sides.
+/// Whether the text begins as a query does. Sending it again is harmless, or else the same on both
+/// sides.
 fn is_read(text: &str) -> bool {
     let mut rest = text.trim_start();
     loop {

@@ -43,7 +43,8 @@ pub(super) struct Directives {
 }
 
 impl Directives {
-    /// Reads the text of a comment. False if it is no directive: one begins with one word and a colon.
+    /// Reads the text of a comment. False if it is no directive: one begins with one word and a
+    /// colon.
     pub(super) fn read(&mut self, comment: &str) -> anyhow::Result<bool> {
         let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase());
         let looks_like_one = |part: &str| {

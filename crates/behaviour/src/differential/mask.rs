@@ -1,10 +1,12 @@
 //! What differs between two runs of the same statement on the same server, whatever stands between.
 //!
-//! A statement's mask is named where the statement is. It takes out the rows (and an error's words, and what an OK
-//! says of the session), no more: their number, the columns, the warnings and the status are still compared.
+//! A statement's mask is named where the statement is. It takes out the rows (and an error's words,
+//! and what an OK says of the session), no more: their number, the columns, the warnings and the
+//! status are still compared.
 //!
-//! Without being named, these are masked: the number of a prepared statement ([`hide_statement_number`]), and packets'
-//! numbers on compressed connections, which servers take from the compressed packets, cut as it comes.
+//! Without being named, these are masked: the number of a prepared statement
+//! ([`hide_statement_number`]), and packets' numbers on compressed connections, which servers take
+//! from the compressed packets, cut as it comes.
 
 use remora_wire::{Capabilities, StatusFlags};
 
@@ -87,7 +89,8 @@ enum Place {
     Rows,
 }
 
-/// The packets of an answer as they are compared: number and payload, what is masked replaced by its mask's name.
+/// The packets of an answer as they are compared: number and payload, what is masked replaced by
+/// its mask's name.
 pub fn visible_packets(
     bytes: &[u8],
     mask: Option<Mask>,
@@ -138,8 +141,8 @@ fn masked(place: &mut Place, payload: Vec<u8>, mask: Mask, capabilities: Capabil
     }
 }
 
-/// Takes the statement's number out of the answer to a preparation: MariaDB counts the statements of all connections
-/// together.
+/// Takes the statement's number out of the answer to a preparation: MariaDB counts the statements
+/// of all connections together.
 pub fn hide_statement_number(packets: &mut [(u8, Vec<u8>)]) {
     if let Some((_, payload)) = packets.first_mut()
         && payload.first() == Some(&0)

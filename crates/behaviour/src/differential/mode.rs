@@ -21,7 +21,8 @@ pub struct Mode {
     pub name: &'static str,
     /// How statements are sent.
     pub form: Form,
-    /// Whether reads are sent again and again, until they are answered from memory where they should be.
+    /// Whether reads are sent again and again, until they are answered from memory where they
+    /// should be.
     pub warm: bool,
     /// Whether answers from memory are there in this mode.
     pub has_hits: bool,
@@ -176,7 +177,8 @@ impl Mode {
         prepared("prepared, warm, zstd", zstd, is_mysql_80),
     ];
 
-    /// Whether the server's packets are in compressed ones. Their numbers then depend on how those are cut.
+    /// Whether the server's packets are in compressed ones. Their numbers then depend on how those
+    /// are cut.
     pub fn is_compressed(&self, options: &ConnectOptions) -> bool {
         let mut shaped = options.clone();
         (self.shape)(&mut shaped);

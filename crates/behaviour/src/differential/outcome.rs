@@ -51,7 +51,8 @@ fn label(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Beginnings of the labels of what may become an answer from memory when the statement is sent again.
+/// Beginnings of the labels of what may become an answer from memory when the statement is sent
+/// again.
 const PASSING: [&str; 13] = [
     "fill",
     "watermark_behind",

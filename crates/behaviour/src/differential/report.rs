@@ -53,8 +53,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Compares the answers that a step got directly and through Remora. Where the second side was asked more often,
-    /// the direct side's last answer counts.
+    /// Compares the answers that a step got directly and through Remora. Where the second side was
+    /// asked more often, the direct side's last answer counts.
     pub fn compare(
         &mut self,
         place: Place<'_>,

@@ -1,4 +1,5 @@
-//! One side of a comparison: connections to a server, or to a Remora in front of it, and what they were answered.
+//! One side of a comparison: connections to a server, or to a Remora in front of it, and what they
+//! were answered.
 
 use std::collections::BTreeMap;
 

@@ -13,8 +13,8 @@ use remora_testkit::client::ConnectOptions;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Kind, Server};
 
-/// Longest wait for a read to be answered from memory. Ordinarily milliseconds pass, until the server is known to
-/// show what the log says.
+/// Longest wait for a read to be answered from memory. Ordinarily milliseconds pass, until the
+/// server is known to show what the log says.
 const HIT_PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// Between two tries.
 const HIT_PAUSE: Duration = Duration::from_millis(1);
@@ -122,7 +122,8 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Makes the schema anew. What was remembered of its tables is forgotten, for the same side does it.
+    /// Makes the schema anew. What was remembered of its tables is forgotten, for the same side
+    /// does it.
     fn fresh_schema(by: &ConnectOptions, schema: &str) -> anyhow::Result<()> {
         let mut client = by.connect()?;
         client.query(&format!("DROP DATABASE IF EXISTS {schema}"))?;

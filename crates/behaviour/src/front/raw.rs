@@ -46,7 +46,8 @@ impl Raw {
         raw
     }
 
-    /// The answer to a login. If it asks for another plugin, or for the same one once more, that is done.
+    /// The answer to a login. If it asks for another plugin, or for the same one once more, that is
+    /// done.
     pub fn login_answer(&mut self, password: &str) -> Option<Packet> {
         let answer = self.receive()?;
         let Ok(AuthPacket::Switch { plugin, data }) = AuthPacket::parse(&answer.payload) else {
@@ -149,7 +150,8 @@ impl Raw {
         )
     }
 
-    /// Reads a whole answer without `DEPRECATE_EOF`: one OK or ERR, or a result set up to its second EOF.
+    /// Reads a whole answer without `DEPRECATE_EOF`: one OK or ERR, or a result set up to its
+    /// second EOF.
     pub fn receive_answer(&mut self) -> Vec<Packet> {
         let mut packets = vec![self.receive().expect("an answer")];
         if matches!(packets[0].payload.first(), Some(0x00 | 0xff | 0xfb | 0xfe)) {

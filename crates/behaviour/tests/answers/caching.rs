@@ -12,8 +12,8 @@ const T: [&str; 2] = [
     "INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, NULL)",
 ];
 
-/// Every type whose values can be cached, at its limits, as NULL and as something usual. Where a server
-/// lacks a type, another is taken.
+/// Every type whose values can be cached, at its limits, as NULL and as something usual. Where a
+/// server lacks a type, another is taken.
 fn types(kind: Kind) -> Vec<String> {
     let lacks: &[(&str, &str)] = match kind {
         Kind::MariaDb1011 | Kind::MariaDb114 => &[],
@@ -49,7 +49,8 @@ const TYPES: [&str; 4] = [
     "INSERT INTO types (t1,c,v,vb,te,e,st,f1,f2) VALUES (0,'','','','','','',0,-0e0)",
 ];
 
-/// A direct client, one whose answer is kept and one that is answered from memory get the same bytes.
+/// A direct client, one whose answer is kept and one that is answered from memory get the same
+/// bytes.
 fn same_bytes_each_way(front: &Front, sql: &str) {
     let mut direct = front.direct();
     let expected = direct.query_bytes(sql).unwrap().to_vec();

@@ -1,4 +1,5 @@
-//! Commands other than statements: each is answered as the server itself answers it, and none is followed by an old row.
+//! Commands other than statements: each is answered as the server itself answers it, and none is
+//! followed by an old row.
 
 use std::io::{Read as _, Write as _};
 

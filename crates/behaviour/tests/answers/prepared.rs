@@ -336,7 +336,8 @@ fn what_is_sent_in_pieces_or_fetched_goes_to_the_server() {
     piece.extend([0, 0]);
     piece.extend(b"two");
     send(&mut guest, LONG_DATA, &piece);
-    // The value of a parameter that was sent ahead isn't in the message; what is there would be "one".
+    // The value of a parameter that was sent ahead isn't in the message; what is there would be
+    // "one".
     let mut ahead = execution(id, &[text("one")], Types::Named, 0);
     ahead.truncate(ahead.len() - 6);
     let seen = guest.command(EXECUTE, &ahead, Expect::Results);

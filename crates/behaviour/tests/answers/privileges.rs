@@ -7,8 +7,8 @@ use remora_testkit::servers::Kind;
 
 use remora_behaviour::front::{Front, assert_same};
 
-/// For how long what was changed elsewhere may be unknown to Remora: `follow.lag_ms_max`, and some more for the
-/// reading itself.
+/// For how long what was changed elsewhere may be unknown to Remora: `follow.lag_ms_max`, and some
+/// more for the reading itself.
 const LAG: Duration = Duration::from_millis(1_500);
 
 const T: [&str; 2] = [
@@ -16,7 +16,8 @@ const T: [&str; 2] = [
     "INSERT INTO t VALUES (1, 'one'), (2, 'two')",
 ];
 
-/// A way in which an account loses a privilege. `{db}`, `{alice}` and `{readers}` are the test's schema, account and role.
+/// A way in which an account loses a privilege. `{db}`, `{alice}` and `{readers}` are the test's
+/// schema, account and role.
 struct Loss {
     what: &'static str,
     /// Statements after which the account may read.

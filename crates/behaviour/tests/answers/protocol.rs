@@ -1,4 +1,5 @@
-//! Bad input and refused logins: the client gets the server's kind of error, its connection closes, nobody else notices.
+//! Bad input and refused logins: the client gets the server's kind of error, its connection closes,
+//! nobody else notices.
 
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -18,7 +19,8 @@ use remora_behaviour::front::{Front, PATIENCE, lease};
 
 const T: [&str; 2] = ["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"];
 
-/// A connection that must not notice what another does: it has a transaction open and a cached result.
+/// A connection that must not notice what another does: it has a transaction open and a cached
+/// result.
 struct Bystander {
     raw: Raw,
     expected: Vec<Packet>,
@@ -407,7 +409,8 @@ fn unix_sockets_work_on_both_sides() {
     );
 }
 
-/// What an idle client sees when the administrator ends its connection: first unasked, then when it asks.
+/// What an idle client sees when the administrator ends its connection: first unasked, then when it
+/// asks.
 fn killed_while_idle(server: &Server, address: SocketAddr) -> Vec<Packet> {
     let mut raw = Raw::log_in(address, "");
     raw.query("SELECT CONNECTION_ID()");

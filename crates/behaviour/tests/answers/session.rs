@@ -20,7 +20,8 @@ fn direct_bytes(front: &Front, sql: &str) -> Vec<u8> {
     front.direct().query_bytes(sql).unwrap().to_vec()
 }
 
-/// The server's answer in a session that has been reset, which has another character set on some servers.
+/// The server's answer in a session that has been reset, which has another character set on some
+/// servers.
 fn bytes_after_reset(front: &Front, sql: &str) -> Vec<u8> {
     let mut direct = front.direct();
     direct.command(0x1f, b"", Expect::Single).unwrap();
@@ -191,7 +192,8 @@ mod settings {
         is_unknown || kind == Kind::MySql80 && set.contains("max_sort_length")
     }
 
-    /// One session of each kind through Remora, the first being first; each always gets what a direct session gets.
+    /// One session of each kind through Remora, the first being first; each always gets what a
+    /// direct session gets.
     fn check(front: &Front, first: &str, second: &str, sql: &str) -> u64 {
         let hits = front.hits();
         let mut answers = Vec::new();
@@ -219,7 +221,8 @@ mod settings {
 
     #[test]
     fn two_sessions_that_differ_in_a_setting_never_share_an_answer() {
-        // MySQL 5.6 tells that a commit is visible once others' statements have ended: those of other tests are long.
+        // MySQL 5.6 tells that a commit is visible once others' statements have ended: those of
+        // other tests are long.
         let front = Front::new("settings", &TABLES);
         let two = [
             "CREATE DATABASE settings_two",
@@ -242,7 +245,8 @@ mod settings {
                 two.replace("{schema}", front.schema()),
             );
             let mut hits = 0;
-            // Each order on its own: other text, other keys. What has a hint's form is no comment to be stripped.
+            // Each order on its own: other text, other keys. What has a hint's form is no comment
+            // to be stripped.
             hits += check(&front, &one, &two, &format!("{query} /*+ {number} */"));
             hits += check(&front, &two, &one, &format!("{query} /*+ back {number} */"));
             if hits == 0 {
@@ -937,7 +941,8 @@ mod forms {
         assert_eq!(sleeping.join().unwrap(), (Some(1317), Some("3".to_owned())));
     }
 
-    /// What is the same however an answer came: everything but the numbers of its packets is in the payloads, and those too.
+    /// What is the same however an answer came: everything but the numbers of its packets is in the
+    /// payloads, and those too.
     fn pipeline(
         address: std::net::SocketAddr,
         schema: &str,
@@ -953,8 +958,8 @@ mod forms {
         let answers = (0..statements.len() * 2).map(|number| {
             let mut answer = raw.receive_answer();
             if number % 2 == 1 {
-                // MySQL tells with a ping's answer how many warnings the statement before it had, and after a
-                // hit that is the last statement that the server saw.
+                // MySQL tells with a ping's answer how many warnings the statement before it had,
+                // and after a hit that is the last statement that the server saw.
                 let payload = &mut answer[0].payload;
                 let count_at = payload.len() - 2;
                 payload[count_at..].fill(0);

@@ -1,4 +1,5 @@
-//! Every session setting that can change a result is part of the key, and every other variable is known not to be.
+//! Every session setting that can change a result is part of the key, and every other variable is
+//! known not to be.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -176,8 +177,8 @@ fn session(options: &ConnectOptions, set: &str) -> Result<Client, ClientError> {
     Ok(client)
 }
 
-/// One session of each kind through Remora, the first being first: each always gets what a direct session gets.
-/// Gives how many hits there were, or why a session can't be set up so.
+/// One session of each kind through Remora, the first being first: each always gets what a direct
+/// session gets. Gives how many hits there were, or why a session can't be set up so.
 fn check(front: &Front, case: &Case, order: [&str; 2], sql: &str) -> Result<u64, ClientError> {
     let mut options = front.options();
     if case.setting == "resultset_metadata" {
@@ -222,7 +223,8 @@ fn two_sessions_that_differ_in_a_result_setting_get_their_own_bytes() {
         }
         let restore = format!("SELECT @@global.{}", case.setting);
         let before = front.direct().query_value(&restore);
-        // Each order on its own: other text, other keys. What has a hint's form is no comment to be stripped.
+        // Each order on its own: other text, other keys. What has a hint's form is no comment to be
+        // stripped.
         let there = check(
             &front,
             case,

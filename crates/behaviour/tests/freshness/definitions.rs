@@ -1,4 +1,5 @@
-//! Definitions that change while results are in memory: online schema changes, views, and what the catalogue keeps.
+//! Definitions that change while results are in memory: online schema changes, views, and what the
+//! catalogue keeps.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,8 +25,8 @@ fn is_error(answer: &[u8]) -> bool {
     answer.get(4) == Some(&0xff)
 }
 
-/// Runs statements through Remora. Before each, the reads are in memory as far as they can be; after each, every
-/// read gives what the server gives.
+/// Runs statements through Remora. Before each, the reads are in memory as far as they can be;
+/// after each, every read gives what the server gives.
 fn never_old(front: &Front, steps: &[&str], reads: &[&str]) {
     let (mut writer, mut reader) = (front.guest(), front.guest());
     for step in steps {
@@ -300,8 +301,9 @@ fn more_tables_than_the_catalogue_holds_are_cached_all_the_same() {
     assert!(catalogue.len() <= 16 && evictions >= 84, "{evictions}");
 }
 
-/// A write that waits on the server while a definition changes there is not what it was taken for when it was sent: a
-/// result that was read meanwhile can have tags that its fence, of one value, doesn't cover.
+/// A write that waits on the server while a definition changes there is not what it was taken for
+/// when it was sent: a result that was read meanwhile can have tags that its fence, of one value,
+/// doesn't cover.
 #[test]
 fn a_write_that_waited_for_a_new_definition_fences_everything() {
     // Nobody else changes definitions there.

@@ -1,7 +1,7 @@
 //! The event that comes before its rows: what is read in between is not kept.
 //!
-//! The server's commits are held back ([`LateRows`]): each is in the log and at Remora's follower, and its rows are
-//! invisible, for as long as the test wants.
+//! The server's commits are held back ([`LateRows`]): each is in the log and at Remora's follower,
+//! and its rows are invisible, for as long as the test wants.
 
 use std::time::{Duration, Instant};
 
@@ -88,8 +88,8 @@ impl World {
         .unwrap()
     }
 
-    /// Has `writer` send an update. Returns when its event has been applied and its rows are still invisible; calls
-    /// `between` then; lets the commit go and waits for the writer's answer.
+    /// Has `writer` send an update. Returns when its event has been applied and its rows are still
+    /// invisible; calls `between` then; lets the commit go and waits for the writer's answer.
     fn write_slowly(&self, writer: &ConnectOptions, between: impl FnOnce()) {
         let before = self.applied();
         std::thread::scope(|scope| {
@@ -166,7 +166,8 @@ fn a_read_between_a_direct_writers_event_and_its_rows_is_not_kept() {
         assert_eq!(world.wait_for_hit(&mut reader, READ), old);
         let direct = world.server.app();
         world.write_slowly(&direct, || world.read_between(READ, &old));
-        // The follower knows of the change already, so even a direct writer is not followed by an old row.
+        // The follower knows of the change already, so even a direct writer is not followed by an
+        // old row.
         assert_eq!(reader.query_value(READ).unwrap().unwrap(), new);
         assert_eq!(world.wait_for_hit(&mut reader, READ), new);
         assert_eq!(
@@ -198,7 +199,8 @@ fn a_read_between_the_event_and_the_rows_of_a_write_through_remora_is_not_kept()
     }
 }
 
-/// The read is sent before the write and sees the old row; its answer comes when the write is long visible.
+/// The read is sent before the write and sees the old row; its answer comes when the write is long
+/// visible.
 #[test]
 fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
     let Some(mut world) = World::new(BrokenRules::default()) else {
@@ -249,8 +251,9 @@ fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
     }
 }
 
-/// The log goes on in the next file while a commit of the old one is still invisible. The server's position is one of the
-/// next file then, and after the commit it is the old file's offset with the new file's name.
+/// The log goes on in the next file while a commit of the old one is still invisible. The server's
+/// position is one of the next file then, and after the commit it is the old file's offset with the
+/// new file's name.
 #[test]
 fn a_read_between_event_and_rows_is_not_kept_when_the_log_goes_on_in_the_next_file() {
     if is_mysql("it begins the next file only when all of the old one is visible") {
@@ -272,8 +275,8 @@ fn a_read_between_event_and_rows_is_not_kept_when_the_log_goes_on_in_the_next_fi
                 Ok((world.applied().file_number() == 2).then_some(()))
             })
             .unwrap();
-            // Remora asks for the position every 250 ms. The server may not answer while it waits to close the file, so
-            // there is no count to wait for.
+            // Remora asks for the position every 250 ms. The server may not answer while it waits
+            // to close the file, so there is no count to wait for.
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(600) {
                 assert_eq!(between.query_value(READ).unwrap().unwrap(), "1");
@@ -288,8 +291,8 @@ fn a_read_between_event_and_rows_is_not_kept_when_the_log_goes_on_in_the_next_fi
     assert_eq!(world.wait_for_hit(&mut reader, READ), "3");
 }
 
-/// The checkpoint event that a server writes some time after a rotation passes a commit that is still invisible, and the
-/// server's position goes with it.
+/// The checkpoint event that a server writes some time after a rotation passes a commit that is
+/// still invisible, and the server's position goes with it.
 #[test]
 fn a_read_between_event_and_rows_is_not_kept_when_a_checkpoint_event_passes() {
     if is_mysql("it writes no checkpoint events") {
@@ -307,8 +310,8 @@ fn a_read_between_event_and_rows_is_not_kept_when_a_checkpoint_event_passes() {
     world.write_slowly(&world.server.app(), || {
         let (held_at, began) = (world.applied(), Instant::now());
         let mut between = world.through().connect().unwrap();
-        // The checkpoint event comes with the next flush of InnoDB's log, mostly within a second; it may also have come
-        // before the commit.
+        // The checkpoint event comes with the next flush of InnoDB's log, mostly within a second;
+        // it may also have come before the commit.
         while world.applied() == held_at && began.elapsed() < Duration::from_secs(2) {
             assert_eq!(between.query_value(READ).unwrap().unwrap(), "1");
         }
@@ -318,8 +321,8 @@ fn a_read_between_event_and_rows_is_not_kept_when_a_checkpoint_event_passes() {
         }
     });
     assert_eq!(reader.query_value(READ).unwrap().unwrap(), "2");
-    // On a server that goes quiet right after a rotation, what was changed since stays uncached until the next commit behind
-    // the checkpoint event, which may still be to come.
+    // On a server that goes quiet right after a rotation, what was changed since stays uncached
+    // until the next commit behind the checkpoint event, which may still be to come.
     wait_for("a hit", PATIENCE, || {
         world.commit_elsewhere(&mut root);
         let before = world.hits();

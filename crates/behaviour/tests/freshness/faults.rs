@@ -1,4 +1,5 @@
-//! Whatever happens to the server, its log or the connections: no stale read, and caching goes on by itself.
+//! Whatever happens to the server, its log or the connections: no stale read, and caching goes on
+//! by itself.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,8 +72,8 @@ fn a_log_that_goes_on_in_the_next_file_is_followed() {
     );
 }
 
-/// The server notes in the new file, some time after the first commits, that all is well with the old one. That note moves
-/// its position, too, so that only a later commit shows what can be seen.
+/// The server notes in the new file, some time after the first commits, that all is well with the
+/// old one. That note moves its position, too, so that only a later commit shows what can be seen.
 #[test]
 fn caching_goes_on_with_the_next_commit_after_a_rotation() {
     let world = World::new();
@@ -216,8 +217,8 @@ fn a_server_with_other_contents_is_not_taken_for_the_old_one() {
         // As soon as there is a table, whatever state Remora is in.
         world.expect_truth_now(&mut [world.client()], text);
         world.warm(&[text]);
-        // A log file is told from another of its name by the second in which it was begun, besides by its events, which
-        // are alike here.
+        // A log file is told from another of its name by the second in which it was begun, besides
+        // by its events, which are alike here.
         wait_for("another second", PATIENCE, || {
             let rows = world
                 .direct()

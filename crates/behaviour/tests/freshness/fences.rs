@@ -1,5 +1,5 @@
-//! A client that has the answer to its write never reads what was before, while the log that tells Remora of the write is
-//! held back: only the fence protects.
+//! A client that has the answer to its write never reads what was before, while the log that tells
+//! Remora of the write is held back: only the fence protects.
 
 use std::sync::Arc;
 
@@ -112,8 +112,9 @@ fn no_kind_of_read_is_older_than_any_kind_of_write() {
     }
 }
 
-/// Statements of which the last writes what can't be seen at a glance, each with a global `sql_mode`. `f` writes, as do
-/// functions that are called like the words which the server doesn't know.
+/// Statements of which the last writes what can't be seen at a glance, each with a global
+/// `sql_mode`. `f` writes, as do functions that are called like the words which the server doesn't
+/// know.
 fn hidden_writes(has_hint: bool, has_windows: bool) -> Vec<(&'static str, Vec<&'static [u8]>)> {
     let mut hidden: Vec<(&str, Vec<&[u8]>)> = vec![
         ("ANSI_QUOTES", vec![br#"DO "f"(1)"#]),
@@ -169,8 +170,8 @@ fn hidden_writes(has_hint: bool, has_windows: bool) -> Vec<(&'static str, Vec<&'
     hidden
 }
 
-/// Functions that write, called in ways that not every server and every `sql_mode` takes for a call; and what commits a write
-/// without looking like it.
+/// Functions that write, called in ways that not every server and every `sql_mode` takes for a
+/// call; and what commits a write without looking like it.
 #[test]
 fn no_read_is_older_than_a_write_that_is_hard_to_see() {
     let server = lease();
@@ -230,7 +231,8 @@ fn no_read_is_older_than_a_write_that_is_hard_to_see() {
     });
     for (mode, statements, options) in all {
         let before = front.direct().query_bytes(read).unwrap().to_vec();
-        // A session begins with the global mode, of which nothing has told Remora when its first statement comes.
+        // A session begins with the global mode, of which nothing has told Remora when its first
+        // statement comes.
         let modes = [*mode, ""].map(|mode| format!("SET GLOBAL sql_mode = '{mode}'"));
         root.query(&modes[0]).unwrap();
         let mut writer = front.guest_as(options);
@@ -275,8 +277,9 @@ fn a_write_that_calls_built_in_functions_fences_only_its_table() {
     );
     let (mut reader, mut writer) = (front.guest(), front.guest());
     let (written, other) = ("SELECT id, v FROM t ORDER BY id", "SELECT id FROM u");
-    // Remora asks for a session's settings, the default schema among them, before its first read or write; but not
-    // before one that looks back at the statement before it, which must be the client's own.
+    // Remora asks for a session's settings, the default schema among them, before its first read or
+    // write; but not before one that looks back at the statement before it, which must be the
+    // client's own.
     writer.run(other);
     for call in [
         "ROW_COUNT()",
@@ -304,8 +307,9 @@ fn a_write_that_calls_built_in_functions_fences_only_its_table() {
     }
 }
 
-/// A server sends heartbeats while it begins the next file of its log. One of them once moved the follower past
-/// everything in that file, so that fences were lowered before their writes had been seen.
+/// A server sends heartbeats while it begins the next file of its log. One of them once moved the
+/// follower past everything in that file, so that fences were lowered before their writes had been
+/// seen.
 #[test]
 fn no_read_is_older_than_a_write_in_a_file_that_was_begun_slowly() {
     let server = lease();

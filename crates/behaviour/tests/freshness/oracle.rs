@@ -1,4 +1,5 @@
-//! The load generator against a server without a cache finds nothing; against one that serves old rows it must.
+//! The load generator against a server without a cache finds nothing; against one that serves old
+//! rows it must.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ fn nothing_is_found_where_nothing_is_cached() {
     assert_eq!(report.impossible, Vec::<String>::new());
 }
 
-/// Readers are sent to a table that nobody writes any more, as a cache that has missed a change would answer.
+/// Readers are sent to a table that nobody writes any more, as a cache that has missed a change
+/// would answer.
 #[test]
 fn a_planted_stale_read_is_found_with_all_that_is_known_of_it() {
     let server = Server::start(ServerOptions::default()).unwrap();

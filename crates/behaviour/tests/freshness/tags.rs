@@ -1,4 +1,5 @@
-//! Which changes drop which results, and which leave them alone. docs/what-is-cached.md has the rules.
+//! Which changes drop which results, and which leave them alone. docs/what-is-cached.md has the
+//! rules.
 
 use remora_testkit::process::wait_for;
 use remora_testkit::servers::Kind;
@@ -40,7 +41,8 @@ fn front(schema: &str) -> Front {
     Front::new(schema, &[&digits[..], &TABLES, &marker].concat())
 }
 
-/// Waits until the follower has passed all that was written directly, and its tables can be kept again.
+/// Waits until the follower has passed all that was written directly, and its tables can be kept
+/// again.
 fn settle(front: &Front, guest: &mut Guest<'_>) {
     let mut direct = front.direct();
     direct.query("UPDATE marker SET v = v + 1").unwrap();

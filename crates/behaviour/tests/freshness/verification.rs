@@ -1,4 +1,5 @@
-//! A share of the hits is also answered by the server, and compared: nobody notices, and what is wrong is found.
+//! A share of the hits is also answered by the server, and compared: nobody notices, and what is
+//! wrong is found.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -320,7 +321,8 @@ impl Broken {
         found.unwrap_or_else(|error| panic!("{error}: {}", in_words(&self.remora)));
     }
 
-    /// Runs a statement that is one to Remora. Says whether it passed to the server for this reason.
+    /// Runs a statement that is one to Remora. Says whether it passed to the server for this
+    /// reason.
     fn passes_for(&self, client: &mut Client, sql: &str, reason: &str) -> bool {
         let count = || {
             let metrics = self.remora.metrics().unwrap();

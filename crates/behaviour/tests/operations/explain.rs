@@ -1,4 +1,5 @@
-//! What `remora explain` says of statements, of what is held and of wrong questions. docs/what-is-cached.md shows it.
+//! What `remora explain` says of statements, of what is held and of wrong questions.
+//! docs/what-is-cached.md shows it.
 
 use remora::explain::client::{AskError, Request, ask};
 use remora_testkit::client::ConnectOptions;

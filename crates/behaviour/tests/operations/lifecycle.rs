@@ -1,4 +1,5 @@
-//! The program from its start to its end: `check`, `serve` with what it needs and without, signals, a server that dies.
+//! The program from its start to its end: `check`, `serve` with what it needs and without, signals,
+//! a server that dies.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

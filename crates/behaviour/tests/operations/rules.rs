@@ -1,4 +1,5 @@
-//! What an operator decides while Remora runs: rules about what is cached, what is held, and who may ask for that.
+//! What an operator decides while Remora runs: rules about what is cached, what is held, and who
+//! may ask for that.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -33,7 +33,8 @@ fn table(client: &mut Client, sql: &str) -> (Vec<String>, Vec<Vec<String>>) {
 /// An account that may read these tests' schemas, and nothing else.
 const PLAIN: &str = "plain";
 
-/// A server with that account. It is made before anything is cached: an account's making drops everything.
+/// A server with that account. It is made before anything is cached: an account's making drops
+/// everything.
 fn server() -> Arc<Leased> {
     let server = lease();
     let identified = server.kind().identified_by(PLAIN);

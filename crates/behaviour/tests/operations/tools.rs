@@ -12,7 +12,8 @@ const TABLE: [&str; 2] = [
     "INSERT INTO t VALUES (1, 10), (2, 20)",
 ];
 
-/// What a tool of Percona's toolkit prints when it is pointed at Remora; `None` if the tool isn't installed.
+/// What a tool of Percona's toolkit prints when it is pointed at Remora; `None` if the tool isn't
+/// installed.
 fn run(front: &Front, tool: &str, arguments: &[&str]) -> Option<String> {
     let kind = Kind::from_environment().unwrap();
     let found = Command::new(tool).arg("--version").output();

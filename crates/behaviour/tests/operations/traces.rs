@@ -131,7 +131,8 @@ fn no_value_shows_where_it_is_not_certain_where_values_end() {
     // The second byte of the one character is that of a backslash.
     let statement = b"SELECT a FROM t WHERE s = '\x95\x5c' OR s = 'secret'";
     guest.command(0x03, statement, Expect::Results);
-    // Settings that aren't asked for, because it looks back: a backslash may mean something or nothing.
+    // Settings that aren't asked for, because it looks back: a backslash may mean something or
+    // nothing.
     let mut other = front.guest();
     let statement = b"SELECT ROW_COUNT(), 'C:\\', 'secret' FROM t";
     other.command(0x03, statement, Expect::Results);
@@ -457,7 +458,8 @@ fn a_collector_that_takes_nothing_costs_a_counter() {
     }
 }
 
-/// The rows of an `EXPLAIN REMORA ANALYZE`: each stage with its microseconds, and the note of the whole.
+/// The rows of an `EXPLAIN REMORA ANALYZE`: each stage with its microseconds, and the note of the
+/// whole.
 fn analyze(client: &mut Client, sql: &str) -> (Vec<String>, String) {
     let answer = client.query(&format!("EXPLAIN REMORA ANALYZE {sql}"));
     let answer = answer.unwrap_or_else(|error| panic!("{sql}: {error}"));

@@ -1,8 +1,8 @@
-//! Whether texts that a server takes for equal are the same to Remora, under each collation that narrows reads; see
-//! `remora::tags::collations` for the rule.
+//! Whether texts that a server takes for equal are the same to Remora, under each collation that
+//! narrows reads; see `remora::tags::collations` for the rule.
 //!
-//! The strings: every one or two printable ASCII characters, random ones made of what is special somewhere, and some
-//! beyond ASCII. `SEED` in the environment repeats a run.
+//! The strings: every one or two printable ASCII characters, random ones made of what is special
+//! somewhere, and some beyond ASCII. `SEED` in the environment repeats a run.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -28,7 +28,8 @@ const PIECES: &[&str] = &[
     "^", "$", "+", "<", "=", "|", "@",
 ];
 
-/// Beyond printable ASCII: accents, ligatures, what expands, what is ignored, what only looks the same.
+/// Beyond printable ASCII: accents, ligatures, what expands, what is ignored, what only looks the
+/// same.
 const ODD: &[&str] = &[
     "\u{e4}",
     "\u{c4}",
@@ -132,7 +133,8 @@ struct Findings {
     equal_beyond: usize,
     /// Of these, those that Remora tells apart.
     told_apart: Vec<(String, String, &'static str)>,
-    /// Pairs that are the same to Remora and not to the server: results that are dropped for nothing.
+    /// Pairs that are the same to Remora and not to the server: results that are dropped for
+    /// nothing.
     coarse: usize,
 }
 
@@ -287,7 +289,8 @@ impl Bench {
         Some(findings)
     }
 
-    /// Random printable strings with what the column's strings are equal to, sent as text and as parameters.
+    /// Random printable strings with what the column's strings are equal to, sent as text and as
+    /// parameters.
     fn constants(&mut self) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
         let statement = self

@@ -1,17 +1,19 @@
-//! No read through Remora is older than it may be: many clients, many kinds of tables and of writes, a real server.
+//! No read through Remora is older than it may be: many clients, many kinds of tables and of
+//! writes, a real server.
 //!
-//! Two promises are checked for each read (docs/consistency.md): it has every write through Remora that was answered
-//! before it was sent, whoever wrote; and every direct write that was answered more than `lag_ms_max` before. The seed
-//! of each run is printed.
+//! Two promises are checked for each read (docs/consistency.md): it has every write through Remora
+//! that was answered before it was sent, whoever wrote; and every direct write that was answered
+//! more than `lag_ms_max` before. The seed of each run is printed.
 //!
-//! The test must be able to fail: the same load against a Remora whose watermark rule, or whose fences, are broken must
-//! find stale reads, and does.
+//! The test must be able to fail: the same load against a Remora whose watermark rule, or whose
+//! fences, are broken must find stale reads, and does.
 //!
-//! **Rows come late** in most of the runs ([`LateRows`]): the server shows them some milliseconds after it sent their event. That time,
-//! otherwise some tens of microseconds, is then long enough to be met by many reads.
+//! **Rows come late** in most of the runs ([`LateRows`]): the server shows them some milliseconds
+//! after it sent their event. That time, otherwise some tens of microseconds, is then long enough
+//! to be met by many reads.
 //!
-//! **The long mode**: `REMORA_CONSISTENCY_READS=2000000 cargo test --release -p remora-lab --test consistency` checks so
-//! many reads in each of the runs that must find nothing.
+//! **The long mode**: `REMORA_CONSISTENCY_READS=2000000 cargo test --release -p remora-lab --test
+//! consistency` checks so many reads in each of the runs that must find nothing.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -103,7 +105,8 @@ impl World {
         hits
     }
 
-    /// Everybody rests: whatever is in memory must be what the server says, byte for byte, and come from memory.
+    /// Everybody rests: whatever is in memory must be what the server says, byte for byte, and come
+    /// from memory.
     fn check_rest(&self) {
         let mut direct = self.server.app().connect().unwrap();
         let mut through = self
@@ -129,8 +132,8 @@ impl World {
                 assert_eq!(through.query_bytes(&question.text).unwrap(), expected);
                 let is_hit = self.hits() > before;
                 if !is_hit && self.rotates {
-                    // A checkpoint event behind the last commit hides whether that is visible, until
-                    // another commit shows it: see the watermark's documentation.
+                    // A checkpoint event behind the last commit hides whether that is visible,
+                    // until another commit shows it: see the watermark's documentation.
                     direct.query("INSERT INTO aside VALUES (1)")?;
                 }
                 Ok(is_hit.then_some(()))
@@ -146,8 +149,8 @@ fn reads_wanted() -> u64 {
     })
 }
 
-/// Rounds of load until there was enough of everything to prove something. More than one are needed only where
-/// the disk makes writers slow.
+/// Rounds of load until there was enough of everything to prove something. More than one are needed
+/// only where the disk makes writers slow.
 const ROUNDS_MAX: usize = 10;
 
 fn is_without_late_rows() -> bool {

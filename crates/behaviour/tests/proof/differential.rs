@@ -1,7 +1,8 @@
 //! Every packet of every answer is the server's own, in every case and every mode.
 //!
-//! `REMORA_TEST_SERVER` chooses the server; `REMORA_DIFFERENTIAL_CASE` and `REMORA_DIFFERENTIAL_MODE` leave out all but those
-//! that they name, separated by `;`. `REMORA_DIFFERENTIAL_OUTCOMES=1` prints what became of each read.
+//! `REMORA_TEST_SERVER` chooses the server; `REMORA_DIFFERENTIAL_CASE` and
+//! `REMORA_DIFFERENTIAL_MODE` leave out all but those that they name, separated by `;`.
+//! `REMORA_DIFFERENTIAL_OUTCOMES=1` prints what became of each read.
 
 use std::path::Path;
 
@@ -50,7 +51,8 @@ fn sealed_server(authority: &Authority) -> (Server, RemoraOptions) {
     (Server::start(options).unwrap(), of_remora)
 }
 
-/// Whether the environment leaves this name in: it is one of those named, separated by `;`, or nothing is named.
+/// Whether the environment leaves this name in: it is one of those named, separated by `;`, or
+/// nothing is named.
 fn is_wanted(variable: &str, name: &str) -> bool {
     std::env::var(variable).map_or(true, |names| names.split(';').any(|one| one == name))
 }

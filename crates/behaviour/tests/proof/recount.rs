@@ -1,4 +1,5 @@
-//! Every counter against a recount: what was sent and what came of it, told one by one, and then added up.
+//! Every counter against a recount: what was sent and what came of it, told one by one, and then
+//! added up.
 
 use std::collections::BTreeMap;
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are taken, and how many may be.
 ///
-/// An entry's bytes are taken before it is allocated and given back when it is freed, which is later
-/// than its eviction: a reader may still be at it, or it may wait in a batch of the map's deferred
-/// reclamation. So what is taken bounds what is allocated at every moment.
+/// An entry's bytes are taken before it is allocated and given back when it is freed, which is
+/// later than its eviction: a reader may still be at it, or it may wait in a batch of the map's
+/// deferred reclamation. So what is taken bounds what is allocated at every moment.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     taken: AtomicUsize,

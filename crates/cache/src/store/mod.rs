@@ -2,10 +2,10 @@
 //!
 //! # Look-ups
 //!
-//! A store is a number of shards, and each shard a lock-free map from digest to entry. A look-up pins
-//! the map's reclamation (a store to a line of its own thread), finds the entry, and compares the whole
-//! key. It takes no lock and writes nothing that others read, but for the entry's visited flag, at
-//! most once between two visits of the eviction hand.
+//! A store is a number of shards, and each shard a lock-free map from digest to entry. A look-up
+//! pins the map's reclamation (a store to a line of its own thread), finds the entry, and compares
+//! the whole key. It takes no lock and writes nothing that others read, but for the entry's visited
+//! flag, at most once between two visits of the eviction hand.
 //!
 //! # Memory
 //!
@@ -50,13 +50,13 @@ pub struct StoreLimits {
     pub memory_bytes_max: usize,
     /// The largest response that is stored; also the largest text.
     pub result_bytes_max: usize,
-    /// How many shards are wished for. There are fewer if a shard's part of the memory would not hold
-    /// eight of the largest results.
+    /// How many shards are wished for. There are fewer if a shard's part of the memory would not
+    /// hold eight of the largest results.
     pub shards: usize,
 }
 
-/// Judges whether an entry is outdated for good. It is called under a shard's lock: it must be quick
-/// and must not call the store.
+/// Judges whether an entry is outdated for good. It is called under a shard's lock: it must be
+/// quick and must not call the store.
 pub type OutdatedJudge = Box<dyn Fn(&Entry) -> Option<InvalidationReason> + Send + Sync>;
 
 /// The stored results. See the module documentation.
@@ -173,10 +173,10 @@ impl Store {
         Some(serve(entry))
     }
 
-    /// Whether a result with this key's digest is worth collecting. While there is room it always is.
-    /// When the room is needed, only one that was asked for lately is: most results are never asked
-    /// for again, and storing each of them would cost every miss an insertion and an eviction. What
-    /// isn't wanted now is remembered, and wanted when it comes again.
+    /// Whether a result with this key's digest is worth collecting. While there is room it always
+    /// is. When the room is needed, only one that was asked for lately is: most results are never
+    /// asked for again, and storing each of them would cost every miss an insertion and an
+    /// eviction. What isn't wanted now is remembered, and wanted when it comes again.
     pub fn wants(&self, digest: u128) -> bool {
         self.shard(digest).wants(digest)
     }
@@ -212,8 +212,8 @@ impl Store {
         self.shard(digest).remove_if_same(digest, entry, reason)
     }
 
-    /// Looks at `budget` places (at most one more) and drops what `outdated` names. Steps walk through the store
-    /// and begin anew at its end.
+    /// Looks at `budget` places (at most one more) and drops what `outdated` names. Steps walk
+    /// through the store and begin anew at its end.
     pub fn sweep_step(
         &self,
         budget: usize,
@@ -241,9 +241,10 @@ impl Store {
         report
     }
 
-    /// Shows the entries in `budget` places (at most one more) from `from` on, and changes nothing. Gives where the
-    /// next step begins, or `None` at the end. Look-ups aren't held up; what is stored or leaves between two steps
-    /// may be seen or not. `visit` is called under a shard's lock: it must be quick and must not call the store.
+    /// Shows the entries in `budget` places (at most one more) from `from` on, and changes nothing.
+    /// Gives where the next step begins, or `None` at the end. Look-ups aren't held up; what is
+    /// stored or leaves between two steps may be seen or not. `visit` is called under a shard's
+    /// lock: it must be quick and must not call the store.
     pub fn walk_step(
         &self,
         from: StoreCursor,
@@ -271,16 +272,18 @@ impl Store {
         (cursor.shard < self.shards.len()).then_some(cursor)
     }
 
-    /// How often everything was dropped. A result is stored only if that hasn't happened since this was asked.
+    /// How often everything was dropped. A result is stored only if that hasn't happened since this
+    /// was asked.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Drops everything that is stored now, and keeps from being stored what is on its way: when this returns, no
-    /// result is found whose [`NewEntry::epoch`] was taken before the call.
+    /// Drops everything that is stored now, and keeps from being stored what is on its way: when
+    /// this returns, no result is found whose [`NewEntry::epoch`] was taken before the call.
     pub fn clear(&self) {
-        // First. Whoever stores a result looks at it under the lock of the shard: either before that is emptied,
-        // and the result leaves with the others, or afterwards, and then it is seen.
+        // First. Whoever stores a result looks at it under the lock of the shard: either before
+        // that is emptied, and the result leaves with the others, or afterwards, and then it is
+        // seen.
         self.epoch.fetch_add(1, Ordering::SeqCst);
         for shard in &self.shards {
             shard.clear();

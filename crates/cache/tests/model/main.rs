@@ -1,16 +1,20 @@
-//! The timeline, the fences and the shapes under every kind of interleaving that a scheduler can find.
+//! The timeline, the fences and the shapes under every kind of interleaving that a scheduler can
+//! find.
 //!
-//! The sources are compiled here against shuttle's atomics and mutexes, so that each load and store is a point
-//! where another thread may go on. Around them: a server with a table of two rows, whose events reach the follower
-//! before the rows can be seen; writers through the proxy, each with the fences of its own row; writers elsewhere,
-//! also of definitions; the follower, which is lost and comes back; the watermark task; and readers that fill by
-//! key, with the tags of a shape when they may.
+//! The sources are compiled here against shuttle's atomics and mutexes, so that each load and store
+//! is a point where another thread may go on. Around them: a server with a table of two rows, whose
+//! events reach the follower before the rows can be seen; writers through the proxy, each with the
+//! fences of its own row; writers elsewhere, also of definitions; the follower, which is lost and
+//! comes back; the watermark task; and readers that fill by key, with the tags of a shape when they
+//! may.
 //!
-//! Shuttle runs each schedule sequentially consistent. That is what the sources ask for. The map of tables in
-//! `shapes.rs` is the real one, which shuttle doesn't know: it only ever gets one table, at the first read.
+//! Shuttle runs each schedule sequentially consistent. That is what the sources ask for. The map of
+//! tables in `shapes.rs` is the real one, which shuttle doesn't know: it only ever gets one table,
+//! at the first read.
 //!
-//! `REMORA_SCHEDULES` sets how many schedules are tried, `SHUTTLE_RANDOM_SEED` which. A violation is printed with its
-//! cast and its schedule; `REMORA_CAST` and `REMORA_SCHEDULE`, set to these, run it again.
+//! `REMORA_SCHEDULES` sets how many schedules are tried, `SHUTTLE_RANDOM_SEED` which. A violation
+//! is printed with its cast and its schedule; `REMORA_CAST` and `REMORA_SCHEDULE`, set to these,
+//! run it again.
 //!
 //! Servers: none
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
@@ -167,7 +171,8 @@ fn schedules() -> usize {
         .unwrap_or(6_000)
 }
 
-/// The message of the violation, if one is found. The schedule is on the standard error output then.
+/// The message of the violation, if one is found. The schedule is on the standard error output
+/// then.
 fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String> {
     let seen = Arc::new(Seen::default());
     let playing = AssertUnwindSafe(std::cell::Cell::new(""));

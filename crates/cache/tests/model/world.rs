@@ -59,7 +59,8 @@ pub enum Slip {
     None,
     /// The follower doesn't look whether the shapes have changed since it read the rows.
     NoSecondLook,
-    /// The follower drops the shapes of a changed definition after it has said that the commit is applied.
+    /// The follower drops the shapes of a changed definition after it has said that the commit is
+    /// applied.
     RetiresLate,
     /// A reader takes its `as_of` after it has looked the shape up.
     AsOfLate,

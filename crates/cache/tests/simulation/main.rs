@@ -1,13 +1,14 @@
-//! Whole simulations from seeds: clients, a server with rows, its log, the follower and the watermark, in one thread,
-//! with every delay and order that a seed gives. The real timeline, fences and shapes stand between a server that is
-//! known in every state and reads whose answers are compared with these states.
+//! Whole simulations from seeds: clients, a server with rows, its log, the follower and the
+//! watermark, in one thread, with every delay and order that a seed gives. The real timeline,
+//! fences and shapes stand between a server that is known in every state and reads whose answers
+//! are compared with these states.
 //!
-//! What a hit may be: what the query gives on some state from the oldest allowed to the present one. Older than
-//! allowed is each state before a write that was answered through the proxy and changed what the query gives, and each
-//! that had been replaced more than the lag bound ago.
+//! What a hit may be: what the query gives on some state from the oldest allowed to the present
+//! one. Older than allowed is each state before a write that was answered through the proxy and
+//! changed what the query gives, and each that had been replaced more than the lag bound ago.
 //!
-//! `REMORA_SIMULATIONS` sets how many seeds are tried (a night: 1000000 and more), `REMORA_SIMULATION_SEED` runs the one
-//! that a failure names, and tells each step.
+//! `REMORA_SIMULATIONS` sets how many seeds are tried (a night: 1000000 and more),
+//! `REMORA_SIMULATION_SEED` runs the one that a failure names, and tells each step.
 //!
 //! Servers: none
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
@@ -99,8 +100,9 @@ fn each_fault_is_found() {
     }
 }
 
-/// It takes a definition that comes, and is read by, between a write's fence and its execution. The simulated writer
-/// looks again before it passes the answer on, as the proxy does (`look_again_at` in its `session/exchange.rs`).
+/// It takes a definition that comes, and is read by, between a write's fence and its execution. The
+/// simulated writer looks again before it passes the answer on, as the proxy does (`look_again_at`
+/// in its `session/exchange.rs`).
 #[test]
 #[ignore = "takes half a minute"]
 fn a_fence_of_an_old_definition_is_found_to_let_old_rows_through() {

@@ -279,7 +279,8 @@ impl Server {
         self.log.iter().filter(is_visible).count()
     }
 
-    /// Executes a write upon the last state. The number of the state that it makes; it isn't visible yet.
+    /// Executes a write upon the last state. The number of the state that it makes; it isn't
+    /// visible yet.
     pub fn commit(&mut self, write: &Write, is_logged: bool) -> usize {
         let mut state = self.states.last().unwrap().clone();
         let at = write.table();

@@ -1,4 +1,5 @@
-//! From conditions and rows to tags: what the proxy does with SQL and row images, done for the simulation's own.
+//! From conditions and rows to tags: what the proxy does with SQL and row images, done for the
+//! simulation's own.
 
 use remora_cache::{
     ColumnSet, INTERVAL_LEVELS, Shape, ShapeColumn, TableTags, Tag, Value, ValueHash, interval_of,

@@ -17,13 +17,14 @@ use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOption
 use remora_testkit::sysbench::{Length, Sysbench};
 use remora_testkit::{interrupt, ports};
 
-/// sysbench's usual name for its schema. Column definitions name it, so that an answer has its usual length.
+/// sysbench's usual name for its schema. Column definitions name it, so that an answer has its
+/// usual length.
 pub(super) const BENCH_SCHEMA: &str = "sbtest";
 /// Rows of the table, and how many of them are asked for when everything hits.
 pub(super) const ROWS: u32 = 1_000_000;
 const HOT_ROWS: u32 = 1_000;
-/// Memory of the Remora where nothing hits, MiB: room for about one in a hundred rows, so that it is full and each
-/// result that is stored drives out another.
+/// Memory of the Remora where nothing hits, MiB: room for about one in a hundred rows, so that it
+/// is full and each result that is stored drives out another.
 const COLD_MEMORY_MIB: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -129,7 +130,8 @@ impl Arm {
         }
     }
 
-    /// The arm that stands for the server alone, under the same load; none where nothing was measured.
+    /// The arm that stands for the server alone, under the same load; none where nothing was
+    /// measured.
     pub(super) fn direct(self) -> Option<Arm> {
         match self {
             Arm::Direct | Arm::HaProxy | Arm::RemoraMiss => Some(Arm::Direct),

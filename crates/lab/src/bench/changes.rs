@@ -1,9 +1,9 @@
 //! What a changed row costs the follower when a million results of the table are held.
 //!
-//! A real server's log of single-row updates is read from its file, and replayed again and again through what the
-//! follower does with each event: decoding, the rows' tags, the transaction, the touches. The socket isn't part of
-//! it. The results are put into the store directly, with the tags that the product gives to `SELECT c FROM sbtest1
-//! WHERE id = n`; the answers are made up.
+//! A real server's log of single-row updates is read from its file, and replayed again and again
+//! through what the follower does with each event: decoding, the rows' tags, the transaction, the
+//! touches. The socket isn't part of it. The results are put into the store directly, with the tags
+//! that the product gives to `SELECT c FROM sbtest1 WHERE id = n`; the answers are made up.
 
 use std::ops::Range;
 use std::path::PathBuf;

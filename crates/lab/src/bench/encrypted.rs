@@ -1,5 +1,6 @@
-//! A closed loop of reads over TLS. sysbench speaks TLS only as the protocol has it, behind the greeting; HAProxy, which
-//! knows nothing of the protocol, only from the first byte on. The same client does both.
+//! A closed loop of reads over TLS. sysbench speaks TLS only as the protocol has it, behind the
+//! greeting; HAProxy, which knows nothing of the protocol, only from the first byte on. The same
+//! client does both.
 
 use std::time::Duration;
 

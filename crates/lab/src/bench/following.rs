@@ -1,9 +1,10 @@
 //! How far Remora lags behind a server that writes as fast as it can.
 //!
-//! sysbench writes to the server directly. Beside it a probe changes a row of a table of its own, directly too, and
-//! from the server's answer on reads it through Remora again and again, until it gets the new value. That
-//! time holds the way of the log to Remora, the follower's work, and a read or two; on a machine whose processors are all taken it
-//! holds their waiting for a processor, too.
+//! sysbench writes to the server directly. Beside it a probe changes a row of a table of its own,
+//! directly too, and from the server's answer on reads it through Remora again and again, until it
+//! gets the new value. That time holds the way of the log to Remora, the follower's work, and a
+//! read or two; on a machine whose processors are all taken it holds their waiting for a processor,
+//! too.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -78,7 +79,8 @@ const ARMS: [Arm; 5] = [
 /// What a round of an arm showed.
 struct Sample {
     lag: Latencies,
-    /// A read of the same row from the server itself: what anything takes on this machine just then.
+    /// A read of the same row from the server itself: what anything takes on this machine just
+    /// then.
     direct_read: Latencies,
     commits_per_s: f64,
     /// The follower's processor time for a commit.

@@ -1,9 +1,9 @@
 //! Heavy queries, alone and with one update every 0.1 s: experiment E8.
 //!
-//! A table has five parts of 100,000 rows. The clients ask for totals of four of them. Updates go the same way as the
-//! queries: to a row of the fifth part, to a column that nobody asks for, or to a row that the totals hold. Each answer is
-//! checked: a total must hold every update that had been answered when the question was sent, and none that hadn't
-//! been sent when the answer came.
+//! A table has five parts of 100,000 rows. The clients ask for totals of four of them. Updates go
+//! the same way as the queries: to a row of the fifth part, to a column that nobody asks for, or to
+//! a row that the totals hold. Each answer is checked: a total must hold every update that had been
+//! answered when the question was sent, and none that hadn't been sent when the answer came.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

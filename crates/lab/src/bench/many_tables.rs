@@ -1,8 +1,8 @@
 //! Many tables, each read once and again, with catalogues of several sizes: experiment E2.
 //!
-//! Three passes over all tables. The first finds no definitions; it ends when all have been loaded, which sessions don't
-//! wait for. The second finds those for which the catalogue has room, and its answers are kept. The third is answered from
-//! memory where they were.
+//! Three passes over all tables. The first finds no definitions; it ends when all have been loaded,
+//! which sessions don't wait for. The second finds those for which the catalogue has room, and its
+//! answers are kept. The third is answered from memory where they were.
 
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,8 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 struct Sample {
     /// Tables a second in each pass.
     rates: [f64; PASSES.len()],
-    /// Remora's processor time per table in each pass, microseconds: what the server does, and what others take of
-    /// the processors, isn't in it.
+    /// Remora's processor time per table in each pass, microseconds: what the server does, and what
+    /// others take of the processors, isn't in it.
     cpu_us: [f64; PASSES.len()],
     /// Share of the third pass that was answered from memory.
     hits: f64,
@@ -137,7 +137,8 @@ fn report(tables: u32, samples: &[Vec<Sample>]) -> PartReport {
     }
 }
 
-/// A server with so many tables. All are in one file: so many files would take longer than the tables.
+/// A server with so many tables. All are in one file: so many files would take longer than the
+/// tables.
 fn filled_server(tables: u32, progress: &mut Progress) -> anyhow::Result<Server> {
     let server = Server::start(ServerOptions {
         kind: Some(Kind::MariaDb1011),

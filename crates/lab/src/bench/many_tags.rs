@@ -1,8 +1,9 @@
 //! What a hit costs with 32 tags and more, against one.
 //!
-//! Both are the same statement, `SELECT c FROM sbtest1 WHERE id IN (…)` with 32 values of which one is in the table,
-//! through two Remoras: one with kinds of reads, so that each value has a tag, and one without, so that the
-//! table has one. Beside it the look-up and the check alone, in this process.
+//! Both are the same statement, `SELECT c FROM sbtest1 WHERE id IN (…)` with 32 values of which one
+//! is in the table, through two Remoras: one with kinds of reads, so that each value has a tag, and
+//! one without, so that the table has one. Beside it the look-up and the check alone, in this
+//! process.
 
 use std::hint::black_box;
 use std::net::SocketAddr;

@@ -99,8 +99,8 @@ impl PartReport {
     }
 }
 
-/// How much of the machine others took right before and after a part: what as many spinning threads as there are
-/// processors did not get.
+/// How much of the machine others took right before and after a part: what as many spinning threads
+/// as there are processors did not get.
 pub(super) struct Noise {
     before: Option<f64>,
     after: Option<f64>,
@@ -183,7 +183,8 @@ pub(super) fn keep(line: &Value, file: &Path) -> anyhow::Result<()> {
     writeln!(out, "{line}").context("can't keep the results")
 }
 
-/// The commit that was measured, with a mark if the files differ from it; empty outside a repository.
+/// The commit that was measured, with a mark if the files differ from it; empty outside a
+/// repository.
 pub(super) fn commit() -> String {
     let output = std::process::Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12"])

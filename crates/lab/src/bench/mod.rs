@@ -1,8 +1,9 @@
-//! `make bench`: point selects as text, prepared and over TLS, directly, through HAProxy and through Remora, with the
-//! limit for a hit; and, part by part, what dropping exactly what a change touches costs and brings.
+//! `make bench`: point selects as text, prepared and over TLS, directly, through HAProxy and
+//! through Remora, with the limit for a hit; and, part by part, what dropping exactly what a change
+//! touches costs and brings.
 //!
-//! All arms of a part run in one session on the same machine and take turns; the figures belong to the machine, the
-//! ratios carry over.
+//! All arms of a part run in one session on the same machine and take turns; the figures belong to
+//! the machine, the ratios carry over.
 
 mod arms;
 mod changes;

@@ -1,8 +1,9 @@
-//! The hit ratio of sysbench's `oltp_read_write` (`--skip-trx=on`, uniform keys) against that of a perfect oracle.
+//! The hit ratio of sysbench's `oltp_read_write` (`--skip-trx=on`, uniform keys) against that of a
+//! perfect oracle.
 //!
-//! One client of the lab's own sends the same statements, so that their order is known: the oracle is asked about each
-//! of them in that order. Over all rows hardly anything repeats; so the same is measured over fewer of them, where
-//! most reads repeat and many are outdated.
+//! One client of the lab's own sends the same statements, so that their order is known: the oracle
+//! is asked about each of them in that order. Over all rows hardly anything repeats; so the same is
+//! measured over fewer of them, where most reads repeat and many are outdated.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! The statements of sysbench's `oltp_read_write`, and what a perfect cache would answer of them from memory.
+//! The statements of sysbench's `oltp_read_write`, and what a perfect cache would answer of them
+//! from memory.
 
 use std::collections::HashMap;
 
@@ -38,7 +39,8 @@ pub(super) struct Request {
     pub(super) action: Action,
 }
 
-/// One transaction's statements, as with `--skip-trx=on`, with keys from 1 to `keys` with equal chances.
+/// One transaction's statements, as with `--skip-trx=on`, with keys from 1 to `keys` with equal
+/// chances.
 pub(super) fn transaction(random: &mut Random, keys: usize) -> Vec<Request> {
     let mut requests = Vec::new();
     let key = |random: &mut Random| 1 + random.below(keys);
@@ -89,8 +91,8 @@ fn digits(random: &mut Random, groups: usize) -> String {
     groups.collect::<Vec<_>>().join("-")
 }
 
-/// Knows of each request whether an earlier answer still holds: whether the same text was answered before, and
-/// nothing that it reads has been written since.
+/// Knows of each request whether an earlier answer still holds: whether the same text was answered
+/// before, and nothing that it reads has been written since.
 #[derive(Debug)]
 pub(super) struct Oracle {
     /// When each text was last answered.

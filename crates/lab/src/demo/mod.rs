@@ -1,8 +1,9 @@
 //! `make demo`: a small shop, read directly, with the server's own query cache, and through Remora.
 //!
-//! The arms take turns, so that whatever else the machine does strikes all alike. Two servers hold the same data: one
-//! with the server's own query cache, one without, which is read directly and through Remora. In each arm one writer goes
-//! the readers' way and another goes to the server itself; the oracle judges every value of the stock that is read.
+//! The arms take turns, so that whatever else the machine does strikes all alike. Two servers hold
+//! the same data: one with the server's own query cache, one without, which is read directly and
+//! through Remora. In each arm one writer goes the readers' way and another goes to the server
+//! itself; the oracle judges every value of the stock that is read.
 
 mod round;
 mod shop;

@@ -161,8 +161,8 @@ impl Round<'_> {
         let mut client = options.connect().context("a writer can't connect")?;
         let mut findings = Findings::default();
         if route == Route::Direct {
-            // The two writers take turns in every arm: each sale drops what is kept of its table, so whether they
-            // meet would decide how much can hit.
+            // The two writers take turns in every arm: each sale drops what is kept of its table,
+            // so whether they meet would decide how much can hit.
             shared.pause(SALE_PAUSE / 2);
         }
         let mut next_sale = Instant::now();

@@ -1,7 +1,8 @@
 //! The demo's data and statements: a small shop.
 //!
-//! The pages of a shop ask for the same things again and again, and some far more often than others. Now and then
-//! something is sold. `stock.sold` only grows, one sale at a time, so the oracle can judge each value that is read.
+//! The pages of a shop ask for the same things again and again, and some far more often than
+//! others. Now and then something is sold. `stock.sold` only grows, one sale at a time, so the
+//! oracle can judge each value that is read.
 
 use remora_testkit::load::{Random, Zipf};
 use remora_testkit::servers::Server;

@@ -42,8 +42,8 @@ const PLUGINS: [Plugin; 4] = [
     },
 ];
 
-/// Makes `direct_X` and `remora_X` anew for each plugin that the server has, so that the server remembers no
-/// login of them. Gives the short names of the plugins.
+/// Makes `direct_X` and `remora_X` anew for each plugin that the server has, so that the server
+/// remembers no login of them. Gives the short names of the plugins.
 pub(super) fn make(root: &mut Client, kind: Kind) -> anyhow::Result<Vec<&'static str>> {
     let mut made = Vec::new();
     for plugin in PLUGINS.iter().filter(|plugin| plugin.is_known_to(kind)) {
@@ -56,7 +56,8 @@ pub(super) fn make(root: &mut Client, kind: Kind) -> anyhow::Result<Vec<&'static
         }
         for side in ["direct", "remora"] {
             let account = format!("{side}_{}@'%'", plugin.short);
-            // There is no DROP USER IF EXISTS in MySQL 5.6; that there is nothing to drop is no failure.
+            // There is no DROP USER IF EXISTS in MySQL 5.6; that there is nothing to drop is no
+            // failure.
             let _ = root.query(&format!("DROP USER {account}"));
             let create = creation(&account, plugin, kind);
             root.query(&create).with_context(|| create.clone())?;

@@ -75,8 +75,8 @@ impl Bed {
         &self.version
     }
 
-    /// What Remora says of itself, for whoever looks into a fault: the reasons for which it forgot what it held, and the
-    /// end of its log.
+    /// What Remora says of itself, for whoever looks into a fault: the reasons for which it forgot
+    /// what it held, and the end of its log.
     pub(super) fn state(&self) -> String {
         let metrics = self.remora.metrics();
         let forgotten = metrics.as_ref().map(|metrics| {
@@ -91,7 +91,8 @@ impl Bed {
         format!("Remora forgot: {forgotten}\n{}", self.remora.log_tail())
     }
 
-    /// Prints the environment of a program, to be read by a shell, and waits until the user asks to stop.
+    /// Prints the environment of a program, to be read by a shell, and waits until the user asks to
+    /// stop.
     pub(super) fn keep(&self) -> anyhow::Result<()> {
         let mut root = self.server.root()?;
         self.fill(&mut root)?;
@@ -105,7 +106,8 @@ impl Bed {
         }
     }
 
-    /// Runs one program on a fresh schema; gives its report and the plugins that it had accounts for.
+    /// Runs one program on a fresh schema; gives its report and the plugins that it had accounts
+    /// for.
     pub(super) fn run(
         &self,
         driver: &Driver,

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// The checks, in the order in which programs run and tables show them. `drivers/README.md` says what each does.
+/// The checks, in the order in which programs run and tables show them. `drivers/README.md` says
+/// what each does.
 pub(super) const CHECKS: [&str; 14] = [
     "connect",
     "auth",
@@ -45,8 +46,8 @@ pub(super) struct Driver {
     runs: Runs,
     /// Checks that it has nothing for: it must report `none` for these and for no others.
     pub(super) without: &'static [&'static str],
-    /// The authentication plugins (by the names of [`super::accounts`]) that it must log in with, where the server
-    /// has them, also without TLS.
+    /// The authentication plugins (by the names of [`super::accounts`]) that it must log in with,
+    /// where the server has them, also without TLS.
     pub(super) plugins: &'static [&'static str],
     /// Those that it logs in with over TLS only.
     pub(super) plugins_over_tls: &'static [&'static str],

@@ -1,8 +1,8 @@
 //! `make drivers`: real drivers, each directly and through Remora.
 //!
-//! The programs lie in the repository's `drivers`; each does the checks of `matrix::CHECKS` and prints a line for
-//! each, see `drivers/README.md`. Here they get a private server, a Remora and a fresh schema each, and what they
-//! print is judged.
+//! The programs lie in the repository's `drivers`; each does the checks of `matrix::CHECKS` and
+//! prints a line for each, see `drivers/README.md`. Here they get a private server, a Remora and a
+//! fresh schema each, and what they print is judged.
 
 mod accounts;
 mod bed;
@@ -32,13 +32,15 @@ pub struct DriversOptions {
     /// Only these drivers, by name.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Only these servers: the kinds of `scripts/servers --list` and `mariadb-10.11`, with `+tls` for TLS on both sides.
+    /// Only these servers: the kinds of `scripts/servers --list` and `mariadb-10.11`, with `+tls`
+    /// for TLS on both sides.
     #[arg(long, value_delimiter = ',')]
     pub runs: Option<Vec<Run>>,
     /// Only these checks, by name.
     #[arg(long, value_delimiter = ',')]
     pub checks: Vec<String>,
-    /// Runs no program: starts the first server, prints the environment for one, to run it by hand, and waits to be interrupted.
+    /// Runs no program: starts the first server, prints the environment for one, to run it by hand,
+    /// and waits to be interrupted.
     #[arg(long)]
     pub keep: bool,
     /// Shows all that the programs write.
@@ -49,7 +51,8 @@ pub struct DriversOptions {
 /// Runs the matrix.
 ///
 /// # Errors
-/// A driver did not do what is expected of it, a part is missing or did not start, or the user asked to stop.
+/// A driver did not do what is expected of it, a part is missing or did not start, or the user
+/// asked to stop.
 pub fn run(options: &DriversOptions) -> anyhow::Result<()> {
     let drivers = chosen(&options.only)?;
     let runs = options.runs.clone().unwrap_or_else(Run::defaults);

@@ -74,8 +74,8 @@ impl Report {
         report
     }
 
-    /// What is wrong with a run; nothing if the driver does all that is expected of it. `only`: these checks, or all if
-    /// empty.
+    /// What is wrong with a run; nothing if the driver does all that is expected of it. `only`:
+    /// these checks, or all if empty.
     pub(super) fn faults(&self, server_plugins: &[&str], run: Run, only: &[String]) -> Vec<String> {
         let mut faults: Vec<String> = self.crash.iter().cloned().collect();
         let asked = |check: &&str| only.is_empty() || only.iter().any(|one| one == *check);

@@ -57,8 +57,8 @@ enum Proxy {
     Remora(Remora),
 }
 
-/// A way to a server: with a proxy that was started for one measurement, so that nothing is in its memory, and that ends
-/// when this is dropped, so that it takes nothing from other arms.
+/// A way to a server: with a proxy that was started for one measurement, so that nothing is in its
+/// memory, and that ends when this is dropped, so that it takes nothing from other arms.
 #[derive(Debug)]
 pub(super) struct Way<'a> {
     proxy: Proxy,
@@ -197,8 +197,9 @@ impl Counts {
     }
 }
 
-/// The share of reads that were answered from the arm's cache, by what was counted; `None` if it has none, or if nothing
-/// was read. `reads` are those of the load: a proxy that looks only some of them up still didn't answer the others.
+/// The share of reads that were answered from the arm's cache, by what was counted; `None` if it
+/// has none, or if nothing was read. `reads` are those of the load: a proxy that looks only some of
+/// them up still didn't answer the others.
 pub(super) fn hit_ratio(
     arm: Arm,
     kind: Kind,

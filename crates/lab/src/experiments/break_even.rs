@@ -1,18 +1,21 @@
 //! From which hit ratio on does a cache pay? Throughput against the hit ratio, a line for each arm.
 //!
-//! The article behind E1 shows what a query cache costs that hits 8 % of the time, and asks which ratio it needs.
+//! The article behind E1 shows what a query cache costs that hits 8 % of the time, and asks which
+//! ratio it needs.
 //!
-//! **The hit ratio here** is a property of the load, the same for each arm: the share of queries whose very text was
-//! asked before, so that a cache with room and without invalidations answers them from memory. With a probability of *h*
-//! a query is one of a hundred hot ones, which are all asked before anything counts and which fit into any cache.
-//! Otherwise it holds a text that no query ever held before (when the client began, its process, its thread, a counter):
-//! nothing can have its answer. Nothing is written, so nothing is dropped because of a write. What Remora counts is *h*
-//! within a few tenths of a percent; the server's own cache and `ProxySQL` can be below it, where results leave before they
-//! are asked for again (ProxySQL's after their time to live).
+//! **The hit ratio here** is a property of the load, the same for each arm: the share of queries
+//! whose very text was asked before, so that a cache with room and without invalidations answers
+//! them from memory. With a probability of *h* a query is one of a hundred hot ones, which are all
+//! asked before anything counts and which fit into any cache. Otherwise it holds a text that no
+//! query ever held before (when the client began, its process, its thread, a counter): nothing can
+//! have its answer. Nothing is written, so nothing is dropped because of a write. What Remora
+//! counts is *h* within a few tenths of a percent; the server's own cache and `ProxySQL` can be
+//! below it, where results leave before they are asked for again (ProxySQL's after their time to
+//! live).
 //!
-//! Hot and new queries do the same work on the server: they differ in a text that a row is compared with, and which no
-//! row has. So *direct* should be a level line, and its slope is what the smaller set of rows that hot queries read
-//! saves the processor's own caches.
+//! Hot and new queries do the same work on the server: they differ in a text that a row is compared
+//! with, and which no row has. So *direct* should be a level line, and its slope is what the
+//! smaller set of rows that hot queries read saves the processor's own caches.
 //!
 //! Each arm's break-even is where its line crosses that of *direct*.
 
@@ -22,8 +25,8 @@ use super::results::{Measured, Median, Place, Published, Scale};
 
 /// Clients.
 const CLIENTS: u32 = 8;
-/// Rows that a heavy query counts: about a millisecond of the server's work. Much more, and so few queries would be
-/// answered that nothing else could be told from them.
+/// Rows that a heavy query counts: about a millisecond of the server's work. Much more, and so few
+/// queries would be answered that nothing else could be told from them.
 const GROUP_ROWS: u32 = 200;
 /// Sizes of the server's own cache, MiB: those of E1 between which it didn't get better.
 const BUILTIN_MIB: [u32; 2] = [64, 256];

@@ -1,7 +1,8 @@
-//! A client beside each load that writes and reads back: whether what a way to the server answers is up to date.
+//! A client beside each load that writes and reads back: whether what a way to the server answers
+//! is up to date.
 //!
-//! It has two counters in a table of its own. One it writes itself; the other is written by another connection through the
-//! same way. From a write's `OK` on, a read must show it.
+//! It has two counters in a table of its own. One it writes itself; the other is written by another
+//! connection through the same way. From a write's `OK` on, a read must show it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,8 +13,8 @@ use remora_testkit::client::{Client, ConnectOptions};
 use remora_testkit::load::{CounterTable, Oracle, Route};
 use remora_testkit::servers::Server;
 
-/// Between a write, the reads that can be kept, and those that can be answered from what was kept. So few queries,
-/// about 15 reads a second, hardly show in a load and in its hit ratio.
+/// Between a write, the reads that can be kept, and those that can be answered from what was kept.
+/// So few queries, about 15 reads a second, hardly show in a load and in its hit ratio.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How soon an end is noticed.
 const POLL: Duration = Duration::from_millis(20);
@@ -45,7 +46,8 @@ pub(super) fn make_table(server: &Server) -> anyhow::Result<()> {
 /// Writes and reads until `stop`. `through` leads to the schema that has the table.
 ///
 /// # Errors
-/// The server or what stands in front of it refused a statement, or answered what nobody has written.
+/// The server or what stands in front of it refused a statement, or answered what nobody has
+/// written.
 pub(super) fn run(through: &ConnectOptions, stop: &AtomicBool) -> anyhow::Result<Checked> {
     let mut through = through.clone();
     through.timeout = PATIENCE;
@@ -58,8 +60,8 @@ pub(super) fn run(through: &ConnectOptions, stop: &AtomicBool) -> anyhow::Result
         read(&mut own, &oracle, 0, &mut checked)?;
         write(&mut other, &oracle, 1)?;
         read(&mut own, &oracle, 1, &mut checked)?;
-        // Once a cache may keep what was written, it gets the chance to, and to answer from it: only then can the next
-        // write find something that it should have driven out.
+        // Once a cache may keep what was written, it gets the chance to, and to answer from it:
+        // only then can the next write find something that it should have driven out.
         for _ in 0..2 {
             pause(PAUSE, stop);
             read(&mut own, &oracle, 0, &mut checked)?;

@@ -6,7 +6,8 @@ use super::arms::why_left_out;
 use super::plan::{Arm, Plan, Point};
 use super::run::Request;
 
-/// Leaves in the plan the arms that are wanted and can be measured; gives those that can't, and why.
+/// Leaves in the plan the arms that are wanted and can be measured; gives those that can't, and
+/// why.
 pub(super) fn arms(plan: &mut Plan, request: &Request) -> anyhow::Result<Vec<String>> {
     let labels: Vec<String> = plan.arms.iter().map(|arm| arm.label()).collect();
     for wanted in &request.arms {

@@ -29,24 +29,26 @@ pub struct RunOptions {
     /// Seconds: to see that everything works.
     #[arg(long, hide = true, conflicts_with_all = ["quick", "full"])]
     pub tiny: bool,
-    /// Where the report and the results go. A run that was interrupted goes on in its directory. Several experiments have
-    /// a directory each in it [default: results/EXPERIMENT-DATE].
+    /// Where the report and the results go. A run that was interrupted goes on in its directory.
+    /// Several experiments have a directory each in it [default: results/EXPERIMENT-DATE].
     #[arg(long)]
     pub directory: Option<PathBuf>,
     /// The kind of server [default: mariadb-10.11].
     #[arg(long, value_parser = Kind::named)]
     pub server: Option<Kind>,
-    /// Only these arms, by their names or the beginnings of them: direct,builtin,hop,proxysql,remora.
+    /// Only these arms, by their names or the beginnings of them:
+    /// direct,builtin,hop,proxysql,remora.
     #[arg(long, value_delimiter = ',')]
     pub arms: Vec<String>,
     /// Only the measurements at these places on the x axis, such as numbers of threads: 8,64.
     #[arg(long, value_delimiter = ',', value_name = "PLACE")]
     pub at: Vec<f64>,
-    /// How often each is measured. Of fewer than 3 nothing is concluded; more show smaller differences [default: as many
-    /// as the scale has].
+    /// How often each is measured. Of fewer than 3 nothing is concluded; more show smaller
+    /// differences [default: as many as the scale has].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub repetitions: Option<u32>,
-    /// The Remora to measure, to compare it with another build [default: the one that lies beside this program].
+    /// The Remora to measure, to compare it with another build [default: the one that lies beside
+    /// this program].
     #[arg(long, value_name = "PATH")]
     pub remora: Option<PathBuf>,
     /// Chooses the order of the measurements [default: another one each time].

@@ -1,5 +1,5 @@
-//! Contents of servers: filled once for each kind of server, kept as the data directory of a server that was shut down,
-//! and copied for a run.
+//! Contents of servers: filled once for each kind of server, kept as the data directory of a server
+//! that was shut down, and copied for a run.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,8 +17,8 @@ use remora_testkit::servers::{Kind, SCHEMA, Server, ServerOptions, copy_data_dir
 use remora_testkit::sysbench::Sysbench;
 use remora_testkit::{interrupt, programs};
 
-/// How much is kept at most, bytes on disk. The contents that were not used for the longest time go first; those of the
-/// run at hand stay, however large they are.
+/// How much is kept at most, bytes on disk. The contents that were not used for the longest time go
+/// first; those of the run at hand stay, however large they are.
 const KEPT_BYTES_MAX: u64 = 40 << 30;
 /// Goes up when contents are made in another way, so that those of before are not taken.
 const REVISION: u32 = 1;
@@ -187,7 +187,8 @@ pub(super) fn about(data: &Data) -> String {
     }
 }
 
-/// Removes what was not used for the longest time until no more than `bytes_max` are kept. What is in use stays.
+/// Removes what was not used for the longest time until no more than `bytes_max` are kept. What is
+/// in use stays.
 fn make_room(root: &Path, bytes_max: u64, keep: &Path) {
     let mut kept: Vec<(SystemTime, u64, PathBuf)> = std::fs::read_dir(root)
         .into_iter()

@@ -1,5 +1,5 @@
-//! The directory of a run: `run.json` says what is measured in it, `results.json` what has been, `series/` has a file for
-//! each measurement.
+//! The directory of a run: `run.json` says what is measured in it, `results.json` what has been,
+//! `series/` has a file for each measurement.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -104,7 +104,8 @@ impl RunDirectory {
         write_whole(&self.path.join(RESULTS), &text)
     }
 
-    /// Keeps the seconds of a measurement; gives the file's name for [`super::results::Repetition::series`].
+    /// Keeps the seconds of a measurement; gives the file's name for
+    /// [`super::results::Repetition::series`].
     pub(super) fn keep_series(
         &self,
         turn: u32,

@@ -94,8 +94,8 @@ impl Experiment for E1 {
                 .map(ToString::to_string)
                 .collect(),
         };
-        // As published; and the same statements without BEGIN and COMMIT, for Remora answers nothing from memory within
-        // a transaction that wants to see one state of everything.
+        // As published; and the same statements without BEGIN and COMMIT, for Remora answers
+        // nothing from memory within a transaction that wants to see one state of everything.
         let points = vec![
             Point::new(AS_PUBLISHED, load(&[])),
             Point::new(

@@ -1,22 +1,23 @@
 //! E2: a table cache that gets slower as it grows.
 //!
-//! The source reads 100,000 empty tables in turn with several sizes of the server's table cache. That is the first of the
-//! two workloads: *direct* is the published experiment. What Remora has of that kind is its catalogue of definitions:
-//! in the second the server's cache stays as it is and the catalogue has room for so many tables. With too little room a
-//! table's statement passes through and its definition is loaded in the background, over and over; with enough, each
-//! definition is loaded once. The mark: a larger catalogue is never the slower one. *Direct* has the same work at each of
-//! its places and shows how even the machine is.
+//! The source reads 100,000 empty tables in turn with several sizes of the server's table cache.
+//! That is the first of the two workloads: *direct* is the published experiment. What Remora has of
+//! that kind is its catalogue of definitions: in the second the server's cache stays as it is and
+//! the catalogue has room for so many tables. With too little room a table's statement passes
+//! through and its definition is loaded in the background, over and over; with enough, each
+//! definition is loaded once. The mark: a larger catalogue is never the slower one. *Direct* has
+//! the same work at each of its places and shows how even the machine is.
 //!
-//! Unlike the source's tables these are InnoDB's, whose results Remora keeps, and they share one file: so many files would
-//! take longer than the tables.
+//! Unlike the source's tables these are InnoDB's, whose results Remora keeps, and they share one
+//! file: so many files would take longer than the tables.
 
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
 use super::results::{Measured, Median, Place, Published, Quotient, Scale};
 
 /// Clients, each with a share of the tables.
 const CLIENTS: u32 = 4;
-/// Memory for results, MiB: the least that Remora takes. A result that is kept needs no definition any more, and it is
-/// definitions that are asked about.
+/// Memory for results, MiB: the least that Remora takes. A result that is kept needs no definition
+/// any more, and it is definitions that are asked about.
 const MEMORY_MIB: u32 = 1;
 /// The size of the server's table cache where it isn't asked about: what servers have by default.
 const SERVER_DEFAULT: u32 = 2_000;

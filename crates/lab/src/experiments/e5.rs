@@ -10,7 +10,8 @@ pub(super) struct E5;
 /// The workload.
 const POINT_SELECTS: &str = "point selects";
 
-/// What was published: the mark is that the most connections are as good as the best number of them.
+/// What was published: the mark is that the most connections are as good as the best number of
+/// them.
 fn published() -> Vec<Published> {
     let best = "the best number of threads, 4,096";
     let most_over_best = |arm: &str| {

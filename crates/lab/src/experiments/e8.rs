@@ -1,8 +1,9 @@
 //! E8: light and heavy queries, with and without a trickle of writes.
 //!
-//! A table of rows of 260 bytes. Sixteen of its seventeen parts are asked for, row by row, by a secondary index with
-//! about 16 rows for each value, and, where queries are heavy, by counting a part: with a million rows that is 58,824 of
-//! them. Rows of the seventeenth part are there to be updated without concerning any question.
+//! A table of rows of 260 bytes. Sixteen of its seventeen parts are asked for, row by row, by a
+//! secondary index with about 16 rows for each value, and, where queries are heavy, by counting a
+//! part: with a million rows that is 58,824 of them. Rows of the seventeenth part are there to be
+//! updated without concerning any question.
 //!
 //! The source doesn't say how keys are chosen: here all are equally likely.
 

@@ -1,15 +1,17 @@
 //! E9: a big result and the unstable response.
 //!
-//! A join of two tables gives 30,000 rows of 6 bytes, 180 KB of data (330 KB on the wire in the text protocol). The source
-//! saw it take a steady 160 ms alone, and under load anywhere from 50 microseconds (from the query cache) to a second
-//! (stored there block by block, taking the cache's lock for each). Those are two things, which are measured apart:
+//! A join of two tables gives 30,000 rows of 6 bytes, 180 KB of data (330 KB on the wire in the
+//! text protocol). The source saw it take a steady 160 ms alone, and under load anywhere from 50
+//! microseconds (from the query cache) to a second (stored there block by block, taking the cache's
+//! lock for each). Those are two things, which are measured apart:
 //!
-//! - joins that nobody has asked for before: each is done by the server and then stored by what stores;
+//! - joins that nobody has asked for before: each is done by the server and then stored by what
+//!   stores;
 //! - the same few joins again and again: a cache that has room answers them all.
 //!
-//! Small queries run beside both. They are asked with pauses by clients of their own, so that there are about as many
-//! through each arm: their share of the machine doesn't grow with what an arm saves. Latencies are those of joins alone;
-//! queries a second are all.
+//! Small queries run beside both. They are asked with pauses by clients of their own, so that there
+//! are about as many through each arm: their share of the machine doesn't grow with what an arm
+//! saves. Latencies are those of joins alone; queries a second are all.
 
 use super::filling;
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
@@ -116,8 +118,8 @@ impl Tables {
     }
 }
 
-/// The longest join under load over what one takes alone, without a cache. It is the storing that took long in the
-/// source, so these are joins that are stored.
+/// The longest join under load over what one takes alone, without a cache. It is the storing that
+/// took long in the source, so these are joins that are stored.
 fn longest_over_alone(arm: &str) -> Quotient {
     let longest = Median::new(Measured::MaxMs, FIRST_TIME, arm, Place::Last);
     longest.over(Median::new(Measured::P50Ms, ALONE, "direct", Place::Last))

@@ -14,7 +14,8 @@ pub(super) fn chunks(last: u32) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Statements that insert so many rows. `values` are those of a row, in which `n` stands for its number, from 1 on.
+/// Statements that insert so many rows. `values` are those of a row, in which `n` stands for its
+/// number, from 1 on.
 pub(super) fn fill(table: &str, values: &str, rows: u32) -> Vec<String> {
     let chunk = |(first, last): (u32, u32)| {
         let (before, count) = (first - 1, last - first + 1);

@@ -21,8 +21,8 @@ pub(super) fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// Of each program that a run with these arms needs, but the server, its version. `remora`: the program,
-/// if there is an arm for it.
+/// Of each program that a run with these arms needs, but the server, its version. `remora`: the
+/// program, if there is an arm for it.
 ///
 /// # Errors
 /// One is missing; the message says how to get it.

@@ -1,5 +1,5 @@
-//! One measurement: a load through an arm, from its begin until it has counted for long enough, with the checker and the
-//! trickle beside it.
+//! One measurement: a load through an arm, from its begin until it has counted for long enough,
+//! with the checker and the trickle beside it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,7 +154,8 @@ fn joined<T>(thread: ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow::Result<
         .unwrap_or_else(|_| Err(anyhow::anyhow!("what goes on beside the load panicked")))
 }
 
-/// Reads the load's seconds until enough of them count. `failed`: what goes on beside it has ended, and must not have.
+/// Reads the load's seconds until enough of them count. `failed`: what goes on beside it has ended,
+/// and must not have.
 fn drive(
     job: &Job<'_>,
     way: &Way<'_>,

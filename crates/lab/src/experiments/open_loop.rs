@@ -1,5 +1,5 @@
-//! Latency at a set rate: statements are sent when they are due, and latency counts from then, so that an answer that
-//! takes long shows in those that had to wait for it (no coordinated omission).
+//! Latency at a set rate: statements are sent when they are due, and latency counts from then, so
+//! that an answer that takes long shows in those that had to wait for it (no coordinated omission).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -50,7 +50,8 @@ impl Plan {
         u32::try_from(cells).unwrap_or(u32::MAX) * self.pace.repetitions
     }
 
-    /// About how long so many of its measurements take, without filling tables. A warm-up usually ends before its longest.
+    /// About how long so many of its measurements take, without filling tables. A warm-up usually
+    /// ends before its longest.
     pub fn expected(&self, measurements: u32) -> Duration {
         let open_loop = self.points.iter().any(|point| point.open_loop.is_some());
         let lengths = self.pace.length * if open_loop { 2 } else { 1 };
@@ -93,7 +94,8 @@ impl Pace {
     /// To see large differences, in minutes.
     pub const QUICK: Pace = Pace::new(3, 2, 1);
 
-    /// Whether a warm-up can be long enough to tell that it has become steady. If not, all warm-ups take the same time.
+    /// Whether a warm-up can be long enough to tell that it has become steady. If not, all warm-ups
+    /// take the same time.
     pub fn judges_steadiness(&self) -> bool {
         self.warm_up_max.as_secs() >= steady::VALUES_MIN as u64
     }
@@ -165,11 +167,12 @@ impl Point {
     }
 }
 
-/// Statements that are sent when they are due, whether or not those before have been answered. Latency counts from
-/// when one was due.
+/// Statements that are sent when they are due, whether or not those before have been answered.
+/// Latency counts from when one was due.
 #[derive(Debug, Clone)]
 pub struct OpenLoopLoad {
-    /// The rate: this share of the queries a second that the load reached in the same measurement, above 0 and up to 1.
+    /// The rate: this share of the queries a second that the load reached in the same measurement,
+    /// above 0 and up to 1.
     pub share: f64,
     /// One of them at random. `{n}` stands for a random number below `below`.
     pub statements: Vec<String>,

@@ -1,4 +1,5 @@
-//! What a run of an experiment leaves: `results.json`, which the report is made of and which runs are compared by.
+//! What a run of an experiment leaves: `results.json`, which the report is made of and which runs
+//! are compared by.
 //!
 //! Raw series lie beside it, one CSV file for each repetition ([`Repetition::series`]).
 
@@ -65,7 +66,8 @@ impl Published {
         }
     }
 
-    /// The same with its ratio to another published figure of the same unit, and what answers to that.
+    /// The same with its ratio to another published figure of the same unit, and what answers to
+    /// that.
     #[must_use]
     pub fn over(mut self, to: &str, here: Quotient, remora: Quotient) -> Published {
         self.ratio = Some(PublishedRatio {
@@ -227,11 +229,13 @@ pub struct Repetition {
     pub latency_ms: Latency,
     /// Latency at a set rate, from when a query was due: `None` if that wasn't measured.
     pub open_loop: Option<OpenLoop>,
-    /// The server's processor time per query, microseconds; `None` if it wasn't measured, as of a server elsewhere.
+    /// The server's processor time per query, microseconds; `None` if it wasn't measured, as of a
+    /// server elsewhere.
     pub server_cpu_us: Option<f64>,
     /// The proxy's processor time per query, microseconds; `None` without a proxy.
     pub proxy_cpu_us: Option<f64>,
-    /// Share of reads that were answered from a cache, 0 to 1; `None` if the arm has none or doesn't tell.
+    /// Share of reads that were answered from a cache, 0 to 1; `None` if the arm has none or
+    /// doesn't tell.
     pub hit_ratio: Option<f64>,
     /// Reads that the checker beside the load judged.
     pub checked_reads: u64,
@@ -239,10 +243,12 @@ pub struct Repetition {
     pub stale_reads: u64,
     /// Deadlocks and the like.
     pub errors: u64,
-    /// What else the arm counted meanwhile, by name: `Qcache_inserts`. Also states at the end: `Qcache_free_blocks`.
+    /// What else the arm counted meanwhile, by name: `Qcache_inserts`. Also states at the end:
+    /// `Qcache_free_blocks`.
     #[serde(default)]
     pub counters: BTreeMap<String, f64>,
-    /// The file of its series, relative to the directory: columns `second,queries_per_s,transactions_per_s,p95_ms,errors`.
+    /// The file of its series, relative to the directory: columns
+    /// `second,queries_per_s,transactions_per_s,p95_ms,errors`.
     pub series: String,
 }
 

@@ -56,10 +56,12 @@ struct Run {
     progress: Progress,
 }
 
-/// Measures what isn't measured yet; gives all that is. What is measured is kept also when this fails.
+/// Measures what isn't measured yet; gives all that is. What is measured is kept also when this
+/// fails.
 ///
 /// # Errors
-/// A program is missing, the directory holds another run, something broke in mid-run, or the user asked to stop.
+/// A program is missing, the directory holds another run, something broke in mid-run, or the user
+/// asked to stop.
 pub fn measure_into(request: &Request) -> anyhow::Result<Results> {
     usage::raise_open_files_limit();
     let mut plan = request.experiment.plan(request.scale);
@@ -67,7 +69,8 @@ pub fn measure_into(request: &Request) -> anyhow::Result<Results> {
     choice::points(&mut plan, request)?;
     let mut run = Run::open(request, plan, &left_out)?;
     let outcome = run.measure_all(request.kind).map_err(|error| {
-        // A signal also breaks off what waits for the network, which then tells of a failure of its own.
+        // A signal also breaks off what waits for the network, which then tells of a failure of its
+        // own.
         if interrupt::is_set() {
             interrupt::Interrupted.into()
         } else {
@@ -321,7 +324,8 @@ fn new_results(request: &Request, versions: BTreeMap<String, String>) -> Results
     }
 }
 
-/// What the lab itself was told: lengths, the seed, arms left out, the scripts that aren't sysbench's own.
+/// What the lab itself was told: lengths, the seed, arms left out, the scripts that aren't
+/// sysbench's own.
 fn lab_configuration(plan: &Plan, seed: u64, left_out: &[String]) -> BTreeMap<String, String> {
     let lab = format!(
         "seed {seed}\nrepetitions {}\nlength {} s\nlongest warm-up {} s\ndata {}",

@@ -1,4 +1,5 @@
-//! sysbench's own tables, `sbtest1` and on, as several experiments have them: they share what was filled once.
+//! sysbench's own tables, `sbtest1` and on, as several experiments have them: they share what was
+//! filled once.
 
 use super::plan::Data;
 

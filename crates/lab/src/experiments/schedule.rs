@@ -1,5 +1,5 @@
-//! In which order is measured: within each repetition, every point through every arm in random order, so that what
-//! drifts on a machine doesn't favour an arm.
+//! In which order is measured: within each repetition, every point through every arm in random
+//! order, so that what drifts on a machine doesn't favour an arm.
 
 use remora_testkit::load::Random;
 

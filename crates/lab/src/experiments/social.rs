@@ -1,22 +1,25 @@
-//! A social graph in the manner of `LinkBench`: nodes, links between them, counts of a node's links.
+//! A social graph in the manner of `LinkBench`: nodes, links between them, counts of a node's
+//! links.
 //!
-//! From `LinkBench`'s published description and configuration of Facebook's workload come: the three tables with their
-//! keys, the ten operations with their statements and shares, the exponents of the power laws by which nodes are chosen,
-//! two types of links, payloads of 128 and 8 bytes, and lists of up to 10,000 links.
+//! From `LinkBench`'s published description and configuration of Facebook's workload come: the
+//! three tables with their keys, the ten operations with their statements and shares, the exponents
+//! of the power laws by which nodes are chosen, two types of links, payloads of 128 and 8 bytes,
+//! and lists of up to 10,000 links.
 //!
-//! What differs, beside the generator (sysbench, not Java), and why its figures don't compare with `LinkBench`'s:
+//! What differs, beside the generator (sysbench, not Java), and why its figures don't compare with
+//! `LinkBench`'s:
 //!
-//! - The graph is small and lies in memory; at full scale it has a million nodes (`LinkBench`'s default is ten million,
-//!   and E7's database had 141 GB).
-//! - A node's links follow a power law too, 2 × √(nodes / id) of them (3.6 on average), not Facebook's measured one, and
-//!   lead to nodes that arithmetic chooses. `LinkBench` lets 0.5 % of its accesses to links, and 5 % of its changes, go
-//!   by the number of links; here none do.
+//! - The graph is small and lies in memory; at full scale it has a million nodes (`LinkBench`'s
+//!   default is ten million, and E7's database had 141 GB).
+//! - A node's links follow a power law too, 2 × √(nodes / id) of them (3.6 on average), not
+//!   Facebook's measured one, and lead to nodes that arithmetic chooses. `LinkBench` lets 0.5 % of
+//!   its accesses to links, and 5 % of its changes, go by the number of links; here none do.
 //! - Payloads have a fixed length, and nothing is said of how well they compress.
-//! - A client learns from the protocol in `LinkBench` whether adding a link made a row, and counts it or not. sysbench
-//!   doesn't tell: the script asks for the row first, as `LinkBench` does before it deletes. Of two clients that add the
-//!   same link at once both may count it.
-//! - One link is asked for at a time, not 2.6 on average; lists are not asked for their older part, which three in ten
-//!   are there; nodes that were added later are not asked for.
+//! - A client learns from the protocol in `LinkBench` whether adding a link made a row, and counts
+//!   it or not. sysbench doesn't tell: the script asks for the row first, as `LinkBench` does
+//!   before it deletes. Of two clients that add the same link at once both may count it.
+//! - One link is asked for at a time, not 2.6 on average; lists are not asked for their older part,
+//!   which three in ten are there; nodes that were added later are not asked for.
 //! - Reads are sent with autocommit, not in transactions that each end in a `COMMIT`.
 
 use super::filling;
@@ -68,8 +71,9 @@ pub fn statements(nodes: u32) -> Vec<String> {
     statements
 }
 
-/// First each node's first link, then the second of those that have two … Node `id` has a link with this number if
-/// number² × id is at most four times the number of nodes. The script knows the same arithmetic.
+/// First each node's first link, then the second of those that have two … Node `id` has a link with
+/// this number if number² × id is at most four times the number of nodes. The script knows the same
+/// arithmetic.
 fn links(nodes: u32) -> Vec<String> {
     let most = u64::from(nodes) * 4;
     let mut statements = Vec::new();

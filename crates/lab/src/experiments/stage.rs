@@ -1,4 +1,5 @@
-//! The servers of a run: one without a query cache, and one with, if an arm needs it. Each has its own copy of the data.
+//! The servers of a run: one without a query cache, and one with, if an arm needs it. Each has its
+//! own copy of the data.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +68,8 @@ impl Stage {
         self.plain.iter().chain(&self.with_query_cache)
     }
 
-    /// Before a measurement: nothing is left of what was done for another, and no cache holds anything.
+    /// Before a measurement: nothing is left of what was done for another, and no cache holds
+    /// anything.
     pub(super) fn prepare(&self, arm: Arm, point: &Point) -> anyhow::Result<()> {
         let server = self.server(arm)?;
         let mut root = root_of(server)?;
@@ -103,7 +105,8 @@ impl Stage {
         }
     }
 
-    /// After a failure: an error if a server is gone, or goes within a moment, for its clients see that first.
+    /// After a failure: an error if a server is gone, or goes within a moment, for its clients see
+    /// that first.
     pub(super) fn require_servers(&mut self) -> anyhow::Result<()> {
         let end = Instant::now() + LAST_BREATH;
         while Instant::now() < end {

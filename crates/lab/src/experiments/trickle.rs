@@ -10,7 +10,8 @@ use super::plan::Trickle;
 use remora_testkit::client::{ClientError, ConnectOptions};
 use remora_testkit::load::Random;
 
-/// Errors that are a part of life where others write too: a deadlock, and a wait for a lock that took too long.
+/// Errors that are a part of life where others write too: a deadlock, and a wait for a lock that
+/// took too long.
 const TOLERATED: [u16; 2] = [1213, 1205];
 
 /// Sends them until `stop`.

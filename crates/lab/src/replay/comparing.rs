@@ -1,9 +1,9 @@
 //! Whether the targets give the same rows.
 //!
-//! While nothing is written, what a read gave in a target's turn must be what it gave in another's. Where it isn't, both
-//! are asked again, one after the other, and the first once more: what its second answer differs in, time or chance or
-//! somebody's write has changed. With writes the turns can't be compared; then each different read is asked of each
-//! target after all writes.
+//! While nothing is written, what a read gave in a target's turn must be what it gave in another's.
+//! Where it isn't, both are asked again, one after the other, and the first once more: what its
+//! second answer differs in, time or chance or somebody's write has changed. With writes the turns
+//! can't be compared; then each different read is asked of each target after all writes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,8 +29,8 @@ pub struct Comparison {
     pub compared: u64,
     /// Those that gave other rows, also when asked again.
     pub different: u64,
-    /// Those that gave other rows in their turns and the same when asked again: somebody wrote meanwhile, or it was an old
-    /// result.
+    /// Those that gave other rows in their turns and the same when asked again: somebody wrote
+    /// meanwhile, or it was an old result.
     pub passing: u64,
     /// Those whose rows change by themselves, or could not be asked for again.
     pub unsettled: u64,

@@ -19,7 +19,8 @@ pub(super) enum Item {
 /// Something that a connection did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
-    /// When it was sent, microseconds since 1970. Some logs know nothing but local time; then it is that.
+    /// When it was sent, microseconds since 1970. Some logs know nothing but local time; then it is
+    /// that.
     pub sent_us: i64,
     /// Whether the log tells whole seconds only.
     pub is_whole_second: bool,

@@ -1,9 +1,10 @@
 //! The general query log of MariaDB and of MySQL 5.6 to 8.0.
 //!
-//! An entry's first line has a time (MySQL up to 5.6 and MariaDB leave it out where it is that of the entry before), a
-//! connection's number, a command and what the command carries; that goes on over the lines which don't begin an entry.
-//! A statement with a line of that form is taken for two. Source: the MariaDB knowledge base, "General Query Log"; the
-//! MySQL manual, "The General Query Log".
+//! An entry's first line has a time (MySQL up to 5.6 and MariaDB leave it out where it is that of
+//! the entry before), a connection's number, a command and what the command carries; that goes on
+//! over the lines which don't begin an entry. A statement with a line of that form is taken for
+//! two. Source: the MariaDB knowledge base, "General Query Log"; the MySQL manual, "The General
+//! Query Log".
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -233,7 +234,8 @@ impl<R: BufRead> GeneralLog<R> {
     }
 }
 
-/// The schema in `user@host on schema using TCP/IP`; `None` if the line has another form, as where access was denied.
+/// The schema in `user@host on schema using TCP/IP`; `None` if the line has another form, as where
+/// access was denied.
 fn connected_schema(argument: &[u8]) -> Option<Bytes> {
     let text = std::str::from_utf8(argument).ok()?;
     let text = text

@@ -382,7 +382,8 @@ impl Asker {
     }
 }
 
-/// The body of an execution with the values as they were captured. No cursor is asked for: the rows come at once.
+/// The body of an execution with the values as they were captured. No cursor is asked for: the rows
+/// come at once.
 fn execution_body(statement: StatementId, execution: &Execution) -> Vec<u8> {
     let mut body = statement.0.to_le_bytes().to_vec();
     body.push(0);

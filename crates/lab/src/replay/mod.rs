@@ -1,5 +1,5 @@
-//! `remora-lab replay`: a user's own captured statements, sent with their timing or as fast as possible, directly and
-//! through a proxy, side by side.
+//! `remora-lab replay`: a user's own captured statements, sent with their timing or as fast as
+//! possible, directly and through a proxy, side by side.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -66,11 +66,13 @@ pub struct ReplayOptions {
     /// Go on behind parts of the file that can't be read, and count them.
     #[arg(long)]
     pub skip_malformed: bool,
-    /// Where to send the statements. Several take turns: `--to direct=127.0.0.1:3306 --to remora=127.0.0.1:3307`.
+    /// Where to send the statements. Several take turns:
+    /// `--to direct=127.0.0.1:3306 --to remora=127.0.0.1:3307`.
     #[arg(long = "to", required = true, value_name = "[LABEL=]HOST:PORT", value_parser = Labelled::parse)]
     pub to: Vec<Labelled>,
-    /// The account that sends them, with a password by `mysql_native_password` or `caching_sha2_password` (this with
-    /// `--tls`, unless the server remembers the account), or none.
+    /// The account that sends them, with a password by `mysql_native_password` or
+    /// `caching_sha2_password` (this with `--tls`, unless the server remembers the account), or
+    /// none.
     #[arg(long)]
     pub user: String,
     /// A file that holds its password.
@@ -82,7 +84,8 @@ pub struct ReplayOptions {
     /// Use TLS where a target offers it. Certificates aren't checked.
     #[arg(long)]
     pub tls: bool,
-    /// How many times as fast as captured: 1, 2, 0.5 …, or `max`: each connection as fast as it is answered.
+    /// How many times as fast as captured: 1, 2, 0.5 …, or `max`: each connection as fast as it is
+    /// answered.
     #[arg(long, default_value = "1", value_parser = parse_speed)]
     pub speed: Speed,
     /// The most connections at once. Where more were captured, they share these.
@@ -112,7 +115,8 @@ pub struct ReplayOptions {
     /// The longest wait for an answer, seconds.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,
-    /// The directory for the results; it must not exist, or be empty [default: results/replay-DATE-TIME].
+    /// The directory for the results; it must not exist, or be empty [default:
+    /// results/replay-DATE-TIME].
     #[arg(long)]
     pub output: Option<PathBuf>,
 }
@@ -206,7 +210,8 @@ pub fn run(options: &ReplayOptions) -> anyhow::Result<()> {
 /// Reads a file and replays it; tells by `say` what it holds before it begins.
 ///
 /// # Errors
-/// The file can't be read, nothing of it can be sent, or a target refuses connections at the beginning.
+/// The file can't be read, nothing of it can be sent, or a target refuses connections at the
+/// beginning.
 pub fn replay(
     options: &ReplayOptions,
     say: &mut dyn FnMut(&str),

@@ -307,7 +307,8 @@ fn repetition(place: u32, turn: &Turn, plan: &Plan, speed: Speed, series: String
         .map(|length| length.as_secs_f64().max(1e-6));
     Repetition {
         turn: place,
-        // The capture is what it is: all of it counts. Only the first round finds caches that know none of it.
+        // The capture is what it is: all of it counts. Only the first round finds caches that know
+        // none of it.
         warm_up_s: 0.0,
         is_steady: Some(turn.round > 1),
         length_s: turn.length.as_secs_f64(),
@@ -322,7 +323,8 @@ fn repetition(place: u32, turn: &Turn, plan: &Plan, speed: Speed, series: String
                 reached_per_s: turn.queries_per_s(),
                 latency_ms: latency(&turn.from_due),
             }),
-        // The targets are somebody else's processes, perhaps on other machines: not known unless told which.
+        // The targets are somebody else's processes, perhaps on other machines: not known unless
+        // told which.
         server_cpu_us: cpu_us(turn.server_cpu, turn),
         proxy_cpu_us: cpu_us(turn.proxy_cpu, turn),
         hit_ratio: turn.hit_ratio,

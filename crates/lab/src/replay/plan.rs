@@ -21,7 +21,8 @@ pub struct Step {
     pub action: Action,
     /// Whether it is a `SELECT`.
     pub is_read: bool,
-    /// Whether its rows depend on nothing but its text and the tables, so that they can be compared.
+    /// Whether its rows depend on nothing but its text and the tables, so that they can be
+    /// compared.
     pub is_comparable: bool,
     /// Whether the connection begins anew before it.
     pub begins_connection: bool,
@@ -36,7 +37,8 @@ pub struct Plan {
     pub lanes: Vec<Vec<u32>>,
     /// Connections in the capture that something is sent of.
     pub connections: usize,
-    /// How many of them share a connection with others, for there were more at once than are allowed.
+    /// How many of them share a connection with others, for there were more at once than are
+    /// allowed.
     pub shared: usize,
     /// What isn't sent: how often, and one of them, by reason.
     pub left_out: BTreeMap<String, LeftOut>,
@@ -58,7 +60,8 @@ impl Plan {
     }
 }
 
-/// Chooses what is sent. Unless `writes`, only what writes nothing; never what can't mean the same here.
+/// Chooses what is sent. Unless `writes`, only what writes nothing; never what can't mean the same
+/// here.
 pub(super) fn plan(
     captured: &Captured,
     dialect: Dialect,
@@ -154,7 +157,8 @@ fn name_of(kind: StatementKind) -> String {
     format!("{kind:?}").to_ascii_uppercase()
 }
 
-/// Whether a `SET` may set something for others. A word in a string counts too: then a harmless one is left out.
+/// Whether a `SET` may set something for others. A word in a string counts too: then a harmless one
+/// is left out.
 fn sets_globally(text: &[u8]) -> bool {
     [&b"GLOBAL"[..], b"PERSIST", b"PERSIST_ONLY", b"PASSWORD"]
         .iter()
@@ -312,7 +316,8 @@ mod tests {
         let own = plan(&captured(&all), Dialect::default(), false, 10);
         assert_eq!(own.lanes, [vec![0, 2], vec![1], vec![3], vec![4]]);
         assert!(own.steps[0].begins_connection && !own.steps[2].begins_connection);
-        // The second has ended when the third begins: its place is taken, with a connection that begins anew.
+        // The second has ended when the third begins: its place is taken, with a connection that
+        // begins anew.
         let two = plan(&captured(&all), Dialect::default(), false, 2);
         assert_eq!(two.lanes, [vec![0, 2, 4], vec![1, 3]]);
         assert!(two.steps[3].begins_connection);

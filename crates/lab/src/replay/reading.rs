@@ -124,8 +124,8 @@ impl std::io::Read for Counted {
 /// Reads a file.
 ///
 /// # Errors
-/// It can't be read, it is nothing that is known, or, unless that is to be skipped, a part is malformed: then the error
-/// names the line or the packet.
+/// It can't be read, it is nothing that is known, or, unless that is to be skipped, a part is
+/// malformed: then the error names the line or the packet.
 pub fn read(path: &Path, settings: &Settings, progress: &mut Progress) -> anyhow::Result<Captured> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("can't open {name}"))?;
@@ -291,7 +291,8 @@ impl Texts {
     }
 }
 
-/// Puts records in the order of time. Those of which a log tells whole seconds only are spread over their second.
+/// Puts records in the order of time. Those of which a log tells whole seconds only are spread over
+/// their second.
 fn in_order(mut records: Vec<Record>) -> Vec<Event> {
     records.sort_by_key(|record| record.sent_us);
     let mut at = 0;

@@ -1,9 +1,10 @@
 //! The slow query log of MariaDB and of MySQL 5.6 to 8.0.
 //!
-//! An entry is a head of lines that begin with `#`, perhaps `use …;`, `SET timestamp=…;`, and the statement, to which the
-//! server has added `;`. Nothing marks its end but the head of the next, so a head is known by its first two lines; a
-//! statement that holds a whole head behind a `;` at the end of a line is taken for two entries. Source: the MariaDB
-//! knowledge base, "Slow Query Log Overview"; the MySQL manual, "The Slow Query Log".
+//! An entry is a head of lines that begin with `#`, perhaps `use …;`, `SET timestamp=…;`, and the
+//! statement, to which the server has added `;`. Nothing marks its end but the head of the next, so
+//! a head is known by its first two lines; a statement that holds a whole head behind a `;` at the
+//! end of a line is taken for two entries. Source: the MariaDB knowledge base, "Slow Query Log
+//! Overview"; the MySQL manual, "The Slow Query Log".
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ pub(super) struct SlowLog<R> {
 /// What the lines before a statement tell.
 #[derive(Debug, Default)]
 struct Head {
-    /// When it was logged, to the microsecond. Servers that tell whole seconds are asked by `SET timestamp`.
+    /// When it was logged, to the microsecond. Servers that tell whole seconds are asked by
+    /// `SET timestamp`.
     logged: Option<LogTime>,
     started: Option<LogTime>,
     timestamp_s: Option<i64>,
@@ -226,7 +228,8 @@ impl<R: BufRead> Iterator for SlowLog<R> {
 }
 
 impl Head {
-    /// Takes what a line tells. Lines that tell nothing of use are many and differ from server to server.
+    /// Takes what a line tells. Lines that tell nothing of use are many and differ from server to
+    /// server.
     fn read(&mut self, line: &[u8]) {
         if let Some(text) = line.strip_prefix(b"# Time: ") {
             self.logged = time::parse(text);

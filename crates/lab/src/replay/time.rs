@@ -12,7 +12,8 @@ pub(super) struct LogTime {
     pub(super) is_whole_second: bool,
 }
 
-/// Reads a time in the form of MySQL since 5.7 (`2023-01-01T12:00:00.123456Z`) or of the others (`230101 12:00:00`).
+/// Reads a time in the form of MySQL since 5.7 (`2023-01-01T12:00:00.123456Z`) or of the others
+/// (`230101 12:00:00`).
 pub(super) fn parse(text: &[u8]) -> Option<LogTime> {
     let text = std::str::from_utf8(text).ok()?.trim();
     if text.contains('T') {

@@ -107,7 +107,8 @@ pub(super) struct Standing {
 /// Replays to one target.
 ///
 /// # Errors
-/// Its metrics can't be read, or there are no threads. What becomes of the statements is in the result.
+/// Its metrics can't be read, or there are no threads. What becomes of the statements is in the
+/// result.
 pub(super) fn play(
     target: &Target,
     plan: &Plan,

@@ -1,4 +1,5 @@
-//! What a report says of the run itself: its state, stale reads, noise, the machine, the configuration.
+//! What a report says of the run itself: its state, stale reads, noise, the machine, the
+//! configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -151,8 +151,8 @@ impl Axis {
         self.position(self.low)..self.position(self.high)
     }
 
-    /// The positions that are written on so many pixels: those too near to the one after them, counted from the end,
-    /// are left out.
+    /// The positions that are written on so many pixels: those too near to the one after them,
+    /// counted from the end, are left out.
     pub(super) fn positions(&self, pixels: u32, pixels_of: impl Fn(&str) -> u32) -> Vec<f64> {
         let ends = self.ends();
         let per_unit = f64::from(pixels) / (ends.end - ends.start);

@@ -25,7 +25,8 @@ pub(super) struct Pair<'a> {
     pub(super) here: Result<Quotiented, String>,
     /// The same work through Remora.
     pub(super) remora: Result<Quotiented, String>,
-    /// Whether the latter is about how Remora's throughput changes, not about Remora against the server.
+    /// Whether the latter is about how Remora's throughput changes, not about Remora against the
+    /// server.
     pub(super) is_within_remora: bool,
     /// Whether it is a ratio of throughputs.
     pub(super) is_about_throughput: bool,
@@ -109,7 +110,8 @@ impl Pair<'_> {
     }
 }
 
-/// Each published ratio that something in the experiment answers to, whether or not it was measured.
+/// Each published ratio that something in the experiment answers to, whether or not it was
+/// measured.
 pub(super) fn pairs<'a>(results: &'a Results, workloads: &[Workload<'_>]) -> Vec<Pair<'a>> {
     let pair = |published: &'a Published| {
         let known = published.ratio.as_ref()?;
@@ -248,7 +250,8 @@ fn quotient(quotient: &Quotient, workloads: &[Workload<'_>]) -> Result<Quotiente
     })
 }
 
-/// What is divided by what, in as few words as tell it: what both have in common is said once, at the end.
+/// What is divided by what, in as few words as tell it: what both have in common is said once, at
+/// the end.
 fn names(above: &Values, below: &Values) -> (String, String) {
     let parts = |values: &Values| {
         let place = Some(values.place.clone()).filter(|place| !place.is_empty());

@@ -44,7 +44,8 @@ impl Ranged for Span {
 
     fn map(&self, value: &f64, (first, last): (i32, i32)) -> i32 {
         let share = (value - self.ends.start) / (self.ends.end - self.ends.start);
-        // The type can't be exceeded: positions lie between the ends, and those on pixels of a page.
+        // The type can't be exceeded: positions lie between the ends, and those on pixels of a
+        // page.
         #[allow(clippy::cast_possible_truncation)]
         let pixel = (f64::from(first) + share * f64::from(last - first)).round() as i32;
         pixel
@@ -100,8 +101,8 @@ pub(super) struct Mark {
 }
 
 impl Chart {
-    /// The chart in two sizes, of which a page shows the one that fits. `description` stands for it where it can't be
-    /// seen.
+    /// The chart in two sizes, of which a page shows the one that fits. `description` stands for it
+    /// where it can't be seen.
     pub(super) fn markup(&self, description: &str) -> anyhow::Result<Markup> {
         both_sizes(description, |size| {
             draw(size, &self.x, &self.y, |chart| {
@@ -145,8 +146,8 @@ impl Chart {
         draw_markers(chart, line.style, &marked)
     }
 
-    /// In which row, from the top, the word of each mark stands, so that no word lies on another one. A negative row
-    /// is a word to the left of its line, which has no room to the right.
+    /// In which row, from the top, the word of each mark stands, so that no word lies on another
+    /// one. A negative row is a word to the left of its line, which has no room to the right.
     fn rows_of_marks(&self, size: Size) -> Vec<i32> {
         let ends = self.x.ends();
         let width = f64::from(size.0.saturating_sub(LEFT + 2 * MARGIN));

@@ -29,7 +29,8 @@ pub struct ExperimentComparison {
     pub experiment: String,
     /// A line on what it is.
     pub title: String,
-    /// What a reader must know: other machines, other versions, incomplete runs, cells that only one has.
+    /// What a reader must know: other machines, other versions, incomplete runs, cells that only
+    /// one has.
     pub notes: Vec<String>,
     /// How `direct` itself changed, by which the other arms are judged.
     pub direct: Vec<Direct>,
@@ -199,7 +200,8 @@ impl Comparison {
         all
     }
 
-    /// Whether anything got worse: a figure, an arm over all its cells, or the number of stale reads.
+    /// Whether anything got worse: a figure, an arm over all its cells, or the number of stale
+    /// reads.
     pub fn outcome(&self) -> Outcome {
         let mut stale = self.experiments.iter().flat_map(|found| &found.stale_reads);
         let is_worse = self.regressions().next().is_some()
@@ -213,12 +215,13 @@ impl Comparison {
     }
 }
 
-/// Compares the run in directory `b` with the earlier one in `a`. Both hold one experiment, or both hold the same ones
-/// in their subdirectories.
+/// Compares the run in directory `b` with the earlier one in `a`. Both hold one experiment, or both
+/// hold the same ones in their subdirectories.
 ///
 /// # Errors
 ///
-/// A run can't be read, or is of another version of the schema, another experiment or another scale than the other.
+/// A run can't be read, or is of another version of the schema, another experiment or another scale
+/// than the other.
 pub fn compare(a: &Path, b: &Path) -> anyhow::Result<Comparison> {
     let (earlier, later) = (runs(a)?, runs(b)?);
     let names = |runs: &[Results]| -> Vec<String> {

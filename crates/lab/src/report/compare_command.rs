@@ -32,8 +32,9 @@ pub struct CompareOptions {
     pub html: Option<PathBuf>,
 }
 
-/// Compares two runs, shows it on the terminal and, if asked, writes a page. Gives the exit status: 0 if nothing got
-/// worse, 1 if something did, 2 if they could not be compared, which is then said on standard error.
+/// Compares two runs, shows it on the terminal and, if asked, writes a page. Gives the exit status:
+/// 0 if nothing got worse, 1 if something did, 2 if they could not be compared, which is then said
+/// on standard error.
 pub fn run_compare(options: &CompareOptions) -> ExitCode {
     match show(options) {
         Ok(Outcome::NothingWorse) => ExitCode::SUCCESS,

@@ -1,21 +1,24 @@
 //! Whether a figure of one run differs from that of another.
 //!
-//! Of many figures some differ by chance, and two runs differ by what else the machine did at the time. So a difference
-//! is called one only if
+//! Of many figures some differ by chance, and two runs differ by what else the machine did at the
+//! time. So a difference is called one only if
 //!
 //! 1. the intervals of both medians don't overlap, of at least 3 repetitions each,
-//! 2. it is larger than [`SMALLEST_DIFFERENCE`], and, of processor time, than the ticks that the kernel counts in,
-//! 3. it is more than [`standard_errors`] standard errors, with the noise taken from all cells of both runs together,
-//! 4. it shows in the ratio to `direct` of the same run too, where both runs have that: what slows the whole machine
-//!    is in both and cancels, and
-//! 5. relative to `direct` it is larger than what `direct` itself changed by, for what slows a machine doesn't slow all
-//!    arms alike.
+//! 2. it is larger than [`SMALLEST_DIFFERENCE`], and, of processor time, than the ticks that the
+//!    kernel counts in,
+//! 3. it is more than [`standard_errors`] standard errors, with the noise taken from all cells of
+//!    both runs together,
+//! 4. it shows in the ratio to `direct` of the same run too, where both runs have that: what slows
+//!    the whole machine is in both and cancels, and
+//! 5. relative to `direct` it is larger than what `direct` itself changed by, for what slows a
+//!    machine doesn't slow all arms alike.
 //!
-//! So `direct` is what the others are judged by, and isn't judged itself, unless a run has no other arm. A proxy's
-//! processor time is compared with that of the server in `direct`: both grow when the processor is slower or shared.
+//! So `direct` is what the others are judged by, and isn't judged itself, unless a run has no other
+//! arm. A proxy's processor time is compared with that of the server in `direct`: both grow when
+//! the processor is slower or shared.
 //!
-//! For each arm all its cells are taken together too, by the geometric mean of their ratios: a small difference that
-//! no cell shows by itself shows there.
+//! For each arm all its cells are taken together too, by the geometric mean of their ratios: a
+//! small difference that no cell shows by itself shows there.
 //!
 //! Runs of different machines are compared by their ratios to `direct` alone.
 
@@ -39,9 +42,9 @@ pub(super) const STANDARD_ERRORS_MIN: f64 = 4.0;
 /// So many standard deviations to each side hold 95 % of a normal distribution.
 const NORMAL_95: f64 = 1.96;
 
-/// So many standard errors are exceeded by chance once in a thousand times (Student's t, two-sided), for 1, 2 …
-/// degrees of freedom: a deviation that few values tell may itself be too small by chance. From 17 on it is less than
-/// [`STANDARD_ERRORS_MIN`].
+/// So many standard errors are exceeded by chance once in a thousand times (Student's t,
+/// two-sided), for 1, 2 … degrees of freedom: a deviation that few values tell may itself be too
+/// small by chance. From 17 on it is less than [`STANDARD_ERRORS_MIN`].
 const STUDENT: [f64; 16] = [
     636.6, 31.60, 12.92, 8.610, 6.869, 5.959, 5.408, 5.041, 4.781, 4.587, 4.437, 4.318, 4.221,
     4.140, 4.073, 4.015,
@@ -98,7 +101,8 @@ pub(super) fn all(a: &Results, b: &Results, is_same_machine: bool) -> Judged {
     judged
 }
 
-/// How many standard errors a difference must have, if the standard deviation was found with so many degrees of freedom.
+/// How many standard errors a difference must have, if the standard deviation was found with so
+/// many degrees of freedom.
 fn standard_errors(freedom: usize) -> f64 {
     match freedom {
         0 => f64::INFINITY,
@@ -307,7 +311,8 @@ impl Judge {
         }
     }
 
-    /// The verdict on a figure itself and on its ratio to `direct`: where they disagree, nothing is shown.
+    /// The verdict on a figure itself and on its ratio to `direct`: where they disagree, nothing is
+    /// shown.
     fn both(&self, ratio: Estimate, against: Option<Estimate>, error: f64) -> Verdict {
         let itself = self.verdict(ratio.value, error);
         let relative = against.map(|found| {
@@ -338,7 +343,8 @@ fn mean_error(errors: &[f64]) -> Option<f64> {
     (count > 0.0).then(|| squares.sqrt() / count)
 }
 
-/// Of ratios, with the interval that the standard error of its logarithm gives. `None` if one is missing or not above 0.
+/// Of ratios, with the interval that the standard error of its logarithm gives. `None` if one is
+/// missing or not above 0.
 fn geometric_mean(
     ratios: impl Iterator<Item = Option<Estimate>>,
     standard_error: f64,

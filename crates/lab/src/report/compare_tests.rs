@@ -111,7 +111,8 @@ fn a_machine_that_slows_arms_unevenly_is_no_regression() {
         let is_ours = |change: &&Change| change.arm == "remora" && change.measure == "queries/s";
         comparison.regressions().filter(is_ours).count()
     };
-    // Everything runs at half its speed, Remora at a little less: that too can come from the machine.
+    // Everything runs at half its speed, Remora at a little less: that too can come from the
+    // machine.
     assert_eq!(ours(&with_speeds(speeds(0.35))), 0);
     assert!(ours(&with_speeds(speeds(0.15))) > 15);
     let comparison = compare(before.path(), with_speeds(|_| 0.5).path()).unwrap();

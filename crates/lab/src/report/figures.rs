@@ -12,7 +12,8 @@ pub(super) const OURS: &str = "remora";
 /// Who sends a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// sysbench, each of whose clients waits for an answer before it asks again; and beside it perhaps a load at a set rate.
+    /// sysbench, each of whose clients waits for an answer before it asks again; and beside it
+    /// perhaps a load at a set rate.
     Sysbench,
     /// `remora-lab replay`, with the captured timing or as fast as it is answered.
     Replay,

@@ -59,12 +59,13 @@ pub const REPORT: &str = "report.html";
 /// The index's name in a directory with several runs.
 pub const INDEX: &str = "index.html";
 
-/// Writes `report.html` into the directory of one experiment's run, from the `results.json` and the series there.
+/// Writes `report.html` into the directory of one experiment's run, from the `results.json` and the
+/// series there.
 ///
 /// # Errors
 ///
-/// The results can't be read, are of another version of the schema, or the report can't be written. Series that are
-/// missing or damaged are no error: the report says so.
+/// The results can't be read, are of another version of the schema, or the report can't be written.
+/// Series that are missing or damaged are no error: the report says so.
 pub fn write(directory: &Path) -> anyhow::Result<()> {
     let run = source::read(directory)?;
     save(&directory.join(REPORT), &page::report(&run)?)
@@ -88,8 +89,8 @@ pub fn found(directory: &Path) -> anyhow::Result<Vec<String>> {
     ])
 }
 
-/// Writes `index.html` into a directory whose subdirectories hold one experiment's run each: what each of them found,
-/// with links to their reports.
+/// Writes `index.html` into a directory whose subdirectories hold one experiment's run each: what
+/// each of them found, with links to their reports.
 ///
 /// # Errors
 ///
@@ -102,8 +103,8 @@ pub fn write_index(directory: &Path) -> anyhow::Result<()> {
     save(&directory.join(INDEX), &page::index(&runs))
 }
 
-/// Writes the report of a run anew, or, of a directory with several runs, all of theirs and the index. Returns the file
-/// to look at.
+/// Writes the report of a run anew, or, of a directory with several runs, all of theirs and the
+/// index. Returns the file to look at.
 ///
 /// # Errors
 ///

@@ -115,7 +115,8 @@ fn row(arm: &str, mut all: Vec<f64>) -> Vec<String> {
     ]
 }
 
-/// The repetition whose throughput is the median; of an even number the lower one of the middle two.
+/// The repetition whose throughput is the median; of an even number the lower one of the middle
+/// two.
 fn typical<'a>(repetitions: &[&'a Repetition]) -> Option<&'a Repetition> {
     let mut sorted = repetitions.to_vec();
     sorted.sort_by(|a, b| a.queries_per_s.total_cmp(&b.queries_per_s));

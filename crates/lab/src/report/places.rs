@@ -12,7 +12,8 @@ use super::html::Table;
 use super::number::{self, plain};
 use super::style::{Styles, arm_name};
 
-/// `Line chart of queries/s over threads: direct, Remora. The table after it holds the same figures.`
+/// `Line chart of queries/s over threads: direct, Remora. The table after it holds the same
+/// figures.`
 pub(super) fn description(kind: &str, what: &str, workload: &Workload<'_>) -> String {
     let over = workload
         .axis

@@ -1,4 +1,5 @@
-//! What may be said of each arm: computed from its figures, and nothing that their intervals don't show.
+//! What may be said of each arm: computed from its figures, and nothing that their intervals don't
+//! show.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,8 @@ pub(super) fn findings(workload: &Workload<'_>, fits: &Fits<'_>) -> Vec<(String,
     workload.arms.iter().filter_map(of_arm).collect()
 }
 
-/// The law of scalability, fitted to each arm that it can be fitted to. None where the x axis isn't threads.
+/// The law of scalability, fitted to each arm that it can be fitted to. None where the x axis isn't
+/// threads.
 pub(super) type Fits<'a> = BTreeMap<&'a str, Scalability>;
 
 /// See [`Fits`].
@@ -155,7 +157,8 @@ pub(super) fn break_even_of(workload: &Workload<'_>, arm: &str) -> Option<Estima
     break_even(&places)
 }
 
-/// `it pays from a hit ratio of 12 % on (95 % interval: 10 % to 14 %)`. `None` where that isn't asked or can't be told.
+/// `it pays from a hit ratio of 12 % on (95 % interval: 10 % to 14 %)`. `None` where that isn't
+/// asked or can't be told.
 pub(super) fn pays(workload: &Workload<'_>, arm: &str, who: &str) -> Option<String> {
     let found = break_even_of(workload, arm).filter(|_| workload.is_over("hit ratio"))?;
     let unit = workload.axis.map_or("", |(_, unit)| unit);

@@ -1,7 +1,8 @@
 //! Colours, dashes and markers of the arms, and the page's style sheet.
 //!
-//! A chart is drawn once, in the colours for light pages; a dark page swaps them by rules that name the colours. Each
-//! colour has at least 3 : 1 against its background, and arms differ by dash and marker too.
+//! A chart is drawn once, in the colours for light pages; a dark page swaps them by rules that name
+//! the colours. Each colour has at least 3 : 1 against its background, and arms differ by dash and
+//! marker too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -150,8 +150,8 @@ impl Synthetic {
     }
 }
 
-/// All kinds of workloads: over threads, over hit ratios, over capacities and without an axis. `remora` is Remora's speed:
-/// 1 for as it was.
+/// All kinds of workloads: over threads, over hit ratios, over capacities and without an axis.
+/// `remora` is Remora's speed: 1 for as it was.
 pub(super) fn everything(random: Random, remora: f64) -> Synthetic {
     let mut run = Synthetic::new("e1", random);
     for threads in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0] {

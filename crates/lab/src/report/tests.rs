@@ -198,8 +198,8 @@ fn an_index_links_to_each_report() {
     );
 }
 
-/// Where a browser is at hand, a report is looked at in it: light, dark and on a phone. The pictures are kept in the
-/// directory that `REMORA_LAB_PICTURES` names.
+/// Where a browser is at hand, a report is looked at in it: light, dark and on a phone. The
+/// pictures are kept in the directory that `REMORA_LAB_PICTURES` names.
 #[test]
 fn a_browser_shows_a_report() {
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]

@@ -1,4 +1,5 @@
-//! The verdict on a run, or on one of its workloads, in a sentence. Nothing is said that intervals don't show.
+//! The verdict on a run, or on one of its workloads, in a sentence. Nothing is said that intervals
+//! don't show.
 
 use crate::experiments::results::Results;
 use crate::statistics::bootstrap::{self, REPETITIONS_MIN, Verdict, ratio_of_medians};
@@ -52,8 +53,8 @@ impl Tally {
         self.faster.len() + self.slower.len() + self.open.len()
     }
 
-    /// `Remora is faster than direct at 2 of 5 points (1.20 to 1.90 ×) and slower at 3 (0.50 to 0.80 ×)`. `None` if
-    /// there is nothing to compare.
+    /// `Remora is faster than direct at 2 of 5 points (1.20 to 1.90 ×) and slower at 3 (0.50 to
+    /// 0.80 ×)`. `None` if there is nothing to compare.
     fn clause(&self, arm: &str) -> Option<String> {
         let all = self.places();
         if all == 0 {
@@ -315,7 +316,8 @@ pub(super) fn confidence(workloads: &[Workload<'_>]) -> String {
             counted(fewest, "repetition", "repetitions")
         );
     }
-    // That all n values of one sample are above all n of another has a probability of n! n! / (2n)!.
+    // That all n values of one sample are above all n of another has a probability of n! n! /
+    // (2n)!.
     let by_chance = match fewest {
         3 => " Of points that don't differ about one in 10 is called different by chance.",
         4 => " Of points that don't differ about one in 35 is called different by chance.",

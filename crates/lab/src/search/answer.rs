@@ -1,9 +1,10 @@
-//! Answers in a form in which they can be compared: the server may give rows in another order, or think of another plan,
-//! and still say the same.
+//! Answers in a form in which they can be compared: the server may give rows in another order, or
+//! think of another plan, and still say the same.
 
 use remora_testkit::client::Packets;
 
-/// `SERVER_QUERY_NO_GOOD_INDEX_USED`, `SERVER_QUERY_NO_INDEX_USED`, `SERVER_QUERY_WAS_SLOW`: what the plan was like.
+/// `SERVER_QUERY_NO_GOOD_INDEX_USED`, `SERVER_QUERY_NO_INDEX_USED`, `SERVER_QUERY_WAS_SLOW`: what
+/// the plan was like.
 const PLAN_FLAGS: u16 = 0x10 | 0x20 | 0x800;
 
 /// A definition ends with flags (2 bytes), decimals (1) and two bytes of filling.
@@ -64,7 +65,8 @@ impl Reply {
         matches!(self, Reply::Rows { end, .. } if end.first() != Some(&0xff))
     }
 
-    /// What another answer has otherwise. Rows in another order are the same unless the order was asked for.
+    /// What another answer has otherwise. Rows in another order are the same unless the order was
+    /// asked for.
     pub(super) fn difference(&self, other: &Reply) -> Difference {
         if self == other {
             return Difference::None;
@@ -121,8 +123,9 @@ impl Reply {
     }
 }
 
-/// Definitions of columns without their flags: whether a column is a part of a key, or can be NULL, is told as the
-/// plan has it (a temporary table for a `GROUP BY`, an outer join that was made an inner one).
+/// Definitions of columns without their flags: whether a column is a part of a key, or can be NULL,
+/// is told as the plan has it (a temporary table for a `GROUP BY`, an outer join that was made an
+/// inner one).
 fn without_column_flags(head: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let one = |definition: &Vec<u8>| {
         let mut definition = definition.clone();
@@ -141,8 +144,8 @@ fn sorted(rows: &[Vec<u8>]) -> Vec<&Vec<u8>> {
     all
 }
 
-/// The end of a result set without the flags of the plan: an EOF packet has warnings and status, an OK packet
-/// two numbers (both 0 here), status and warnings.
+/// The end of a result set without the flags of the plan: an EOF packet has warnings and status, an
+/// OK packet two numbers (both 0 here), status and warnings.
 fn without_plan(end: &[u8]) -> Vec<u8> {
     let mut end = end.to_vec();
     if let [0xfe, _, _, low, high, ..] = &mut end[..] {

@@ -1,4 +1,5 @@
-//! A private server with a Remora in front of it, and a way to know that Remora has seen all that the server has.
+//! A private server with a Remora in front of it, and a way to know that Remora has seen all that
+//! the server has.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 const COUNTING: Duration = Duration::from_secs(5);
 /// Lines of the server's log that are shown when a case can't be run.
 const LOG_LINES: usize = 30;
-/// A row that is written after each change: once Remora has it in memory, it has seen what was before.
+/// A row that is written after each change: once Remora has it in memory, it has seen what was
+/// before.
 const SENTINEL: &str = "SELECT n FROM lab.sentinel WHERE id = 1";
 
 /// A server and a Remora that searches use one after the other.
@@ -77,7 +79,8 @@ impl Bed {
         })
     }
 
-    /// Whether the server has ended, by a bug of its own: some of what is searched with kills some servers.
+    /// Whether the server has ended, by a bug of its own: some of what is searched with kills some
+    /// servers.
     pub(super) fn has_crashed(&self) -> bool {
         self.server.app().connect().is_err()
     }
@@ -148,7 +151,8 @@ impl Bed {
         )
     }
 
-    /// Runs what is one statement to Remora, while nobody else speaks to it; tells whether memory answered it.
+    /// Runs what is one statement to Remora, while nobody else speaks to it; tells whether memory
+    /// answered it.
     pub(super) fn counted<T>(&self, run: impl FnOnce() -> T) -> (bool, T) {
         let before = self.counts();
         let value = run();
@@ -169,7 +173,8 @@ impl Bed {
         }
     }
 
-    /// Waits until Remora has seen everything that was changed before, and until new results can be kept.
+    /// Waits until Remora has seen everything that was changed before, and until new results can be
+    /// kept.
     pub(super) fn settle(&mut self) -> anyhow::Result<()> {
         self.gate.hold(false);
         self.sentinel += 1;
@@ -296,9 +301,9 @@ pub(super) fn tolerate(outcome: Result<(), ClientError>) -> Result<(), ClientErr
     }
 }
 
-/// Runs a statement that may fail on the server. A prepared one stays open until its connection ends: closing isn't
-/// answered, so Remora could count it while the next statement is waited for ([`Bed::counted`]), which would then
-/// be taken for relayed though memory answered it.
+/// Runs a statement that may fail on the server. A prepared one stays open until its connection
+/// ends: closing isn't answered, so Remora could count it while the next statement is waited for
+/// ([`Bed::counted`]), which would then be taken for relayed though memory answered it.
 pub(super) fn perform(client: &mut Client, statement: &Statement) -> Result<(), ClientError> {
     let Some(values) = &statement.values else {
         return tolerate(client.query(&statement.text).map(drop));

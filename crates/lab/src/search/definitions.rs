@@ -41,7 +41,8 @@ fn add_column(dice: &mut Dice, schema: &mut Schema, at: usize, number: usize) ->
     if index == table.columns.len() {
         table.columns.push(column);
     }
-    // Elsewhere the model would lose what it knows of the other columns' places; that the column is there is enough.
+    // Elsewhere the model would lose what it knows of the other columns' places; that the column is
+    // there is enough.
     vec![text]
 }
 
@@ -102,7 +103,8 @@ fn index(dice: &mut Dice, table: &Table, number: usize) -> Vec<String> {
     all
 }
 
-/// As tools do that change a table online: a copy is made, filled, changed and put in the table's place.
+/// As tools do that change a table online: a copy is made, filled, changed and put in the table's
+/// place.
 fn swap(dice: &mut Dice, schema: &mut Schema, at: usize, number: usize) -> Vec<String> {
     let others = schema.base_tables().len();
     let table = &mut schema.tables[at];

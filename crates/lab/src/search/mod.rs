@@ -1,13 +1,17 @@
-//! The oracle by search: random schemas, data, queries and changes against a real server with Remora in front.
+//! The oracle by search: random schemas, data, queries and changes against a real server with
+//! Remora in front.
 //!
-//! A [`Script`] is made of a seed by [`generate`]: tables of all types with keys, foreign keys, triggers, partitions and views; queries that are
-//! held; and changes. [`Bed::run`] applies the changes one after the other, through Remora or past it, and after each compares every held
-//! result with what the server says: right after the answer if it was written through Remora, otherwise once Remora has seen
-//! the change (or while the log that would tell it is held back), and again when dropped results have been filled anew. In a race, readers ask while changes are made.
-//! What differs is a [`Failure`]; [`shrink`] makes its script small, and it is written to a file of SQL that can be
-//! kept under `crates/lab/search/regressions`, which the test runs first.
+//! A [`Script`] is made of a seed by [`generate`]: tables of all types with keys, foreign keys,
+//! triggers, partitions and views; queries that are held; and changes. [`Bed::run`] applies the
+//! changes one after the other, through Remora or past it, and after each compares every held
+//! result with what the server says: right after the answer if it was written through Remora,
+//! otherwise once Remora has seen the change (or while the log that would tell it is held back),
+//! and again when dropped results have been filled anew. In a race, readers ask while changes are
+//! made. What differs is a [`Failure`]; [`shrink`] makes its script small, and it is written to a
+//! file of SQL that can be kept under `crates/lab/search/regressions`, which the test runs first.
 //!
-//! It knows nothing of how Remora decides what to drop; that it notices is shown by [`SeededFault`]s.
+//! It knows nothing of how Remora decides what to drop; that it notices is shown by
+//! [`SeededFault`]s.
 
 mod answer;
 mod bed;
@@ -65,7 +69,8 @@ pub struct SearchOptions {
     /// The seed; without one, a fresh one is taken and printed.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The server, by the names of `scripts/servers --list`, or `mariadb-10.11`; `REMORA_TEST_SERVER` otherwise.
+    /// The server, by the names of `scripts/servers --list`, or `mariadb-10.11`;
+    /// `REMORA_TEST_SERVER` otherwise.
     #[arg(long)]
     pub server: Option<String>,
     /// Queries held in a case.

@@ -1,5 +1,6 @@
-//! Random queries, by shape. Each has one right answer for a state of the data, up to the order of rows unless it has a
-//! `LIMIT`: what decides between equal values ([`Type::identity`](super::types::Type::identity)) is named.
+//! Random queries, by shape. Each has one right answer for a state of the data, up to the order of
+//! rows unless it has a `LIMIT`: what decides between equal values
+//! ([`Type::identity`](super::types::Type::identity)) is named.
 
 use super::conditions::Scope;
 use super::dice::Dice;
@@ -49,7 +50,8 @@ pub(super) fn random(dice: &mut Dice, schema: &Schema) -> Question {
         }
         // MySQL 8.0.31 crashes when it prepares an IN for a partitioned table.
         let is_fatal = schema.kind == Kind::MySql80 && schema.has_partitions();
-        // MySQL 5.7 names the table of a merged derived table's columns now so, now not at all, when it is prepared.
+        // MySQL 5.7 names the table of a merged derived table's columns now so, now not at all,
+        // when it is prepared.
         let is_undecided = schema.kind == Kind::MySql57 && matches!(shape, "derived" | "view");
         let is_prepared = dice.chance(PREPARED) && !is_fatal && !is_undecided;
         let statement = if is_prepared {

@@ -16,7 +16,8 @@ pub struct Tally {
     pub pairs: u64,
     /// Pairs in which the server's answer was another one afterwards.
     pub changed: u64,
-    /// Pairs in which the result was in memory before, and was asked for only when the change had been read from the log.
+    /// Pairs in which the result was in memory before, and was asked for only when the change had
+    /// been read from the log.
     pub measured: u64,
     /// Those of them in which memory didn't answer any more.
     pub dropped: u64,

@@ -275,9 +275,10 @@ impl Runner<'_> {
         }))
     }
 
-    /// Whether a relayed answer to an execution was another only because of what the server had made of that preparation: a
-    /// new one gives the right answer. MySQL 8.0 settles a preparation's types and collations by what it has
-    /// executed and by definitions that have changed since.
+    /// Whether a relayed answer to an execution was another only because of what the server had
+    /// made of that preparation: a new one gives the right answer. MySQL 8.0 settles a
+    /// preparation's types and collations by what it has executed and by definitions that have
+    /// changed since.
     fn was_of_the_preparation(&mut self, at: usize, truth: &Reply) -> anyhow::Result<bool> {
         if self.script.questions[at].statement.values.is_none() {
             return Ok(false);
@@ -349,7 +350,8 @@ impl Runner<'_> {
             "SET SESSION lock_wait_timeout = 5, innodb_lock_wait_timeout = 5".to_owned(),
         ];
         if image != ROW_IMAGES[0] {
-            // Not where it is the default: Remora may have to think of more when it sees the setting changed.
+            // Not where it is the default: Remora may have to think of more when it sees the
+            // setting changed.
             settings.push(format!("SET SESSION binlog_row_image = {image}"));
         }
         for text in settings {

@@ -1,4 +1,5 @@
-//! Random schemas: tables with keys, foreign keys, triggers, partitions and views, as a model that queries and changes are made from.
+//! Random schemas: tables with keys, foreign keys, triggers, partitions and views, as a model that
+//! queries and changes are made from.
 
 use super::dice::Dice;
 use super::types::Type;
@@ -131,7 +132,8 @@ impl Schema {
                 ));
             }
         }
-        // After the rows, so that a row that is dropped while a case is made smaller takes nothing else with it.
+        // After the rows, so that a row that is dropped while a case is made smaller takes nothing
+        // else with it.
         for number in 0..dice.number(0, 2) {
             statements.push(schema.trigger(dice, number));
         }
@@ -218,7 +220,8 @@ impl Schema {
         Column::new("id", kind, false)
     }
 
-    /// The primary key and others. Decides whether the table is partitioned, which other unique keys forbid.
+    /// The primary key and others. Decides whether the table is partitioned, which other unique
+    /// keys forbid.
     fn keys(dice: &mut Dice, table: &mut Table) -> Vec<String> {
         let mut parts = Vec::new();
         let second = table

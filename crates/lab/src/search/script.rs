@@ -1,5 +1,5 @@
-//! A case of the search as plain SQL: what is made, what is asked, what is changed. It can be written to a file, read
-//! from one and run again.
+//! A case of the search as plain SQL: what is made, what is asked, what is changed. It can be
+//! written to a file, read from one and run again.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use anyhow::{Context as _, bail};
 
 use remora_testkit::client::Value;
 
-/// Marks where a literal begins and ends while a statement is made, so that it can be bound instead.
+/// Marks where a literal begins and ends while a statement is made, so that it can be bound
+/// instead.
 const LITERAL_BEGINS: char = '\u{1}';
 const LITERAL_ENDS: char = '\u{2}';
 

@@ -1,10 +1,12 @@
-//! Makes a failing case small: drops changes, queries, statements, rows, tables, columns and words, as long as it fails.
+//! Makes a failing case small: drops changes, queries, statements, rows, tables, columns and words,
+//! as long as it fails.
 
 use super::bed::Bed;
 use super::run::Failure;
 use super::script::{ROW_IMAGES, Script, Statement};
 
-/// How often a smaller case is tried before it counts as one that doesn't fail; more for a race, which needs luck.
+/// How often a smaller case is tried before it counts as one that doesn't fail; more for a race,
+/// which needs luck.
 const TRIES: usize = 2;
 const RACE_TRIES: usize = 6;
 
@@ -150,7 +152,8 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Drops columns and keys from definitions, and a column's values from the rows of the beginning.
+    /// Drops columns and keys from definitions, and a column's values from the rows of the
+    /// beginning.
     fn without_columns(&mut self) {
         let mut at = 0;
         while at < self.best.setup.len() {
@@ -179,7 +182,8 @@ fn is_balanced(text: &str) -> bool {
         && text.matches('\'').count().is_multiple_of(2)
 }
 
-/// The case without the so-many-th part of a `CREATE TABLE`; `None` if it is none or has no such part.
+/// The case without the so-many-th part of a `CREATE TABLE`; `None` if it is none or has no such
+/// part.
 fn without_column(script: &Script, at: usize, number: usize) -> Option<Script> {
     let (head, body, tail) = definition(&script.setup[at])?;
     let mut parts = split(body);

@@ -1,4 +1,5 @@
-//! The types of columns, and values for them from small pools, so that conditions and rows often meet.
+//! The types of columns, and values for them from small pools, so that conditions and rows often
+//! meet.
 
 use super::dice::Dice;
 use super::script::literal;
@@ -272,8 +273,8 @@ impl Type {
         matches!(self, Type::Integer { .. })
     }
 
-    /// A form of a column of it of which two values are equal only if nobody can tell them apart, so that groups, minima and
-    /// orders don't depend on the order of rows.
+    /// A form of a column of it of which two values are equal only if nobody can tell them apart,
+    /// so that groups, minima and orders don't depend on the order of rows.
     pub(super) fn identity(&self, column: &str) -> String {
         match self {
             Type::Text { .. } | Type::Json => format!("HEX({column})"),

@@ -1,13 +1,15 @@
 //! Medians with bootstrap intervals.
 //!
-//! The intervals are percentile intervals of the bootstrap (Efron, "Bootstrap Methods: Another Look at the Jackknife",
-//! The Annals of Statistics 7, 1979; Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13). `BCa`
-//! intervals would take their acceleration from the jackknife, which is known to fail for the median.
+//! The intervals are percentile intervals of the bootstrap (Efron, "Bootstrap Methods: Another Look
+//! at the Jackknife", The Annals of Statistics 7, 1979; Efron and Tibshirani, "An Introduction to
+//! the Bootstrap", 1993, chapter 13). `BCa` intervals would take their acceleration from the
+//! jackknife, which is known to fail for the median.
 //!
-//! Of few repetitions no interval can promise much: that from the smallest to the largest of n values covers the
-//! true median with a probability of 1 − 2^(1 − n), which is 75 % for 3, 87.5 % for 4 and 93.75 % for 5. The percentile
-//! interval of 95 % is just that for up to 5 values. Of more it leaves the outermost ones out, step by step, and so covers
-//! a little less than it says: 87.5 % for 7 values, about 90 % for 9, and near 95 % from 20 on.
+//! Of few repetitions no interval can promise much: that from the smallest to the largest of n
+//! values covers the true median with a probability of 1 − 2^(1 − n), which is 75 % for 3, 87.5 %
+//! for 4 and 93.75 % for 5. The percentile interval of 95 % is just that for up to 5 values. Of
+//! more it leaves the outermost ones out, step by step, and so covers a little less than it says:
+//! 87.5 % for 7 values, about 90 % for 9, and near 95 % from 20 on.
 
 use crate::stats;
 use remora_testkit::load::random::Random;
@@ -103,7 +105,8 @@ pub fn median(sample: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The median of one sample, divided by that of another. `None` if one is empty or the divisor is 0.
+/// The median of one sample, divided by that of another. `None` if one is empty or the divisor
+/// is 0.
 pub fn ratio_of_medians(numerator: &[f64], denominator: &[f64]) -> Option<Estimate> {
     let (above, below) = (finite(numerator), finite(denominator));
     let divisor = stats::median(&below);
@@ -122,8 +125,8 @@ pub fn ratio_of_medians(numerator: &[f64], denominator: &[f64]) -> Option<Estima
     })
 }
 
-/// Whether `sample` is better than `baseline`. Nothing is concluded where the intervals of their medians overlap, nor
-/// from fewer than [`REPETITIONS_MIN`] repetitions of either.
+/// Whether `sample` is better than `baseline`. Nothing is concluded where the intervals of their
+/// medians overlap, nor from fewer than [`REPETITIONS_MIN`] repetitions of either.
 pub fn compare(baseline: &[f64], sample: &[f64], good: Good) -> Verdict {
     let (Some(old), Some(new)) = (median(baseline), median(sample)) else {
         return Verdict::NoDifferenceShown;
@@ -136,8 +139,8 @@ pub fn compare(baseline: &[f64], sample: &[f64], good: Good) -> Verdict {
     }
 }
 
-/// The interval that holds the middle [`CONFIDENCE`] of what was drawn. Infinite draws count, those that aren't numbers
-/// don't. `None` if none is left.
+/// The interval that holds the middle [`CONFIDENCE`] of what was drawn. Infinite draws count, those
+/// that aren't numbers don't. `None` if none is left.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -172,7 +175,8 @@ impl Resampler {
         Resampler { sorted, drawn }
     }
 
-    /// The median of the next sample; 0 if there is nothing to draw from. As the values are sorted, counting finds it.
+    /// The median of the next sample; 0 if there is nothing to draw from. As the values are sorted,
+    /// counting finds it.
     pub fn median(&mut self, random: &mut Random) -> f64 {
         let size = self.sorted.len();
         if size == 0 {

@@ -16,9 +16,10 @@ pub struct Place {
     pub baseline: Vec<f64>,
 }
 
-/// The x from which on the arm's median isn't below the baseline's, up to the highest x; between two places the lines
-/// are straight. Negative infinity: it is below at no place; infinity: it is below at the last one. The interval comes
-/// from samples drawn anew at every place, and can be infinite at an end. `None`: fewer than two places.
+/// The x from which on the arm's median isn't below the baseline's, up to the highest x; between
+/// two places the lines are straight. Negative infinity: it is below at no place; infinity: it is
+/// below at the last one. The interval comes from samples drawn anew at every place, and can be
+/// infinite at an end. `None`: fewer than two places.
 pub fn break_even(places: &[Place]) -> Option<Estimate> {
     let mut places: Vec<&Place> = places
         .iter()

@@ -1,8 +1,8 @@
 //! How much repetitions of the same differ, over many points together.
 
-/// The standard deviation of the logarithm of a value around its own sample's mean: about the relative standard
-/// deviation. It is pooled over the samples, since a few repetitions alone say little about their spread. Values that
-/// aren't above 0 don't count. `None` if no sample has two.
+/// The standard deviation of the logarithm of a value around its own sample's mean: about the
+/// relative standard deviation. It is pooled over the samples, since a few repetitions alone say
+/// little about their spread. Values that aren't above 0 don't count. `None` if no sample has two.
 pub fn pooled_relative_deviation<'a>(samples: impl IntoIterator<Item = &'a [f64]>) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for sample in samples {
@@ -25,8 +25,9 @@ pub fn pooled_relative_deviation<'a>(samples: impl IntoIterator<Item = &'a [f64]
     (freedom > 0.0).then(|| (squares / freedom).sqrt())
 }
 
-/// The standard error of the logarithm of a ratio of medians of two samples of these sizes, given the deviation of one
-/// value. That of a median of n normal values is √(π / 2n) of it for large n, and a little less for small ones.
+/// The standard error of the logarithm of a ratio of medians of two samples of these sizes, given
+/// the deviation of one value. That of a median of n normal values is √(π / 2n) of it for large n,
+/// and a little less for small ones.
 pub fn standard_error_of_ratio(deviation: f64, numerator: usize, denominator: usize) -> f64 {
     let part = |size: usize| std::f64::consts::FRAC_PI_2 / count(size.max(1));
     deviation * (part(numerator) + part(denominator)).sqrt()

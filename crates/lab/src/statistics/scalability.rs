@@ -1,12 +1,14 @@
 //! The Universal Scalability Law: how throughput grows with concurrency, and why it stops.
 //!
-//! X(N) = λN / (1 + σ(N − 1) + κN(N − 1)). λ is the throughput of one thread, σ (contention) the share of the work that
-//! only one can do at a time, κ (coherency) what each pair of threads costs. With κ above 0 there is a peak, and more
-//! threads bring less: negative scalability as a number. Source: Gunther, "Guerrilla Capacity Planning", 2007.
+//! X(N) = λN / (1 + σ(N − 1) + κN(N − 1)). λ is the throughput of one thread, σ (contention) the
+//! share of the work that only one can do at a time, κ (coherency) what each pair of threads costs.
+//! With κ above 0 there is a peak, and more threads bring less: negative scalability as a number.
+//! Source: Gunther, "Guerrilla Capacity Planning", 2007.
 //!
-//! The law is linear in 1/λ, σ/λ and κ/λ: N/X = 1/λ + σ/λ (N − 1) + κ/λ N(N − 1). Fitted are those three, none of them
-//! below 0, so that the sum of the squared relative errors is the least; of so few coefficients each choice of zeros can
-//! be tried, so that the best is found and not just a near one.
+//! The law is linear in 1/λ, σ/λ and κ/λ: N/X = 1/λ + σ/λ (N − 1) + κ/λ N(N − 1). Fitted are those
+//! three, none of them below 0, so that the sum of the squared relative errors is the least; of so
+//! few coefficients each choice of zeros can be tried, so that the best is found and not just a
+//! near one.
 
 use std::collections::BTreeSet;
 
@@ -67,12 +69,14 @@ pub struct Scalability {
     pub best: Coefficients,
     /// Their intervals.
     pub intervals: Option<Intervals>,
-    /// How far measured throughputs are from fitted ones: the root of the mean squared relative error.
+    /// How far measured throughputs are from fitted ones: the root of the mean squared relative
+    /// error.
     pub relative_error: f64,
 }
 
-/// Intervals of the coefficients and of the peak. They are from the bootstrap of residuals (Efron and Tibshirani, 1993,
-/// section 9.4): relative ones, enlarged by what three fitted coefficients took of them.
+/// Intervals of the coefficients and of the peak. They are from the bootstrap of residuals (Efron
+/// and Tibshirani, 1993, section 9.4): relative ones, enlarged by what three fitted coefficients
+/// took of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Intervals {
     /// Of λ.
@@ -85,8 +89,9 @@ pub struct Intervals {
     pub peak_threads: Interval,
 }
 
-/// Fits the law to pairs of threads and throughput, one for each measurement. `None`: fewer than [`PLACES_MIN`]
-/// different numbers of threads, or the law can't describe it. Intervals take [`PLACES_FOR_INTERVALS_MIN`].
+/// Fits the law to pairs of threads and throughput, one for each measurement. `None`: fewer than
+/// [`PLACES_MIN`] different numbers of threads, or the law can't describe it. Intervals take
+/// [`PLACES_FOR_INTERVALS_MIN`].
 pub fn fit(measured: &[(f64, f64)]) -> Option<Scalability> {
     let measured: Vec<(f64, f64)> = measured
         .iter()
@@ -177,7 +182,8 @@ fn coefficients(measured: &[(f64, f64)]) -> Option<Coefficients> {
     Coefficients::from_inverse(found)
 }
 
-/// The least squares with all coefficients 0 but those that are free. `None` if one of them is negative.
+/// The least squares with all coefficients 0 but those that are free. `None` if one of them is
+/// negative.
 fn solve(
     normal: &DMatrix<f64>,
     ones: &DVector<f64>,

@@ -23,15 +23,19 @@ const DRIFT_MAX: f64 = 0.02;
 /// … and is so many standard deviations away from what an order by chance would have.
 const TREND_DEVIATIONS_MAX: f64 = 1.96;
 
-/// Whether a series of throughputs, one for each second (or any other length of time), is steady at its end.
+/// Whether a series of throughputs, one for each second (or any other length of time), is steady at
+/// its end.
 ///
-/// Judged is its later half, but at least 6 and at most 30 values, in three parts of equal length. It is steady if
+/// Judged is its later half, but at least 6 and at most 30 values, in three parts of equal length.
+/// It is steady if
 ///
-/// 1. the mean of each part differs from the mean of all by less than 5 %, or by less than 2.5 standard errors where
-///    noise makes those larger (the noise is taken from the differences of neighbours, which ramps and steps leave
-///    alone: von Neumann and others, "The Mean Square Successive Difference", 1941), and
-/// 2. it has no trend: either the test of Mann and Kendall (Mann, "Nonparametric Tests Against Trend", 1945) shows
-///    none at 5 %, or the slope of Theil and Sen moves it by less than 2 % in the whole window.
+/// 1. the mean of each part differs from the mean of all by less than 5 %, or by less than 2.5
+///    standard errors where noise makes those larger (the noise is taken from the differences of
+///    neighbours, which ramps and steps leave alone: von Neumann and others, "The Mean Square
+///    Successive Difference", 1941), and
+/// 2. it has no trend: either the test of Mann and Kendall (Mann, "Nonparametric Tests Against
+///    Trend", 1945) shows none at 5 %, or the slope of Theil and Sen moves it by less than 2 % in
+///    the whole window.
 ///
 /// A series that is shorter than 6, holds anything but finite numbers or is at 0 isn't steady.
 pub fn is_steady(series: &[f64]) -> bool {
@@ -53,8 +57,8 @@ fn parts_agree(window: &[f64], mean_of_all: f64) -> bool {
         .all(|part| (mean(part) - mean_of_all).abs() < allowed)
 }
 
-/// The standard deviation of a value, from the median difference of neighbours: that of a normal difference is 0.6745
-/// of its own standard deviation, which is √2 times that of a value.
+/// The standard deviation of a value, from the median difference of neighbours: that of a normal
+/// difference is 0.6745 of its own standard deviation, which is √2 times that of a value.
 fn noise(window: &[f64]) -> f64 {
     let differences: Vec<f64> = window
         .windows(2)

@@ -1,5 +1,5 @@
-//! Replaying captured statements: what is read from logs and captures of real servers is what was sent to them, and
-//! replaying it measures, compares and spares data.
+//! Replaying captured statements: what is read from logs and captures of real servers is what was
+//! sent to them, and replaying it measures, compares and spares data.
 //!
 //! Servers: mariadb-10.11
 //! Tier: test

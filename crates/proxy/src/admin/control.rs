@@ -1,4 +1,5 @@
-//! Requests that change something. They need the token of `admin.token_file`; without it they get 401 and nothing else.
+//! Requests that change something. They need the token of `admin.token_file`; without it they get
+//! 401 and nothing else.
 
 use std::sync::Arc;
 

@@ -11,7 +11,8 @@ use axum::response::Response;
 use super::{Sources, answer, answer_text, query};
 use crate::explain::{NoExplanation, Question};
 
-/// Answers `GET /explain?schema=…&sql=…`, and `POST /explain?schema=…` with the statement as the body.
+/// Answers `GET /explain?schema=…&sql=…`, and `POST /explain?schema=…` with the statement as the
+/// body.
 pub(super) async fn show(State(sources): State<Arc<Sources>>, request: Request<Body>) -> Response {
     let Some(explainer) = &sources.explainer else {
         return answer_text(

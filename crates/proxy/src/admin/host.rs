@@ -1,9 +1,10 @@
 //! The name by which a request calls this host.
 //!
-//! A web page that somebody visits can have its own name lead to this host's loopback address (DNS rebinding); to the
-//! browser what is answered here is then the page's own, and its script may read it. What gives it away is the name in the request. So a
-//! listener on a loopback address answers to addresses and to `localhost`, and any to the names of `admin.hosts`. One
-//! that others can reach anyway answers to every name, unless `admin.hosts` has some.
+//! A web page that somebody visits can have its own name lead to this host's loopback address (DNS
+//! rebinding); to the browser what is answered here is then the page's own, and its script may read
+//! it. What gives it away is the name in the request. So a listener on a loopback address answers
+//! to addresses and to `localhost`, and any to the names of `admin.hosts`. One that others can
+//! reach anyway answers to every name, unless `admin.hosts` has some.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -50,7 +51,8 @@ impl HostNames {
     }
 }
 
-/// Lets only requests through that call this host by a name of its own. One without a name comes from no browser.
+/// Lets only requests through that call this host by a name of its own. One without a name comes
+/// from no browser.
 pub(super) async fn require_known_host(
     State(names): State<Arc<HostNames>>,
     request: Request,

@@ -18,8 +18,8 @@ use crate::config::options::AdminOptions;
 /// How long accepting pauses when the system refuses, for want of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts while there are places. A client that says nothing loses its place in time, so that those who
-/// wait behind it are served.
+/// Accepts while there are places. A client that says nothing loses its place in time, so that
+/// those who wait behind it are served.
 #[derive(Debug)]
 pub(super) struct BoundedListener {
     listener: TcpListener,

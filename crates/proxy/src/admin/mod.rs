@@ -1,5 +1,5 @@
-//! The HTTP listener for metrics, health and explanations, on a thread and runtime of its own: it answers while every worker
-//! is busy.
+//! The HTTP listener for metrics, health and explanations, on a thread and runtime of its own: it
+//! answers while every worker is busy.
 //!
 //! | path | answers |
 //! |---|---|
@@ -15,9 +15,9 @@
 //! | `POST /rules/reload` | reads the rules again; needs the token |
 //! | `POST /flush` | drops every result; needs the token |
 //!
-//! Caching being off doesn't make Remora unready: it then passes everything through, and clients are served. The
-//! body says so in a line of its own, `caching: on` or `caching: off (reason)`, and `remora_caching` is the metric to
-//! alert on.
+//! Caching being off doesn't make Remora unready: it then passes everything through, and clients
+//! are served. The body says so in a line of its own, `caching: on` or `caching: off (reason)`, and
+//! `remora_caching` is the metric to alert on.
 
 mod control;
 mod dashboard;

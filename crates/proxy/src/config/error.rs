@@ -1,4 +1,5 @@
-//! What is wrong with a configuration, in one line that names the option, what it got and what it accepts.
+//! What is wrong with a configuration, in one line that names the option, what it got and what it
+//! accepts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use std::path::PathBuf;
 pub enum Origin {
     /// A configuration file.
     File(PathBuf),
-    /// An option on the command line, such as `--memory`, for the option of the file that it overrides.
+    /// An option on the command line, such as `--memory`, for the option of the file that it
+    /// overrides.
     Flag(String),
     /// The built-in default, which clashes with something that was given.
     Default,

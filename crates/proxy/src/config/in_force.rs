@@ -11,7 +11,8 @@ use super::spec;
 pub struct OptionInForce {
     /// `section.name`.
     pub option: String,
-    /// Its value, as a configuration file would write it; none if it has none. What could be a secret is not shown.
+    /// Its value, as a configuration file would write it; none if it has none. What could be a
+    /// secret is not shown.
     pub value: Option<String>,
     /// Its value when it is left out.
     pub default: Option<String>,

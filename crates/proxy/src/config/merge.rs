@@ -62,7 +62,8 @@ pub(super) fn merge(file: Option<&Path>, overrides: &[Override]) -> Result<Merge
         toml::Value::Table(table)
             .try_into()
             .map_err(|error: toml::de::Error| {
-                // Not reached while the checks above know every option; said plainly if they ever don't.
+                // Not reached while the checks above know every option; said plainly if they ever
+                // don't.
                 ConfigError::Value {
                     origin: file.map_or(Origin::Default, |file| Origin::File(file.to_owned())),
                     option: "configuration".to_owned(),
@@ -197,7 +198,8 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// 0 for the option of this name elsewhere, 1 for one whose name was only begun, else the edit distance.
+/// 0 for the option of this name elsewhere, 1 for one whose name was only begun, else the edit
+/// distance.
 fn likeness(name: &str, candidate: &str) -> usize {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     if last(name) == last(candidate) {

@@ -12,7 +12,9 @@ const TRACES_PATH: &str = "/v1/traces";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenTelemetryOptions {
-    /// The collector that traced statements are sent to, as OTLP over HTTP in JSON: `http://host:port`, to which `/v1/traces` is added. Without it none are sent. There is no TLS: the collector should be on this host.
+    /// The collector that traced statements are sent to, as OTLP over HTTP in JSON:
+    /// `http://host:port`, to which `/v1/traces` is added. Without it none are sent. There is no
+    /// TLS: the collector should be on this host.
     #[schemars(example = &"http://127.0.0.1:4318")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
@@ -21,7 +23,8 @@ pub struct OpenTelemetryOptions {
     /// Traces that may wait to be sent. Further ones are dropped.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub queue_max: usize,
-    /// Time for the collector to take what is sent to it, up to 512 traces. After it, they are dropped.
+    /// Time for the collector to take what is sent to it, up to 512 traces. After it, they are
+    /// dropped.
     #[schemars(range(min = 10, max = 600_000))]
     pub timeout_ms: u64,
 }

@@ -1,8 +1,9 @@
 //! Every option of Remora: its name, meaning, default and range.
 //!
 //! These structs are the only place where an option is described. The doc comments, defaults and
-//! ranges become the commented example file (`remora config`), `docs/configuration.md` and the checks
-//! that a value passes before it is used. The first sentence of a doc comment should stand alone.
+//! ranges become the commented example file (`remora config`), `docs/configuration.md` and the
+//! checks that a value passes before it is used. The first sentence of a doc comment should stand
+//! alone.
 
 use std::path::PathBuf;
 
@@ -53,21 +54,26 @@ pub struct ListenOptions {
     /// Connections that the system may hold before Remora accepts them.
     #[schemars(range(min = 1, max = 65_535))]
     pub backlog: u32,
-    /// File with the certificate that clients are shown, and those that lead to its authority (PEM). With it clients may use TLS; without it none is offered. Read again on SIGHUP.
+    /// File with the certificate that clients are shown, and those that lead to its authority
+    /// (PEM). With it clients may use TLS; without it none is offered. Read again on SIGHUP.
     #[schemars(example = &"/etc/remora/certificate.pem")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_certificate_file: Option<PathBuf>,
-    /// File with that certificate's private key (PEM). Only its owner should be able to read it. Read again on SIGHUP.
+    /// File with that certificate's private key (PEM). Only its owner should be able to read it.
+    /// Read again on SIGHUP.
     #[schemars(example = &"/etc/remora/key.pem")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key_file: Option<PathBuf>,
     /// The oldest version of TLS that is spoken with clients.
     pub tls_version_min: TlsVersion,
-    /// File with an RSA private key (PEM) for clients without TLS that encrypt their password. Without it a key is made when the first one is needed. Needed only where clients know the server's public key beforehand: then it is the server's own.
+    /// File with an RSA private key (PEM) for clients without TLS that encrypt their password.
+    /// Without it a key is made when the first one is needed. Needed only where clients know the
+    /// server's public key beforehand: then it is the server's own.
     #[schemars(example = &"/etc/remora/rsa-key.pem")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rsa_key_file: Option<PathBuf>,
-    /// Networks of load balancers that send the PROXY protocol (version 1 or 2). From there each connection must begin with it.
+    /// Networks of load balancers that send the PROXY protocol (version 1 or 2). From there each
+    /// connection must begin with it.
     pub proxy_protocol_from: Vec<Network>,
     /// Time for the PROXY protocol's header to come. After it, the connection is closed.
     #[schemars(range(min = 10, max = 60_000))]
@@ -101,28 +107,38 @@ pub struct UpstreamOptions {
     /// Time to establish a connection to the server. After it, the client gets error 2003.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub connect_timeout_ms: u64,
-    /// Time for the server to answer a query of Remora's own (the watermark, the catalogue, `check`).
+    /// Time for the server to answer a query of Remora's own (the watermark, the catalogue,
+    /// `check`).
     #[schemars(range(min = 10, max = 3_600_000))]
     pub query_timeout_ms: u64,
-    /// When connections to the server use TLS: `as_client` when the client's does, `disabled` never, `preferred` if the server offers it, `required` always, `verify_ca` always and with a certificate from `tls_ca_file`, `verify_identity` with one that is also for the host in `address`.
+    /// When connections to the server use TLS: `as_client` when the client's does, `disabled`
+    /// never, `preferred` if the server offers it, `required` always, `verify_ca` always and with a
+    /// certificate from `tls_ca_file`, `verify_identity` with one that is also for the host in
+    /// `address`.
     pub tls_mode: UpstreamTlsMode,
-    /// File with the certificates of the authorities that the server's certificate may come from (PEM). With it the certificate is verified in every mode. Read again on SIGHUP.
+    /// File with the certificates of the authorities that the server's certificate may come from
+    /// (PEM). With it the certificate is verified in every mode. Read again on SIGHUP.
     #[schemars(example = &"/etc/remora/server-ca.pem")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_ca_file: Option<PathBuf>,
-    /// File with a certificate of Remora's own (PEM), for a server that asks for one. Read again on SIGHUP.
+    /// File with a certificate of Remora's own (PEM), for a server that asks for one. Read again on
+    /// SIGHUP.
     #[schemars(example = &"/etc/remora/client-certificate.pem")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_certificate_file: Option<PathBuf>,
-    /// File with that certificate's private key (PEM). Only its owner should be able to read it. Read again on SIGHUP.
+    /// File with that certificate's private key (PEM). Only its owner should be able to read it.
+    /// Read again on SIGHUP.
     #[schemars(example = &"/etc/remora/client-key.pem")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key_file: Option<PathBuf>,
-    /// Whether what a client sends over TLS may go on to another host without TLS, where the server offers none. Otherwise such a client is refused. `tls_mode = "disabled"` allows it too.
+    /// Whether what a client sends over TLS may go on to another host without TLS, where the server
+    /// offers none. Otherwise such a client is refused. `tls_mode = "disabled"` allows it too.
     pub allow_cleartext: bool,
-    /// Compression of the connections to the server, whatever clients use. `zstd` needs MySQL 8.0.18 or later. Where the server doesn't offer it, there is none.
+    /// Compression of the connections to the server, whatever clients use. `zstd` needs MySQL
+    /// 8.0.18 or later. Where the server doesn't offer it, there is none.
     pub compression: UpstreamCompression,
-    /// Whether the server is told the client's address by the PROXY protocol. It must be set up to take it from Remora's host (`proxy_protocol_networks` of MariaDB and Percona Server).
+    /// Whether the server is told the client's address by the PROXY protocol. It must be set up to
+    /// take it from Remora's host (`proxy_protocol_networks` of MariaDB and Percona Server).
     pub proxy_protocol: ProxyProtocol,
 }
 
@@ -150,42 +166,52 @@ impl Default for UpstreamOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FollowOptions {
-    /// Remora's own account on the server. Without it Remora passes everything through and caches nothing. `remora check` prints the `GRANT` it needs.
+    /// Remora's own account on the server. Without it Remora passes everything through and caches
+    /// nothing. `remora check` prints the `GRANT` it needs.
     #[schemars(example = &"remora")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// File that holds the account's password on one line. Only its owner should be able to read it.
+    /// File that holds the account's password on one line. Only its owner should be able to read
+    /// it.
     #[schemars(example = &"/etc/remora/password")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
-    /// Remora's number among the server's replicas, which must be its own. 0 derives one above 2147483648 from the host's name and the listening addresses.
+    /// Remora's number among the server's replicas, which must be its own. 0 derives one above
+    /// 2147483648 from the host's name and the listening addresses.
     #[schemars(range(min = 0, max = 4_294_967_295_u32))]
     pub server_id: u32,
     /// Nothing is served from memory while the follower may be further behind the server than this.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub lag_ms_max: u64,
-    /// How often the server is to say that its log is quiet, so that a quiet log can be told from a dead one.
+    /// How often the server is to say that its log is quiet, so that a quiet log can be told from a
+    /// dead one.
     #[schemars(range(min = 5, max = 60_000))]
     pub heartbeat_ms: u64,
-    /// Wait before the first attempt to connect again after the connection is lost. It doubles with each failure.
+    /// Wait before the first attempt to connect again after the connection is lost. It doubles with
+    /// each failure.
     #[schemars(range(min = 1, max = 60_000))]
     pub reconnect_ms_min: u64,
     /// The longest wait between two attempts to connect again.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub reconnect_ms_max: u64,
-    /// Shortest time between two questions to the server about its position, rounded up to whole milliseconds. Less means fewer misses after a write and more questions, each of which costs the server about a tenth of a millisecond.
+    /// Shortest time between two questions to the server about its position, rounded up to whole
+    /// milliseconds. Less means fewer misses after a write and more questions, each of which costs
+    /// the server about a tenth of a millisecond.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub watermark_interval_us_min: u64,
-    /// The largest event of the log that is read whole. Of a larger one only the tables count; a larger statement text drops everything cached.
+    /// The largest event of the log that is read whole. Of a larger one only the tables count; a
+    /// larger statement text drops everything cached.
     #[schemars(range(min = 65_536_u64, max = 1_073_741_824_u64))]
     pub event_bytes_max: ByteSize,
     /// Tables that one transaction may change before it counts as a change of all of them.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub transaction_tables_max: usize,
-    /// Tags (values of columns, intervals) that one transaction may touch before its tables count as changed as a whole.
+    /// Tags (values of columns, intervals) that one transaction may touch before its tables count
+    /// as changed as a whole.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub transaction_tags_max: usize,
-    /// Tables whose definitions are remembered. Beyond it, those that were asked for once go before those that are asked for again and again.
+    /// Tables whose definitions are remembered. Beyond it, those that were asked for once go before
+    /// those that are asked for again and again.
     #[schemars(range(min = 16, max = 10_000_000))]
     pub catalogue_tables_max: usize,
     /// Statements that may wait for a table's definition to be loaded; the others pass through.
@@ -194,10 +220,14 @@ pub struct FollowOptions {
     /// Tables whose definitions are asked for in one round of questions, if so many wait.
     #[schemars(range(min = 1, max = 1_024))]
     pub catalogue_batch_max: usize,
-    /// Time for the server to list its foreign keys. To an account without `PROCESS`, MariaDB, and MySQL before 8.0, open every table for it, at up to a millisecond each; until then nothing is cached.
+    /// Time for the server to list its foreign keys. To an account without `PROCESS`, MariaDB, and
+    /// MySQL before 8.0, open every table for it, at up to a millisecond each; until then nothing
+    /// is cached.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub catalogue_scan_timeout_ms: u64,
-    /// Tables whose changes are counted one by one, for the dashboard and the metrics; those of further ones are counted together. Each takes some 200 bytes and is a time series in Prometheus.
+    /// Tables whose changes are counted one by one, for the dashboard and the metrics; those of
+    /// further ones are counted together. Each takes some 200 bytes and is a time series in
+    /// Prometheus.
     #[schemars(range(min = 0, max = 100_000))]
     pub table_counts_max: usize,
 }
@@ -231,39 +261,51 @@ impl Default for FollowOptions {
 pub struct CacheOptions {
     /// Whether results are cached at all. When false, Remora is a plain proxy.
     pub enabled: bool,
-    /// Memory for cached results, with their keys, tags and overhead. The least valuable leave when it is full.
+    /// Memory for cached results, with their keys, tags and overhead. The least valuable leave when
+    /// it is full.
     #[schemars(range(min = 1_048_576_u64, max = 17_592_186_044_416_u64))]
     pub memory_bytes_max: ByteSize,
     /// The largest result that is kept. At most an eighth of `memory_bytes_max`.
     #[schemars(range(min = 1_024_u64, max = 1_073_741_824_u64))]
     pub result_bytes_max: ByteSize,
-    /// The longest statement that is looked up. Longer ones pass through without being held. At most an eighth of `memory_bytes_max`.
+    /// The longest statement that is looked up. Longer ones pass through without being held. At
+    /// most an eighth of `memory_bytes_max`.
     #[schemars(range(min = 64_u64, max = 67_108_864_u64))]
     pub statement_bytes_max: ByteSize,
-    /// Whether statements that differ only in comments and white space share results, as with MariaDB's `query_cache_strip_comments`: trace ids in comments then do no harm. Hints and executable comments count, and so does what stands between `SELECT` and `FROM`, because servers name columns by it.
+    /// Whether statements that differ only in comments and white space share results, as with
+    /// MariaDB's `query_cache_strip_comments`: trace ids in comments then do no harm. Hints and
+    /// executable comments count, and so does what stands between `SELECT` and `FROM`, because
+    /// servers name columns by it.
     pub strip_comments: bool,
     /// Parts of the store that take new results independently of one another. A power of two.
     #[schemars(range(min = 1, max = 4_096))]
     pub shards: usize,
-    /// Places for the positions of the last change of each tag: a table, a value of a column, an interval (8 bytes each). Tags that share one drop each other's results.
+    /// Places for the positions of the last change of each tag: a table, a value of a column, an
+    /// interval (8 bytes each). Tags that share one drop each other's results.
     #[schemars(range(min = 64, max = 268_435_456))]
     pub tag_slots: usize,
-    /// Places for the fences that stand while a write is on its way (about 5 bytes each). What shares one is fenced together.
+    /// Places for the fences that stand while a write is on its way (about 5 bytes each). What
+    /// shares one is fenced together.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub fence_slots: usize,
-    /// Kinds of reads of one table (which columns narrow them, which they read) whose results are dropped by key. A change of a row costs a little for each. From half of them on, further ones count as reading all columns; beyond, as reading the whole table.
+    /// Kinds of reads of one table (which columns narrow them, which they read) whose results are
+    /// dropped by key. A change of a row costs a little for each. From half of them on, further
+    /// ones count as reading all columns; beyond, as reading the whole table.
     #[schemars(range(min = 0, max = 4_096))]
     pub table_shapes_max: usize,
-    /// Tables that can have such kinds. Results of further tables are dropped by each change of their table.
+    /// Tables that can have such kinds. Results of further tables are dropped by each change of
+    /// their table.
     #[schemars(range(min = 0, max = 16_777_216))]
     pub shape_tables_max: usize,
-    /// Different combinations of account, schema and settings that are told apart. Sessions beyond it pass through.
+    /// Different combinations of account, schema and settings that are told apart. Sessions beyond
+    /// it pass through.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub fingerprints_max: usize,
     /// Results that may be on their way into memory at the same time. Further misses aren't stored.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub fills_in_flight_max: usize,
-    /// Rules (`[[rules]]`) that a file may have. Each is looked at where a result is about to be kept, until one matches.
+    /// Rules (`[[rules]]`) that a file may have. Each is looked at where a result is about to be
+    /// kept, until one matches.
     #[schemars(range(min = 0, max = 1_024))]
     pub rules_max: usize,
     /// Time between two steps of the sweep that frees results which a change has outdated.
@@ -300,22 +342,28 @@ impl Default for CacheOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerOptions {
-    /// Threads that serve clients. A connection stays on one. 0 takes as many as there are processor cores.
+    /// Threads that serve clients. A connection stays on one. 0 takes as many as there are
+    /// processor cores.
     #[schemars(range(min = 0, max = 1_024))]
     pub threads: usize,
-    /// Client connections that may be open at once. Further ones get error 1040, "Too many connections". Each takes two file descriptors.
+    /// Client connections that may be open at once. Further ones get error 1040, "Too many
+    /// connections". Each takes two file descriptors.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_max: usize,
-    /// How much a worker reads from a socket at once. One such buffer serves all connections of a worker.
+    /// How much a worker reads from a socket at once. One such buffer serves all connections of a
+    /// worker.
     #[schemars(range(min = 4_096_u64, max = 16_777_216_u64))]
     pub read_bytes_max: ByteSize,
-    /// Prepared statements that are remembered for each connection. Executing one beyond it counts as a change of everything.
+    /// Prepared statements that are remembered for each connection. Executing one beyond it counts
+    /// as a change of everything.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub prepared_statements_max: usize,
-    /// Texts of prepared `SELECT`s that are kept for each connection, to look their executions up by. The results of further ones aren't cached.
+    /// Texts of prepared `SELECT`s that are kept for each connection, to look their executions up
+    /// by. The results of further ones aren't cached.
     #[schemars(range(min = 1_024_u64, max = 1_073_741_824_u64))]
     pub prepared_text_bytes_max: ByteSize,
-    /// How long a connection may be answered from memory alone. Then a statement goes to the server, so that its `wait_timeout` doesn't end the connection.
+    /// How long a connection may be answered from memory alone. Then a statement goes to the
+    /// server, so that its `wait_timeout` doesn't end the connection.
     #[schemars(range(min = 100, max = 3_600_000))]
     pub server_contact_ms: u64,
 }
@@ -337,7 +385,9 @@ impl Default for WorkerOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DigestOptions {
-    /// Digests (statements without their values) that are counted one by one; those that are asked for most get a place, the others are counted together. Each takes up to 2 KiB and 0.5 KiB for each worker. 0: all are counted together.
+    /// Digests (statements without their values) that are counted one by one; those that are asked
+    /// for most get a place, the others are counted together. Each takes up to 2 KiB and 0.5 KiB
+    /// for each worker. 0: all are counted together.
     #[schemars(range(min = 0, max = 100_000))]
     pub count_max: u32,
 }
@@ -352,18 +402,24 @@ impl Default for DigestOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObserveOptions {
-    /// Of the hits outside transactions, the share that is sent to the server as well, after the client has its answer, and compared with the server's. The client's next statement waits for that.
+    /// Of the hits outside transactions, the share that is sent to the server as well, after the
+    /// client has its answer, and compared with the server's. The client's next statement waits for
+    /// that.
     #[schemars(range(min = 0, max = 1))]
     pub verify_sample: f64,
-    /// How long the verification of a hit waits for the log, if the server has answered otherwise. Hits of a digest whose misses take longer than this on average aren't verified. At least twice `follow.lag_ms_max`.
+    /// How long the verification of a hit waits for the log, if the server has answered otherwise.
+    /// Hits of a digest whose misses take longer than this on average aren't verified. At least
+    /// twice `follow.lag_ms_max`.
     #[schemars(range(min = 20, max = 3_600_000))]
     pub verify_timeout_ms: u64,
-    /// Whether the results of a digest are no longer kept once a fault was found in one of them. Until a restart.
+    /// Whether the results of a digest are no longer kept once a fault was found in one of them.
+    /// Until a restart.
     pub verify_disables_digest: bool,
     /// Digests for which that may happen. With one more, nothing at all is kept any longer.
     #[schemars(range(min = 0, max = 100_000))]
     pub verify_digests_off_max: usize,
-    /// Of all statements, the share that is traced: how long each stage of it took, shown by `GET /traces`.
+    /// Of all statements, the share that is traced: how long each stage of it took, shown by
+    /// `GET /traces`.
     #[schemars(range(min = 0, max = 1))]
     pub trace_sample: f64,
     /// Traces that are kept for that, the newest. Each takes up to 2 KiB.
@@ -388,18 +444,24 @@ impl Default for ObserveOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueryCacheOptions {
-    /// Whether Remora answers the query cache's own statements (`SHOW STATUS LIKE 'Qcache%'`, `SHOW VARIABLES LIKE 'query_cache%'`, `SET GLOBAL query_cache_type` and the like) from what it has itself. When false, they are the server's as any other statement.
+    /// Whether Remora answers the query cache's own statements (`SHOW STATUS LIKE 'Qcache%'`,
+    /// `SHOW VARIABLES LIKE 'query_cache%'`, `SET GLOBAL query_cache_type` and the like) from what
+    /// it has itself. When false, they are the server's as any other statement.
     pub statements: bool,
-    /// `query_cache_type` at the start: which statements' results are kept. With `demand` those that say `SQL_CACHE`. `SET GLOBAL query_cache_type` changes it until the next start.
+    /// `query_cache_type` at the start: which statements' results are kept. With `demand` those
+    /// that say `SQL_CACHE`. `SET GLOBAL query_cache_type` changes it until the next start.
     #[serde(rename = "type")]
     pub cache_type: CacheType,
-    /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows into it. A longer one passes as it is. Of an answer that Remora replaces, the last packet may be as long.
+    /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows
+    /// into it. A longer one passes as it is. Of an answer that Remora replaces, the last packet
+    /// may be as long.
     #[schemars(range(min = 1_024_u64, max = 67_108_864_u64))]
     pub merged_bytes_max: ByteSize,
     /// The most rows that a `SHOW REMORA` shows.
     #[schemars(range(min = 1, max = 100_000))]
     pub rows_max: usize,
-    /// Whether `SHOW REMORA ENTRIES` shows statements as they were sent, with their values; else with `?` in their place. Who has the privilege `PROCESS` sees them then, of all accounts.
+    /// Whether `SHOW REMORA ENTRIES` shows statements as they were sent, with their values; else
+    /// with `?` in their place. Who has the privilege `PROCESS` sees them then, of all accounts.
     pub show_literals: bool,
 }
 
@@ -419,9 +481,13 @@ impl Default for QueryCacheOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminOptions {
-    /// Address of the HTTP listener: an IP address and port, or `off`. Whoever reaches it can read the metrics.
+    /// Address of the HTTP listener: an IP address and port, or `off`. Whoever reaches it can read
+    /// the metrics.
     pub listen: AdminListen,
-    /// Names that requests may call this host by, beside `localhost` and IP addresses. While there are none, a listener on a loopback address answers to no other name, so that no web page can read it through a name of its own (DNS rebinding); a listener on another address answers to any.
+    /// Names that requests may call this host by, beside `localhost` and IP addresses. While there
+    /// are none, a listener on a loopback address answers to no other name, so that no web page can
+    /// read it through a name of its own (DNS rebinding); a listener on another address answers to
+    /// any.
     pub hosts: Vec<HostName>,
     /// HTTP connections that may be open at once. Further ones wait.
     #[schemars(range(min = 1, max = 65_536))]
@@ -429,7 +495,9 @@ pub struct AdminOptions {
     /// Time for one HTTP connection, from its begin to the end of its answer.
     #[schemars(range(min = 10, max = 600_000))]
     pub request_timeout_ms: u64,
-    /// File with a token on one line, for requests that change something: they come with `Authorization: Bearer` and the token. Without it the listener is read-only. Only its owner should be able to read it. Read again on SIGHUP.
+    /// File with a token on one line, for requests that change something: they come with
+    /// `Authorization: Bearer` and the token. Without it the listener is read-only. Only its owner
+    /// should be able to read it. Read again on SIGHUP.
     #[schemars(example = &"/etc/remora/admin-token")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,

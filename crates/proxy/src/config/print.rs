@@ -8,7 +8,8 @@ use super::spec::{self, OptionSpec};
 /// How wide the comments of the example file are.
 const COLUMNS: usize = 100;
 
-/// A configuration file in which every option stands with its meaning and its default. It reads back as the defaults.
+/// A configuration file in which every option stands with its meaning and its default. It reads
+/// back as the defaults.
 pub fn example_toml() -> String {
     let mut page = String::from(
         "# Remora's configuration. Every option is listed with its default; all may be left out.\n",

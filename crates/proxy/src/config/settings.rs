@@ -74,7 +74,8 @@ impl fmt::Debug for Account {
 }
 
 impl Settings {
-    /// Reads the file, if there is one, lets the overrides take precedence, checks everything and reads the password.
+    /// Reads the file, if there is one, lets the overrides take precedence, checks everything and
+    /// reads the password.
     pub fn load(file: Option<&Path>, overrides: &[Override]) -> Result<Self, ConfigError> {
         let merged = merge(file, overrides)?;
         check_together(&merged)?;
@@ -135,8 +136,8 @@ impl Settings {
     }
 }
 
-/// A number for this Remora among the server's replicas: the same after a restart, in the upper half,
-/// where hand-made numbers are rare.
+/// A number for this Remora among the server's replicas: the same after a restart, in the upper
+/// half, where hand-made numbers are rare.
 fn derived_server_id(host: &str, addresses: &[Endpoint]) -> u32 {
     // FNV-1a, which will give the same number with every version of Remora.
     let mut hash: u32 = 0x811c_9dc5;
@@ -152,7 +153,8 @@ fn derived_server_id(host: &str, addresses: &[Endpoint]) -> u32 {
     hash | 0x8000_0000
 }
 
-/// A rule between two options that a configuration breaks: the option to change, what it got, what it accepts.
+/// A rule between two options that a configuration breaks: the option to change, what it got, what
+/// it accepts.
 pub(super) struct Broken(
     pub(super) &'static str,
     pub(super) String,

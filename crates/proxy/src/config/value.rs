@@ -9,7 +9,8 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A number of bytes, written as a whole number or with a binary unit: `4096`, `"64KiB"`, `"256MiB"`.
+/// A number of bytes, written as a whole number or with a binary unit: `4096`, `"64KiB"`,
+/// `"256MiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(usize);
 

@@ -44,7 +44,8 @@ pub struct WorkerDigests {
 /// The counters of a digest.
 #[derive(Debug, Default)]
 struct Block {
-    /// Of the place, when these counters began. Whoever reads with another generation finds nothing.
+    /// Of the place, when these counters began. Whoever reads with another generation finds
+    /// nothing.
     generation: AtomicU32,
     hits: AtomicU64,
     hit_bytes: AtomicU64,
@@ -54,7 +55,8 @@ struct Block {
     writes: AtomicU64,
     fills: AtomicU64,
     outdated: AtomicU64,
-    /// Made when a result was first outdated. Whoever reports holds the lock for a moment; a hit never takes it.
+    /// Made when a result was first outdated. Whoever reports holds the lock for a moment; a hit
+    /// never takes it.
     outdated_by: Mutex<Option<Box<OutdatedByCounts>>>,
     /// An outcome's index and one, and how often; 0: free.
     refusals: [(AtomicU32, AtomicU64); REFUSALS_MAX],
@@ -163,7 +165,8 @@ impl WorkerDigests {
         let block = self.blocks.get(label.index())?.get_or_init(Box::default);
         let generation = block.generation.load(Relaxed);
         if generation != label.generation() {
-            // The label of a result that was stored for whoever had the place before says nothing of who has it now.
+            // The label of a result that was stored for whoever had the place before says nothing
+            // of who has it now.
             let is_older =
                 label.generation().wrapping_sub(generation) & GENERATION_MASK > GENERATION_MASK / 2;
             if is_older {

@@ -20,7 +20,8 @@ struct Scratch {
     /// The normalised text of the statement at hand.
     normal: Vec<u8>,
     sketch: Sketch,
-    /// Labels of statements of late, by their shapes: normalising takes ten times as long as telling the shape.
+    /// Labels of statements of late, by their shapes: normalising takes ten times as long as
+    /// telling the shape.
     memo: Memo,
 }
 

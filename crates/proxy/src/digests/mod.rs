@@ -1,16 +1,18 @@
 //! What becomes of each query that an application has: statements counted by their digests.
 //!
-//! A digest is a statement without its values ([`remora_sql::normalise`]). A bounded number of them is counted one by one,
-//! the others together, in [`Label::OTHERS`].
+//! A digest is a statement without its values ([`remora_sql::normalise`]). A bounded number of them
+//! is counted one by one, the others together, in [`Label::OTHERS`].
 //!
-//! - A [`Label`] is a place in the table and how often that place has been given away. A stored result carries the label
-//!   of the statement that filled it, so that a hit is counted without looking at the text.
-//! - Each worker counts for itself, in [`WorkerDigests`]: one thread writes, whoever reports reads. Nothing is waited for.
-//! - A digest is looked up in a lock-free map on a miss. Only one that isn't known takes a lock, and only if nobody
-//!   else has it: otherwise it is counted among the others this time.
+//! - A [`Label`] is a place in the table and how often that place has been given away. A stored
+//!   result carries the label of the statement that filled it, so that a hit is counted without
+//!   looking at the text.
+//! - Each worker counts for itself, in [`WorkerDigests`]: one thread writes, whoever reports reads.
+//!   Nothing is waited for.
+//! - A digest is looked up in a lock-free map on a miss. Only one that isn't known takes a lock,
+//!   and only if nobody else has it: otherwise it is counted among the others this time.
 //! - In a full table a new digest takes the place of one that was asked for less in the last
-//!   [`WINDOW_MS`]. How often those were asked for that have no place is estimated by a sketch of each worker's own
-//!   ([`Sketch`]), which never says too few.
+//!   [`WINDOW_MS`]. How often those were asked for that have no place is estimated by a sketch of
+//!   each worker's own ([`Sketch`]), which never says too few.
 //!
 //! Counting never decides what is answered.
 
@@ -38,7 +40,8 @@ pub use self::text::{Order, table};
 /// The most digests that can be counted one by one.
 pub const COUNT_MAX: u32 = 1 << INDEX_BITS;
 
-/// How long it takes at least until the table is looked through again for digests that are hardly asked for.
+/// How long it takes at least until the table is looked through again for digests that are hardly
+/// asked for.
 pub const WINDOW_MS: u64 = 10_000;
 
 /// Of the table, the part that may leave in one window: a sixteenth.
@@ -55,7 +58,8 @@ impl Label {
     pub const OTHERS: Label = Label(0);
 
     fn new(index: usize, generation: u32) -> Label {
-        // The index is below 2^20; of the generation what has room is enough to tell neighbours apart.
+        // The index is below 2^20; of the generation what has room is enough to tell neighbours
+        // apart.
         #[allow(clippy::cast_possible_truncation)]
         let index = index as u32;
         Label(generation << INDEX_BITS | index)
@@ -123,7 +127,8 @@ struct Admission {
     next: usize,
     /// Of each place, the calls when the window began.
     calls_before: Vec<u64>,
-    /// Places that may be given away, with the calls that they had in the window before; the least asked for last.
+    /// Places that may be given away, with the calls that they had in the window before; the least
+    /// asked for last.
     leaving: Vec<(usize, u64)>,
     /// When the window began.
     window_ms: u64,
@@ -181,8 +186,8 @@ impl Digests {
         self.slots.len() - 1
     }
 
-    /// The label of a digest, which may get a place now. `normal` is its text; `sketch` counts those without a place and
-    /// belongs to the calling thread.
+    /// The label of a digest, which may get a place now. `normal` is its text; `sketch` counts
+    /// those without a place and belongs to the calling thread.
     pub fn label(&self, digest: Digest, normal: &[u8], sketch: &mut Sketch, now_ms: u64) -> Label {
         if let Some(label) = self.known.pin().get(&digest) {
             return *label;
@@ -191,7 +196,8 @@ impl Digests {
             return Label::OTHERS;
         }
         let calls = sketch.add(digest, now_ms);
-        // Somebody else is giving a place away: this one is counted among the others, and tries again.
+        // Somebody else is giving a place away: this one is counted among the others, and tries
+        // again.
         let Ok(mut admission) = self.admission.try_lock() else {
             return Label::OTHERS;
         };
@@ -305,7 +311,8 @@ impl Digests {
         about.filter(|_| self.is_current(label))
     }
 
-    /// What was counted of one digest, or with none of the others together; none if it has no place.
+    /// What was counted of one digest, or with none of the others together; none if it has no
+    /// place.
     pub fn report_of(&self, digest: Option<Digest>) -> Option<DigestReport> {
         let Some(digest) = digest else {
             return Some(self.report_at(0, 0, None));

@@ -10,8 +10,8 @@ pub enum OutdatedBy {
     Tables(Vec<(String, String)>),
     /// A commit that may have changed anything, or a log that was lost.
     Everything,
-    /// That can't be told: no table that the statement reads has changed, so something else shares a place with one
-    /// of its tags; or the statement's tables aren't known any more.
+    /// That can't be told: no table that the statement reads has changed, so something else shares
+    /// a place with one of its tags; or the statement's tables aren't known any more.
     Unknown,
 }
 

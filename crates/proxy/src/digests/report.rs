@@ -54,7 +54,8 @@ pub struct DigestReport {
     /// The same of further tables.
     #[serde(default)]
     pub outdated_by_other_tables: u64,
-    /// Those that were outdated by a commit that may have changed anything, or by a log that was lost.
+    /// Those that were outdated by a commit that may have changed anything, or by a log that was
+    /// lost.
     #[serde(default)]
     pub outdated_by_everything: u64,
     /// Those of which it can't be told: something else shared a place with what they depend on.
@@ -66,9 +67,11 @@ pub struct DigestReport {
     pub hit_us: u64,
     /// Time of all misses, microseconds.
     pub miss_us: u64,
-    /// What the hits would have taken longer at the server, by the mean of the misses, microseconds; 0 if none was measured.
+    /// What the hits would have taken longer at the server, by the mean of the misses,
+    /// microseconds; 0 if none was measured.
     pub saved_us: u64,
-    /// Of hits: the upper bound of the bucket that holds the 99th percentile, microseconds; none without a hit.
+    /// Of hits: the upper bound of the bucket that holds the 99th percentile, microseconds; none
+    /// without a hit.
     pub hit_p99_us: Option<u64>,
     /// The same of misses.
     pub miss_p99_us: Option<u64>,
@@ -220,7 +223,8 @@ impl DigestReport {
     }
 }
 
-/// What was counted of each digest between two reports of one Remora. Percentiles stay those of the whole time.
+/// What was counted of each digest between two reports of one Remora. Percentiles stay those of the
+/// whole time.
 pub fn since(now: &[DigestReport], before: &[DigestReport]) -> Vec<DigestReport> {
     let key = |digest: &DigestReport| (digest.digest.clone(), digest.since_ms);
     let before: std::collections::HashMap<_, _> =
@@ -234,8 +238,8 @@ pub fn since(now: &[DigestReport], before: &[DigestReport]) -> Vec<DigestReport>
         .collect()
 }
 
-/// The upper bound of the bucket that a percentile falls into, microseconds; the longest that is told apart if it is in
-/// the last.
+/// The upper bound of the bucket that a percentile falls into, microseconds; the longest that is
+/// told apart if it is in the last.
 fn percentile_us(buckets: &[u64; BUCKETS], percent: u64) -> Option<u64> {
     let count: u64 = buckets.iter().sum();
     let rank = (count * percent).div_ceil(100).max(1);

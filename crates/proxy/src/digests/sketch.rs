@@ -1,6 +1,7 @@
 //! How often digests were asked for that have no place of their own: a count-min sketch.
 //!
-//! Source: Cormode and Muthukrishnan, "An Improved Data Stream Summary: The Count-Min Sketch and its Applications", 2005.
+//! Source: Cormode and Muthukrishnan, "An Improved Data Stream Summary: The Count-Min Sketch and
+//! its Applications", 2005.
 
 use remora_sql::Digest;
 
@@ -8,10 +9,12 @@ use super::WINDOW_MS;
 
 /// Rows; the estimate is the least of one counter in each.
 const ROWS: usize = 4;
-/// Counters of a row: with `n` calls in a window an estimate is too high by more than `n / 750` in 2 of 100 cases.
+/// Counters of a row: with `n` calls in a window an estimate is too high by more than `n / 750` in
+/// 2 of 100 cases.
 const COLUMNS: usize = 2_048;
 
-/// Counts calls by digest in 16 KiB, never too few of them. All counts are halved when a window ends.
+/// Counts calls by digest in 16 KiB, never too few of them. All counts are halved when a window
+/// ends.
 #[derive(Debug)]
 pub struct Sketch {
     counters: Box<[[u16; COLUMNS]; ROWS]>,

@@ -11,11 +11,12 @@ use crate::shared::Shared;
 const STEP_PLACES: usize = 1_024;
 /// How many results are described one by one.
 const RESULTS_SHOWN_MAX: usize = 32;
-/// The end of an execution's key: the length of the statement's text, as `session::prepared` puts it.
+/// The end of an execution's key: the length of the statement's text, as `session::prepared` puts
+/// it.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// The results of a statement that are in memory, whatever account, schema and settings they are for unless a
-/// fingerprint was named.
+/// The results of a statement that are in memory, whatever account, schema and settings they are
+/// for unless a fingerprint was named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// How many.
@@ -43,7 +44,8 @@ pub struct HeldResult {
     pub was_asked_for: bool,
 }
 
-/// Looks through the whole store, in steps that hold up neither look-ups nor the other pages of the admin listener.
+/// Looks through the whole store, in steps that hold up neither look-ups nor the other pages of the
+/// admin listener.
 ///
 /// With a fingerprint only those of its sessions are looked for.
 pub(super) async fn find(shared: &Shared, text: &[u8], fingerprint: Option<u64>) -> Held {

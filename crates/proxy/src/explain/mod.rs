@@ -1,7 +1,8 @@
 //! `remora explain`: what Remora makes of a statement, and what it holds of it.
 //!
-//! It is planned by the code that plans a fill, without a session: in the default dialect, or the one that is asked
-//! for, and with the default schema that is given. It registers nothing, so asking changes no later result.
+//! It is planned by the code that plans a fill, without a session: in the default dialect, or the
+//! one that is asked for, and with the default schema that is given. It registers nothing, so
+//! asking changes no later result.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -34,7 +35,8 @@ use crate::tags::{Purpose, ReadTables, ReadTags};
 use crate::traces::Traces;
 use crate::upstream::catalogue::{CascadeParent, Lookup, TableFacts};
 
-/// How long definitions that are being loaded are waited for. Less if the HTTP connection lives shorter.
+/// How long definitions that are being loaded are waited for. Less if the HTTP connection lives
+/// shorter.
 pub const DEFINITIONS_WAIT_MAX: Duration = Duration::from_secs(2);
 /// How often it is looked whether they have come.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
@@ -50,7 +52,8 @@ pub struct Question {
     pub account: Option<String>,
     /// How that session's `sql_mode` makes the server read text.
     pub dialect: Dialect,
-    /// Of the results in memory, count only those of sessions with these settings ([`crate::session::settings::Fingerprint::id`]).
+    /// Of the results in memory, count only those of sessions with these settings
+    /// ([`crate::session::settings::Fingerprint::id`]).
     pub fingerprint: Option<u64>,
 }
 

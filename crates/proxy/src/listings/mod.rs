@@ -1,7 +1,8 @@
-//! What `SHOW REMORA` lists. `docs/query-cache.md` has the columns; they only ever get more at the end.
+//! What `SHOW REMORA` lists. `docs/query-cache.md` has the columns; they only ever get more at the
+//! end.
 //!
-//! A listing is made on the worker of the session that asks, in steps between which the worker's other sessions have
-//! their turn. It takes no lock that a hit waits for.
+//! A listing is made on the worker of the session that asks, in steps between which the worker's
+//! other sessions have their turn. It takes no lock that a hit waits for.
 //!
 //! | file | what it lists |
 //! |---|---|

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::single_writer::add;
 
-/// How many buckets there are: the first ends at a microsecond, each next one at twice the time, the last one is open.
+/// How many buckets there are: the first ends at a microsecond, each next one at twice the time,
+/// the last one is open.
 pub const BUCKETS: usize = 26;
 
 /// Durations, counted in buckets that double. Only one thread may count.
@@ -32,8 +33,8 @@ pub fn bucket_bound_seconds(bucket: usize) -> f64 {
     Duration::from_micros(1 << bucket).as_secs_f64()
 }
 
-/// A duration in nanoseconds; no more than 64 bits hold. In 64 bits throughout: dividing longer numbers takes as long as all
-/// else that is counted of a hit.
+/// A duration in nanoseconds; no more than 64 bits hold. In 64 bits throughout: dividing longer
+/// numbers takes as long as all else that is counted of a hit.
 pub fn nanoseconds(took: Duration) -> u64 {
     took.as_secs()
         .saturating_mul(1_000_000_000)
@@ -91,8 +92,9 @@ impl HistogramTotals {
         }
     }
 
-    /// The duration that a share of them (0 to 1) does not exceed, as Prometheus' `histogram_quantile` estimates it: evenly
-    /// spread within its bucket, and the last bound for what lies behind. None if nothing was counted.
+    /// The duration that a share of them (0 to 1) does not exceed, as Prometheus'
+    /// `histogram_quantile` estimates it: evenly spread within its bucket, and the last bound for
+    /// what lies behind. None if nothing was counted.
     pub fn quantile_seconds(&self, share: f64) -> Option<f64> {
         #[allow(clippy::cast_precision_loss)]
         let float = |count: u64| count as f64;

@@ -1,11 +1,13 @@
 //! What Remora counts, and how it is shown to Prometheus.
 //!
-//! - [`WorkerMetrics`]: one for each worker, counted on the path of every statement. Each has its cache lines
-//!   for itself, so counting never waits for another core.
+//! - [`WorkerMetrics`]: one for each worker, counted on the path of every statement. Each has its
+//!   cache lines for itself, so counting never waits for another core.
 //! - [`RareCounters`]: what happens seldom enough to be counted in one place.
-//! - [`Observation`]: what is a state rather than a count; whoever owns it is asked at the scrape, through [`Observed`].
+//! - [`Observation`]: what is a state rather than a count; whoever owns it is asked at the scrape,
+//!   through [`Observed`].
 //!
-//! Each metric is declared once, with its name, kind and help, in [`declared`]; `docs/metrics.md` is made from that.
+//! Each metric is declared once, with its name, kind and help, in [`declared`]; `docs/metrics.md`
+//! is made from that.
 
 mod catalogue;
 mod collect;
@@ -30,7 +32,8 @@ pub use observation::{
 };
 pub use single_writer::add;
 
-/// All that is counted. One for each Remora in the process; clones of the `Arc` go to whoever counts.
+/// All that is counted. One for each Remora in the process; clones of the `Arc` go to whoever
+/// counts.
 #[derive(Debug)]
 pub struct Metrics {
     workers: Box<[Arc<WorkerMetrics>]>,
@@ -58,14 +61,16 @@ impl Metrics {
     }
 }
 
-/// The counters of one worker. Only that worker may count here: additions by two threads could be lost.
+/// The counters of one worker. Only that worker may count here: additions by two threads could be
+/// lost.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct WorkerMetrics {
     outcomes: [AtomicU64; Outcome::COUNT],
     /// Time from reading a statement to handing over its answer from memory.
     pub hit_seconds: Histogram,
-    /// Time from reading a statement to the end of the server's answer, for those that count as misses.
+    /// Time from reading a statement to the end of the server's answer, for those that count as
+    /// misses.
     pub miss_seconds: Histogram,
     client_bytes_in: AtomicU64,
     client_bytes_out: AtomicU64,
@@ -103,7 +108,8 @@ impl WorkerMetrics {
         add(&self.client_bytes_in, bytes as u64);
     }
 
-    /// So many bytes went to clients, other than from memory: [`WorkerMetrics::count_hit`] has those.
+    /// So many bytes went to clients, other than from memory: [`WorkerMetrics::count_hit`] has
+    /// those.
     pub fn count_client_bytes_out(&self, bytes: usize) {
         add(&self.client_bytes_out, bytes as u64);
     }

@@ -6,8 +6,8 @@ use crate::config::OptionInForce;
 use crate::reason::{CachingOff, Limit};
 use crate::upstream::table_changes::TableCounts;
 
-/// Gives the state of a running Remora. Asked from the admin thread, at each scrape: it must not wait for
-/// anything that a busy worker holds.
+/// Gives the state of a running Remora. Asked from the admin thread, at each scrape: it must not
+/// wait for anything that a busy worker holds.
 pub trait Observed: Send + Sync + 'static {
     /// The state now.
     fn observe(&self) -> Observation;
@@ -98,7 +98,8 @@ pub struct StoreObservation {
     pub bytes_max: u64,
     /// Results that left to make room, by the label of the reason, since the start.
     pub evictions: ReasonCounts,
-    /// Results that were dropped because they were outdated, by the label of the reason, since the start.
+    /// Results that were dropped because they were outdated, by the label of the reason, since the
+    /// start.
     pub invalidations: ReasonCounts,
     /// Results on their way into memory.
     pub fills_in_flight: u64,
@@ -107,7 +108,8 @@ pub struct StoreObservation {
 /// The state of the follower.
 #[derive(Clone, Debug, Default)]
 pub struct FollowerObservation {
-    /// How far behind the server it may be: the time since the last moment at which it is known to have had everything. None before the first.
+    /// How far behind the server it may be: the time since the last moment at which it is known to
+    /// have had everything. None before the first.
     pub lag: Option<Duration>,
     /// The number of the log file that it has applied last.
     pub applied_file: u64,
@@ -121,7 +123,8 @@ pub struct FollowerObservation {
     pub commits: u64,
     /// Those of them that counted as a change of everything.
     pub commits_of_everything: u64,
-    /// From the server's last answer to a question for its position until that position was applied.
+    /// From the server's last answer to a question for its position until that position was
+    /// applied.
     pub catch_up: Duration,
     /// The longest of those since the start.
     pub catch_up_max: Duration,

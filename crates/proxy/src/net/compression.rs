@@ -36,14 +36,14 @@ impl Compression {
         }
     }
 
-    /// Whether there is something to read without the layer below. Bytes of an incomplete packet don't
-    /// count: the channel has taken them.
+    /// Whether there is something to read without the layer below. Bytes of an incomplete packet
+    /// don't count: the channel has taken them.
     pub(super) fn has_unread(&self) -> bool {
         self.unread_at < self.unread.len() || self.packed_in_at < self.packed_in.len()
     }
 
-    /// Reads plain bytes; `below` reads compressed ones. One compressed packet is opened at a time, when it is
-    /// asked for.
+    /// Reads plain bytes; `below` reads compressed ones. One compressed packet is opened at a time,
+    /// when it is asked for.
     pub(super) fn read(
         &mut self,
         buffer: &mut [u8],

@@ -32,8 +32,8 @@ impl Accepted {
         }
     }
 
-    /// Writes what the socket takes. Past any runtime, which would first have to learn that a fresh socket
-    /// can be written to.
+    /// Writes what the socket takes. Past any runtime, which would first have to learn that a fresh
+    /// socket can be written to.
     pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Accepted::Tcp(stream) => (&mut &*stream).write(bytes),

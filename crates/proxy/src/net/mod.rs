@@ -4,7 +4,8 @@
 //! socket (TCP or Unix) ─► TLS, if any ─► compressed protocol, if any ─► plain protocol bytes
 //! ```
 //!
-//! Whoever holds a [`Stream`] sees the plain bytes only. The layers are put on while a session logs in.
+//! Whoever holds a [`Stream`] sees the plain bytes only. The layers are put on while a session logs
+//! in.
 
 mod compression;
 mod layers;
@@ -79,9 +80,9 @@ impl Stream {
 
     /// Writes what is taken at once; zero bytes if that is nothing.
     ///
-    /// Whoever gets fewer bytes written than it offered must offer the rest again, as it is and before
-    /// anything else, when [`Self::writable`] says so: a layer may hold the rest in sealed form already,
-    /// and it is this next call that sends it.
+    /// Whoever gets fewer bytes written than it offered must offer the rest again, as it is and
+    /// before anything else, when [`Self::writable`] says so: a layer may hold the rest in sealed
+    /// form already, and it is this next call that sends it.
     #[inline]
     pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
         match self.layers.get() {
@@ -151,8 +152,8 @@ impl Stream {
             .is_some_and(|layers| layers.borrow().is_tls())
     }
 
-    /// Puts the compressed protocol on, as the side that plays `role`. What was read or written so far was
-    /// not compressed.
+    /// Puts the compressed protocol on, as the side that plays `role`. What was read or written so
+    /// far was not compressed.
     pub fn compress(&self, algorithm: Algorithm, role: Role) {
         self.layers().borrow_mut().put_compression(algorithm, role);
     }
@@ -161,7 +162,8 @@ impl Stream {
         self.layers.get_or_init(Box::default)
     }
 
-    /// Puts TLS on, as the side that has the certificate. An error leaves the stream good for nothing.
+    /// Puts TLS on, as the side that has the certificate. An error leaves the stream good for
+    /// nothing.
     pub async fn accept_tls(&self, config: Arc<ServerConfig>) -> io::Result<()> {
         let connection = ServerConnection::new(config).map_err(io::Error::other)?;
         self.shake_hands(Tls::new(connection.into())).await

@@ -18,13 +18,15 @@ pub struct Addresses {
 
 /// What begins every header of version 2.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// Length of the fixed part of version 2: signature, command, family and the length of what follows, bytes.
+/// Length of the fixed part of version 2: signature, command, family and the length of what
+/// follows, bytes.
 const FIXED_BYTES: usize = 16;
 /// What begins every header of version 1.
 const LINE_BEGIN: &[u8] = b"PROXY ";
 /// The longest header of version 1 with its line break, bytes.
 const LINE_BYTES_MAX: usize = 107;
-/// The longest header of version 2 after its fixed part, with what may be in it beyond addresses, bytes.
+/// The longest header of version 2 after its fixed part, with what may be in it beyond addresses,
+/// bytes.
 const BODY_BYTES_MAX: usize = 4 * 1024;
 /// In version 2: the connection is the proxy's own.
 const COMMAND_LOCAL: u8 = 0x20;
@@ -33,7 +35,8 @@ const COMMAND_PROXY: u8 = 0x21;
 const TCP_OVER_IPV4: u8 = 0x11;
 const TCP_OVER_IPV6: u8 = 0x21;
 
-/// Reads a header and not a byte beyond it. `None`: it speaks for nobody else, or of no TCP connection.
+/// Reads a header and not a byte beyond it. `None`: it speaks for nobody else, or of no TCP
+/// connection.
 pub async fn receive(stream: &Stream) -> io::Result<Option<Addresses>> {
     let mut header = Vec::with_capacity(LINE_BYTES_MAX);
     // Shorter than any header.
@@ -141,8 +144,8 @@ fn parse_binary(command: u8, family: u8, body: &[u8]) -> io::Result<Option<Addre
     }
 }
 
-/// The header for a connection that is made for these, or, without addresses, for nobody else. Nothing if
-/// there is to be none.
+/// The header for a connection that is made for these, or, without addresses, for nobody else.
+/// Nothing if there is to be none.
 pub fn header(version: ProxyProtocol, addresses: Option<Addresses>) -> Vec<u8> {
     let addresses = addresses.map(of_one_family);
     match version {

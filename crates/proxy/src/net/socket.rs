@@ -46,8 +46,8 @@ impl Socket {
         read
     }
 
-    /// After a read that emptied the socket: the next one waits for news instead of asking the kernel
-    /// in vain. Whatever arrives later is announced anew, as readiness is edge-triggered.
+    /// After a read that emptied the socket: the next one waits for news instead of asking the
+    /// kernel in vain. Whatever arrives later is announced anew, as readiness is edge-triggered.
     fn forget_readiness(&self) {
         let nothing = || Err::<(), _>(io::Error::from(io::ErrorKind::WouldBlock));
         // The error is the message; there is no other.

@@ -24,7 +24,8 @@ pub(super) struct Tls {
     connection: Connection,
     /// Plain bytes that the library holds.
     unread_bytes: usize,
-    /// Read from the socket, not given to the library yet from `sealed_at` on. Empty unless much is coming.
+    /// Read from the socket, not given to the library yet from `sealed_at` on. Empty unless much is
+    /// coming.
     sealed: Vec<u8>,
     sealed_at: usize,
     /// The peer said that nothing will follow.
@@ -148,7 +149,8 @@ impl Tls {
                 self.unread_bytes = state.plaintext_bytes_to_read();
                 self.ended |= state.peer_has_closed();
                 if self.connection.wants_write() {
-                    // An answer of the library's own. What the socket doesn't take goes with the next write.
+                    // An answer of the library's own. What the socket doesn't take goes with the
+                    // next write.
                     self.flush(socket)?;
                 }
                 Ok(())

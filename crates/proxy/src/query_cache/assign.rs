@@ -1,8 +1,8 @@
-//! What a `SET` of the query cache's variables does, or the error that it gets: that of a server which has the variable,
-//! where such a server refuses the value too.
+//! What a `SET` of the query cache's variables does, or the error that it gets: that of a server
+//! which has the variable, where such a server refuses the value too.
 //!
-//! Servers check all assignments before they carry out the first. Of each they look first at what can be set where, then at
-//! the privilege, then at the value.
+//! Servers check all assignments before they carry out the first. Of each they look first at what
+//! can be set where, then at the privilege, then at the value.
 
 use std::fmt::Write as _;
 
@@ -91,8 +91,8 @@ impl Refused {
         Refused::new(1231, "42000", format!("Remora: {} {why}", variable.name()))
     }
 
-    /// The statement by which the server itself gives this error, so that it is also found where errors are looked for
-    /// afterwards. Needs no privilege and changes nothing.
+    /// The statement by which the server itself gives this error, so that it is also found where
+    /// errors are looked for afterwards. Needs no privilege and changes nothing.
     pub(crate) fn statement(&self, no_backslash_escapes: bool) -> String {
         let mut message = String::new();
         for character in self.message.chars().take(MESSAGE_CHARACTERS_MAX) {
@@ -270,8 +270,8 @@ fn choice<const N: usize>(one: &Assignment, names: [&str; N]) -> Result<Option<u
     }
 }
 
-/// A number of bytes; `None`: `DEFAULT`. A negative one is refused as in strict mode, where servers don't take the nearest
-/// value instead.
+/// A number of bytes; `None`: `DEFAULT`. A negative one is refused as in strict mode, where servers
+/// don't take the nearest value instead.
 fn number(one: &Assignment) -> Result<Option<u64>, Refused> {
     match &one.value {
         FaceValue::Default => Ok(None),

@@ -30,11 +30,12 @@ pub struct FaceLimits {
     pub configured_off: Option<CachingOff>,
 }
 
-/// How the server's own cache divides its memory unless it is told otherwise, bytes. It has no meaning here.
+/// How the server's own cache divides its memory unless it is told otherwise, bytes. It has no
+/// meaning here.
 const MIN_RES_UNIT_BYTES: u64 = 4_096;
 
-/// The names and values that belong into a listing, in the order of their names; `cache_type` is the `query_cache_type` that
-/// is asked for.
+/// The names and values that belong into a listing, in the order of their names; `cache_type` is
+/// the `query_cache_type` that is asked for.
 pub(crate) fn listed(
     shared: &Shared,
     listing: Listing,
@@ -49,7 +50,8 @@ pub(crate) fn listed(
     }
 }
 
-/// A variable's value, as `SHOW VARIABLES` writes it; `cache_type` is the `query_cache_type` that is asked for.
+/// A variable's value, as `SHOW VARIABLES` writes it; `cache_type` is the `query_cache_type` that
+/// is asked for.
 pub(crate) fn value(shared: &Shared, variable: FaceVariable, cache_type: CacheType) -> String {
     let settings = &shared.query_cache;
     match variable {

@@ -1,15 +1,17 @@
 //! What `SET` changes of the query cache's variables while Remora runs, for all sessions.
 //!
-//! Each value stands for itself, so nothing is locked. None of them can make an old row be served, whatever changes
-//! while results are on their way:
+//! Each value stands for itself, so nothing is locked. None of them can make an old row be served,
+//! whatever changes while results are on their way:
 //!
-//! - **The type and the size** decide whether a result is kept, and whether it is looked for. What is in memory is dropped by
-//!   the changes that concern it, whoever looks for it meanwhile or doesn't. Switching off also drops everything, by the
-//!   store's epoch: a fill takes that first and looks here afterwards, so none that was allowed before is stored behind it.
+//! - **The type and the size** decide whether a result is kept, and whether it is looked for. What
+//!   is in memory is dropped by the changes that concern it, whoever looks for it meanwhile or
+//!   doesn't. Switching off also drops everything, by the store's epoch: a fill takes that first
+//!   and looks here afterwards, so none that was allowed before is stored behind it.
 //! - **The limit** only keeps results out.
-//! - **Stripping comments** decides by which text a result is kept and looked for. A text that was made by one rule is,
-//!   taken as a statement, one with the same result as those that it was made from, by the argument of
-//!   [`remora_sql::key_text`]. So whoever comes to it by the other rule finds the right result.
+//! - **Stripping comments** decides by which text a result is kept and looked for. A text that was
+//!   made by one rule is, taken as a statement, one with the same result as those that it was made
+//!   from, by the argument of [`remora_sql::key_text`]. So whoever comes to it by the other rule
+//!   finds the right result.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
@@ -97,8 +99,8 @@ impl QueryCacheSettings {
         self.strip_comments.load(Ordering::Relaxed)
     }
 
-    /// Puts the global values of a change in force. Gives whether everything must be dropped now: nothing is to be kept any
-    /// more.
+    /// Puts the global values of a change in force. Gives whether everything must be dropped now:
+    /// nothing is to be kept any more.
     #[must_use]
     pub fn change(&self, change: &Change) -> bool {
         if let Some(cache_type) = change.global_type {

@@ -53,7 +53,8 @@ impl About {
     }
 }
 
-/// Declares [`Bypass`]: reasons of its own, and the reasons of others behind a prefix for their labels.
+/// Declares [`Bypass`]: reasons of its own, and the reasons of others behind a prefix for their
+/// labels.
 macro_rules! bypasses {
     (
         plain { $($plain:ident($about:ident): $label:literal, $sentence:literal;)+ }

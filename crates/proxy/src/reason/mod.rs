@@ -1,8 +1,9 @@
 //! What became of a statement, and why. One set of enums for metrics, logs and documents.
 //!
-//! A statement has exactly one [`Outcome`]. One that went to the server without need of a fence carries the
-//! reason, [`Bypass`]: a variant with a stable `snake_case` label and a sentence. No two share a label. The label is
-//! what `remora_statements_total{reason="…"}` shows and what `docs/reasons.md` explains.
+//! A statement has exactly one [`Outcome`]. One that went to the server without need of a fence
+//! carries the reason, [`Bypass`]: a variant with a stable `snake_case` label and a sentence. No
+//! two share a label. The label is what `remora_statements_total{reason="…"}` shows and what
+//! `docs/reasons.md` explains.
 
 mod bypass;
 mod macros;

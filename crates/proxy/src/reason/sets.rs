@@ -121,7 +121,8 @@ reasons! {
 }
 
 reasons! {
-    /// A part of the time that a traced statement takes. In the order in which they come; each moment belongs to one of them.
+    /// A part of the time that a traced statement takes. In the order in which they come; each
+    /// moment belongs to one of them.
     Stage {
         Read: "read", "From the first bytes of the message to the last, if it came in pieces.";
         Key: "key", "What the statement is looked up by was made: its text without comments, or its bound values, and the hash.";
@@ -139,7 +140,8 @@ reasons! {
 }
 
 reasons! {
-    /// Why a trace was not sent to the OpenTelemetry collector. Counted in `remora_traces_dropped_total`.
+    /// Why a trace was not sent to the OpenTelemetry collector. Counted in
+    /// `remora_traces_dropped_total`.
     TraceDropped {
         QueueFull: "queue_full", "As many were waiting as `opentelemetry.queue_max` allows.";
         Unreachable: "unreachable", "The collector could not be reached, or did not answer in time, now or within the last second.";

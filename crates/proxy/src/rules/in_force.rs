@@ -36,7 +36,8 @@ pub struct Reloaded {
     pub has_changed: bool,
     /// What is new and what is gone, in words: at most some of each.
     pub changes: Vec<String>,
-    /// Further options of the file that differ from those that Remora runs with, and need a restart.
+    /// Further options of the file that differ from those that Remora runs with, and need a
+    /// restart.
     pub needs_restart: Vec<String>,
 }
 
@@ -176,8 +177,8 @@ impl RulesInForce {
         said
     }
 
-    /// Reads the rules again. If anything in the file is wrong, the old ones stay in force. When this returns, nothing is
-    /// served that was kept under others than the rules in force.
+    /// Reads the rules again. If anything in the file is wrong, the old ones stay in force. When
+    /// this returns, nothing is served that was kept under others than the rules in force.
     pub fn reload(&self, store: &Store) -> Result<Reloaded, ReloadError> {
         let _one_at_a_time = self
             .reloading

@@ -1,12 +1,14 @@
 //! What an operator decides about caching: the `[[rules]]` of the configuration file.
 //!
-//! The first rule that matches a read decides. Rules only ever keep back: what the analysis refuses stays refused, and
-//! whatever outdates a result does so under every rule.
+//! The first rule that matches a read decides. Rules only ever keep back: what the analysis refuses
+//! stays refused, and whatever outdates a result does so under every rule.
 //!
-//! They are asked where a result is about to be kept, once the statement's tables are known, and never on a hit. So what they
-//! forbid must not be in memory: when the rules change, everything that was kept under the old ones is dropped, and what
-//! is on its way isn't stored ([`remora_cache::Store::clear`]). A fill takes the store's epoch *before* it looks at the rules, and a reload
-//! puts the new rules in force *before* it moves the epoch on: a fill that has seen the old rules has the old epoch.
+//! They are asked where a result is about to be kept, once the statement's tables are known, and
+//! never on a hit. So what they forbid must not be in memory: when the rules change, everything
+//! that was kept under the old ones is dropped, and what is on its way isn't stored
+//! ([`remora_cache::Store::clear`]). A fill takes the store's epoch *before* it looks at the rules,
+//! and a reload puts the new rules in force *before* it moves the epoch on: a fill that has seen
+//! the old rules has the old epoch.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -233,7 +235,8 @@ impl RuleSet {
         })
     }
 
-    /// The rules for single accounts that decide before `before` does, or before the last rule has been passed.
+    /// The rules for single accounts that decide before `before` does, or before the last rule has
+    /// been passed.
     pub fn of_accounts<'r>(
         &'r self,
         facts: &Facts<'_>,

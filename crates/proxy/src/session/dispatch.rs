@@ -2,8 +2,8 @@
 //!
 //! `message -> command -> hit | miss -> analysis -> fill | write | bypass`
 //!
-//! A hit needs no analysis: the key is the text itself, or what of it can matter ([`remora_sql::key_text`]), and only
-//! analysed statements get in.
+//! A hit needs no analysis: the key is the text itself, or what of it can matter
+//! ([`remora_sql::key_text`]), and only analysed statements get in.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub(super) enum Step {
         /// How much of it the socket took, bytes.
         written: usize,
     },
-    /// The server must answer what memory has answered, so that the two can be compared. First the rest of the entry
-    /// must be written to the client.
+    /// The server must answer what memory has answered, so that the two can be compared. First the
+    /// rest of the entry must be written to the client.
     Verify {
         /// The entry that was served.
         entry: Arc<Entry>,
@@ -51,10 +51,11 @@ pub(super) enum Step {
     /// The server must run the statement last answered from memory, so that its diagnostics tell of
     /// it; then the message is looked at again.
     RepeatHit,
-    /// The server must run an execution that memory answered, because it named the parameters' types; then
-    /// the message is looked at again.
+    /// The server must run an execution that memory answered, because it named the parameters'
+    /// types; then the message is looked at again.
     DeliverTypes(StatementId),
-    /// The server must say whether the account may assign; then the variables change, and the client is told.
+    /// The server must say whether the account may assign; then the variables change, and the
+    /// client is told.
     Assign(Box<Assigning>),
     /// A message was sent to the server: its answer must be relayed.
     Exchange(Box<Exchange>),
@@ -237,8 +238,8 @@ fn tells_of_the_statement_before(command: Command) -> bool {
     )
 }
 
-/// Whether a message leaves alone what a client can ask about the statement before it: a connection pool's
-/// ping must not come between a hit and `FOUND_ROWS()`.
+/// Whether a message leaves alone what a client can ask about the statement before it: a connection
+/// pool's ping must not come between a hit and `FOUND_ROWS()`.
 fn leaves_diagnostics(message: &[u8]) -> bool {
     let command = message
         .get(HEADER_BYTES)

@@ -1,9 +1,10 @@
 //! Sending a message to the server and relaying its answer, byte for byte, as it comes.
 //!
 //! **The fence and the answer.** A fence raised for a write is handed on when the server has
-//! answered (OK or ERR: a failed statement on a table without transactions changes rows too), or when its
-//! connection is gone. If the client leaves while a write runs, the answer is still awaited: the write goes on.
-//! Before the end of the answer is passed on, what the fence was made from is looked at again.
+//! answered (OK or ERR: a failed statement on a table without transactions changes rows too), or
+//! when its connection is gone. If the client leaves while a write runs, the answer is still
+//! awaited: the write goes on. Before the end of the answer is passed on, what the fence was made
+//! from is looked at again.
 
 use std::io;
 use std::rc::Rc;
@@ -186,7 +187,8 @@ impl Session {
         Ok(())
     }
 
-    /// The server has answered what writes, or won't any more: the fence, if one is up, goes to the watermark.
+    /// The server has answered what writes, or won't any more: the fence, if one is up, goes to the
+    /// watermark.
     pub(super) fn hand_on_fence(&self, forgets: bool, writing: &mut Writing) {
         let Some(fence) = writing.fence.take() else {
             return;

@@ -1,8 +1,8 @@
 //! Prepared statements of the binary protocol: preparing, executing, closing.
 //!
-//! An execution is looked up by the text that was prepared, the types and the values of its parameters, if
-//! the session's settings are those under which it was prepared. A client that prepares, executes and closes finds
-//! the result that another has left.
+//! An execution is looked up by the text that was prepared, the types and the values of its
+//! parameters, if the session's settings are those under which it was prepared. A client that
+//! prepares, executes and closes finds the result that another has left.
 
 use std::sync::Arc;
 use std::time::Instant;

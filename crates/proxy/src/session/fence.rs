@@ -1,9 +1,9 @@
 //! What a statement writes, and the fence that goes up before it is sent.
 //!
-//! **Why fences.** A client that got its `OK` must not be followed by anyone who reads the old value
-//! through Remora. The follower will hear of the change, but perhaps only after the `OK`. So from
-//! before the change can become visible until the follower has passed it, look-ups of the tables
-//! go to the server. A change becomes visible when an autocommit write runs, or when the
+//! **Why fences.** A client that got its `OK` must not be followed by anyone who reads the old
+//! value through Remora. The follower will hear of the change, but perhaps only after the `OK`. So
+//! from before the change can become visible until the follower has passed it, look-ups of the
+//! tables go to the server. A change becomes visible when an autocommit write runs, or when the
 //! transaction that made it commits; a table without transactions shows it at once, in both cases.
 //!
 //! **Rule.** What can't be resolved to known tables fences everything. A fence too wide costs a few
@@ -154,13 +154,14 @@ impl Session {
         })
     }
 
-    /// The server has answered a statement, and the answer hasn't been passed on: whether what was known of its tables
-    /// held all the while.
+    /// The server has answered a statement, and the answer hasn't been passed on: whether what was
+    /// known of its tables held all the while.
     ///
-    /// The statement may have waited on the server while a definition was changed there: a column of another type or
-    /// in another place, a new trigger, a new foreign key. Then it did not write what was resolved; and a result that
-    /// was read meanwhile, with what was known by then, has tags that its fence doesn't cover. For such a result to be
-    /// there the change must have been known before this answer, so it shows here.
+    /// The statement may have waited on the server while a definition was changed there: a column
+    /// of another type or in another place, a new trigger, a new foreign key. Then it did not write
+    /// what was resolved; and a result that was read meanwhile, with what was known by then, has
+    /// tags that its fence doesn't cover. For such a result to be there the change must have been
+    /// known before this answer, so it shows here.
     pub(super) fn is_as_resolved(&self, wrote: &Wrote) -> bool {
         let catalogue = &self.shared.upstream.catalogue;
         wrote.basis.iter().all(

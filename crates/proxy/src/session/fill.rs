@@ -2,7 +2,8 @@
 //! sent and again when it has passed.
 //!
 //! `as_of` is taken before the question is sent. Whatever commit the read may have missed has a
-//! position above it, however late its event arrives; the entry then isn't served. Nothing is locked.
+//! position above it, however late its event arrives; the entry then isn't served. Nothing is
+//! locked.
 
 use remora_cache::{
     AsOf, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope, TableTags, Tag,
@@ -77,7 +78,8 @@ impl Session {
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
         let epoch = shared.store.epoch();
-        // Behind the epoch: who switches off drops everything afterwards, so what is stored was allowed.
+        // Behind the epoch: who switches off drops everything afterwards, so what is stored was
+        // allowed.
         if !shared.query_cache.is_on() {
             return Err(Bypass::QueryCacheOff);
         }
@@ -191,7 +193,8 @@ impl Session {
             None
         });
         if is_loading {
-            // With what isn't known yet the tags would be coarser than they need be for as long as the result is kept.
+            // With what isn't known yet the tags would be coarser than they need be for as long as
+            // the result is kept.
             return Err(Bypass::TableLoading);
         }
         Ok(tags)
@@ -312,8 +315,8 @@ impl Fill {
     }
 }
 
-/// Room for `more` bytes: twice as much as before, so that a long answer is seldom moved, but not beyond `bytes_max`
-/// for what may turn out larger than is kept. `more` bytes must fit below that.
+/// Room for `more` bytes: twice as much as before, so that a long answer is seldom moved, but not
+/// beyond `bytes_max` for what may turn out larger than is kept. `more` bytes must fit below that.
 fn make_room(buffer: &mut Vec<u8>, more: usize, bytes_max: usize) {
     let needed = buffer.len() + more;
     if needed > buffer.capacity() {

@@ -1,5 +1,5 @@
-//! The sessions that there are, for those who ask: written at login and logout, and when the server has answered; never
-//! on a hit.
+//! The sessions that there are, for those who ask: written at login and logout, and when the server
+//! has answered; never on a hit.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,7 +42,8 @@ pub(crate) struct ListedSession {
     pub(crate) client: Option<SocketAddr>,
     /// When it logged in, milliseconds of Remora's clock.
     pub(crate) since_ms: u64,
-    /// The outcome that a `SELECT` has for the session's sake: its index, or that of a hit if it can be one.
+    /// The outcome that a `SELECT` has for the session's sake: its index, or that of a hit if it
+    /// can be one.
     outcome: AtomicUsize,
     /// Statements and other messages that the server answered.
     server_statements: AtomicU64,

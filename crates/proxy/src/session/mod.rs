@@ -65,14 +65,15 @@ use crate::worker::Worker;
 /// A session's buffers keep this much when they are empty, bytes.
 const BUFFER_BYTES_KEPT: usize = 4 * 1024;
 
-/// How much is read at a time of an answer that isn't simply passed on, bytes. Such a buffer is allocated for the time it
-/// takes: as an array it would be a part of each idle session.
+/// How much is read at a time of an answer that isn't simply passed on, bytes. Such a buffer is
+/// allocated for the time it takes: as an array it would be a part of each idle session.
 const CHUNK_BYTES: usize = 4 * 1024;
 
 /// How much is read at a time of what the server says unasked, bytes.
 const LAST_WORDS_BYTES: usize = 1024;
 
-/// How often bytes are taken from a client that broke the protocol, before its connection is closed.
+/// How often bytes are taken from a client that broke the protocol, before its connection is
+/// closed.
 const READ_AWAY_MAX: usize = 64;
 
 /// Why a session ended.
@@ -193,8 +194,8 @@ pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<St
     }
 }
 
-/// Takes what a client has sent and nobody will look at. Closing a socket that holds unread bytes would take back what
-/// was written to it.
+/// Takes what a client has sent and nobody will look at. Closing a socket that holds unread bytes
+/// would take back what was written to it.
 fn read_away(client: &Stream) {
     let mut chunk = [0; 4096];
     for _ in 0..READ_AWAY_MAX {
@@ -386,8 +387,8 @@ impl Session {
                 let used = if step.leaves_the_message() { 0 } else { end };
                 Ok((used, Some(step)))
             }
-            // The start must tell what it is, and some clients send the header before all else. So no message is
-            // looked at with less than what the longest has that is held.
+            // The start must tell what it is, and some clients send the header before all else. So
+            // no message is looked at with less than what the longest has that is held.
             Ok(Extent::Partial { known_bytes })
                 if known_bytes > longest && bytes.len() >= longest =>
             {

@@ -1,7 +1,9 @@
-//! What outdated a result that was looked up: told after the look-up, when the server is about to be asked anyway.
+//! What outdated a result that was looked up: told after the look-up, when the server is about to
+//! be asked anyway.
 //!
-//! A tag is a hash, so its table can't be read from it. But whoever found the result outdated has the statement at hand,
-//! and plans to keep its next answer: the tables that it reads would give that one the same tags.
+//! A tag is a hash, so its table can't be read from it. But whoever found the result outdated has
+//! the statement at hand, and plans to keep its next answer: the tables that it reads would give
+//! that one the same tags.
 
 use std::sync::Arc;
 
@@ -13,7 +15,8 @@ use crate::digests::{Count, Label, OutdatedBy};
 use crate::tags::{Origin, Purpose, ReadTables, ReadTags};
 use crate::upstream::catalogue::Lookup;
 
-/// A result that a change of some of its tags has outdated, until the tables of its statement are looked at.
+/// A result that a change of some of its tags has outdated, until the tables of its statement are
+/// looked at.
 pub(super) struct OutdatedResult {
     /// What it was counted under.
     label: Label,
@@ -55,7 +58,8 @@ impl Session {
         self.shared.store.remove_if_same(entry, reason);
     }
 
-    /// Tells what outdated the result that a statement would have had from memory, if there was one.
+    /// Tells what outdated the result that a statement would have had from memory, if there was
+    /// one.
     pub(super) fn tell_outdated(&mut self, digest: u128, read: &Read<'_>) {
         let Some(outdated) = self.outdated.take() else {
             return;
@@ -77,7 +81,8 @@ impl Session {
         let shared = &self.shared;
         let mut origin = Origin::of(&outdated.changed);
         match (self.tables_of(read), shared.timeline.as_of()) {
-            // Most statements: there is nothing else that could have outdated the result, so its tags needn't be planned.
+            // Most statements: there is nothing else that could have outdated the result, so its
+            // tags needn't be planned.
             (Ok(tables), _) if is_one_alone(&tables) => {
                 let one = names
                     .first()
@@ -113,7 +118,8 @@ impl Session {
         found.retain(|(schema, table)| {
             let changes = &shared.upstream.table_changes;
             let tag = Tag::table(schema, table);
-            // Nothing else than another tag in the same slot can have outdated it, if the table hasn't changed.
+            // Nothing else than another tag in the same slot can have outdated it, if the table
+            // hasn't changed.
             changes.has_changed_since(tag, outdated.as_of.position()) != Some(false)
         });
         if found.is_empty() {

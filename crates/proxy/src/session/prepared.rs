@@ -1,5 +1,5 @@
-//! What each prepared statement of a session will do when it is executed, and what its executions are
-//! looked up by.
+//! What each prepared statement of a session will do when it is executed, and what its executions
+//! are looked up by.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,9 +37,10 @@ pub(super) struct PreparedStatement {
 
 /// Whether a statement's parameters have always had the same types.
 ///
-/// MySQL 8.0 settles a parameter's type with its executions: once `text_column = ?` was given a number, it compares
-/// texts with it as numbers too, and an integer after a double as a double. So what an execution
-/// means can depend on those before it, which no key and no tag tells. NULL settles nothing.
+/// MySQL 8.0 settles a parameter's type with its executions: once `text_column = ?` was given a
+/// number, it compares texts with it as numbers too, and an integer after a double as a double. So
+/// what an execution means can depend on those before it, which no key and no tag tells. NULL
+/// settles nothing.
 #[derive(Debug, Default)]
 struct TypeHistory {
     /// Of each parameter the first type that wasn't NULL's; or NULL's.
@@ -80,8 +81,8 @@ fn class_of(of_type: &[u8]) -> (u8, u8) {
 
 /// What is known of the parameters of a prepared statement that writes certain rows.
 ///
-/// As the server does, it remembers the types that the client named last; and forgets them where the server may not
-/// have read them.
+/// As the server does, it remembers the types that the client named last; and forgets them where
+/// the server may not have read them.
 #[derive(Debug, Default)]
 pub(super) struct WriteParameters {
     /// How many it has.
@@ -94,8 +95,8 @@ pub(super) struct WriteParameters {
 }
 
 impl WriteParameters {
-    /// The values that an execution with this body, behind the statement's number, binds; empty if they can't be
-    /// told. Gives also whether it names their types.
+    /// The values that an execution with this body, behind the statement's number, binds; empty if
+    /// they can't be told. Gives also whether it names their types.
     pub(super) fn bind<'b>(
         &mut self,
         body: &'b [u8],
@@ -135,19 +136,21 @@ pub(crate) fn text_of_key(key: &[u8]) -> &[u8] {
 
 /// A prepared `SELECT` whose results can be kept.
 ///
-/// **Types.** A client names the types of its parameters when they change and leaves it to the server to remember
-/// them. What was answered from memory the server has not seen; so Remora remembers whether the server knows
-/// the types, and if it doesn't, has it run such an execution before one that leaves them out.
+/// **Types.** A client names the types of its parameters when they change and leaves it to the
+/// server to remember them. What was answered from memory the server has not seen; so Remora
+/// remembers whether the server knows the types, and if it doesn't, has it run such an execution
+/// before one that leaves them out.
 #[derive(Debug)]
 pub(super) struct PreparedRead {
     /// What stands for the text that was prepared: its key text.
     pub text: Arc<[u8]>,
     /// What it reads.
     pub select: Arc<Select>,
-    /// The settings under which it was prepared: names, literals and parameters were read under them.
+    /// The settings under which it was prepared: names, literals and parameters were read under
+    /// them.
     pub fingerprint: Arc<Fingerprint>,
-    /// When it was prepared, or last executed by the server; `None`: nobody knows. After a change of
-    /// definitions the server prepares it again, and says so in the answer's status.
+    /// When it was prepared, or last executed by the server; `None`: nobody knows. After a change
+    /// of definitions the server prepares it again, and says so in the answer's status.
     pub prepared_at: Option<AsOf>,
     /// How many parameters it has.
     parameters: u16,
@@ -270,7 +273,8 @@ impl PreparedRead {
         }
     }
 
-    /// Nobody knows which types the server remembers: until they are named again nothing is looked up.
+    /// Nobody knows which types the server remembers: until they are named again nothing is looked
+    /// up.
     pub(super) fn forget_types(&mut self) {
         self.types.clear();
         self.unseen_types = None;
@@ -342,8 +346,8 @@ impl PreparedStatements {
         self.last = None;
     }
 
-    /// Which statement a message means. `last_is_known`: the server is one of those on which a certain number
-    /// means the statement prepared last.
+    /// Which statement a message means. `last_is_known`: the server is one of those on which a
+    /// certain number means the statement prepared last.
     pub(super) fn resolve(&self, id: StatementId, last_is_known: bool) -> Option<StatementId> {
         if id.0 == LAST_PREPARED && last_is_known {
             self.last

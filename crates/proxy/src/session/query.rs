@@ -96,8 +96,8 @@ impl Session {
         step
     }
 
-    /// What a statement is looked up by: its text, or what is put into `stripped`. What can't be a `SELECT` isn't read
-    /// for that.
+    /// What a statement is looked up by: its text, or what is put into `stripped`. What can't be a
+    /// `SELECT` isn't read for that.
     pub(super) fn key_text<'t>(&self, text: &'t [u8], stripped: &'t mut Vec<u8>) -> &'t [u8] {
         let differs = self.shared.query_cache.strip_comments()
             && may_be_select(text)
@@ -140,8 +140,8 @@ impl Session {
 
     /// The text of a query, behind its attributes if it can have them; `None` if it can't be found.
     ///
-    /// The attributes are no part of the key: only a loadable function can read them, and that makes a
-    /// statement one that isn't kept.
+    /// The attributes are no part of the key: only a loadable function can read them, and that
+    /// makes a statement one that isn't kept.
     pub(super) fn statement_text<'b>(&self, body: &'b [u8]) -> Option<&'b [u8]> {
         if !self.capabilities().has(Capabilities::QUERY_ATTRIBUTES) {
             return Some(body);
@@ -149,7 +149,8 @@ impl Session {
         attributes::statement_text(body).ok().map(|(_, text)| text)
     }
 
-    /// Where a key text is looked up, if it can be that of a `SELECT` and the session allows look-ups.
+    /// Where a key text is looked up, if it can be that of a `SELECT` and the session allows
+    /// look-ups.
     pub(super) fn place_of(&self, text: &[u8]) -> Option<Place> {
         if !may_be_select(text) {
             return None;
@@ -366,14 +367,15 @@ impl Session {
         self.plan_fill(place, &read, key)
     }
 
-    /// Whether the server is asked for the session's settings first: for a look-up, to know what a statement writes, or what it
-    /// is at all.
+    /// Whether the server is asked for the session's settings first: for a look-up, to know what a
+    /// statement writes, or what it is at all.
     pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {
         if statement.diagnostics || !self.state.lacks_settings() {
             return false;
         }
         if is_ambiguous(statement) {
-            // Also where nothing is cached now: else the session would pass through when something is.
+            // Also where nothing is cached now: else the session would pass through when something
+            // is.
             return self.shared.upstream.settings_query().is_some();
         }
         let passes_through = self.state.passes_through();
@@ -383,14 +385,15 @@ impl Session {
                 _ => {
                     self.state.wants_settings()
                         && (statement.cacheable.is_ok()
-                            // Before the transaction rather than in it, where the question might be noticed.
+                            // Before the transaction rather than in it, where the question might be
+                            // noticed.
                             || statement.transaction == Transaction::Begin)
                 }
             }
     }
 
-    /// What a statement is counted under. One of which it isn't certain where its values end has no digest, so that nothing
-    /// of a value can stand in one.
+    /// What a statement is counted under. One of which it isn't certain where its values end has no
+    /// digest, so that nothing of a value can stand in one.
     pub(super) fn label_of(&self, text: &[u8], dialect: Dialect) -> Label {
         if !self.tells_values_apart(text) {
             return Label::OTHERS;
@@ -401,7 +404,8 @@ impl Session {
             .label(&shared.digests, text, dialect, shared.clock.now_ms())
     }
 
-    /// Whether it is certain where strings begin and end in a text: what its character set is, and what a backslash means.
+    /// Whether it is certain where strings begin and end in a text: what its character set is, and
+    /// what a backslash means.
     pub(super) fn tells_values_apart(&self, text: &[u8]) -> bool {
         match self.state.fingerprint().map(|known| known.charset) {
             Some(TextCharset::Utf8 | TextCharset::AsciiSafe) => true,
@@ -410,7 +414,8 @@ impl Session {
         }
     }
 
-    /// What a statement does, in a dialect that [`Session::dialect`] gave: as far as that isn't known, in any that it may be.
+    /// What a statement does, in a dialect that [`Session::dialect`] gave: as far as that isn't
+    /// known, in any that it may be.
     pub(super) fn analyse(&self, text: &[u8], dialect: Dialect) -> Statement {
         self.doubt().analyse(text, dialect)
     }
@@ -430,13 +435,14 @@ impl Session {
         }
     }
 
-    /// Whether the server may take several statements in one text. A session in which that was switched passes through.
+    /// Whether the server may take several statements in one text. A session in which that was
+    /// switched passes through.
     fn takes_several(&self) -> bool {
         self.state.passes_through() || self.capabilities().has(Capabilities::MULTI_STATEMENTS)
     }
 
-    /// How the server reads this session's text, as far as that is known; see [`Session::analyse`]. `None`: the server
-    /// reads a language that Remora doesn't.
+    /// How the server reads this session's text, as far as that is known; see [`Session::analyse`].
+    /// `None`: the server reads a language that Remora doesn't.
     pub(super) fn dialect(&self) -> Option<Dialect> {
         let known = self.state.fingerprint();
         let dialect = known.map_or(Some(Dialect::default()), |known| known.dialect)?;

@@ -155,8 +155,8 @@ impl Session {
     }
 }
 
-/// The single row of a text result set of `fields` columns: the packet before the end mark. What stands before it
-/// depends on whether this client wants definitions and their own end mark.
+/// The single row of a text result set of `fields` columns: the packet before the end mark. What
+/// stands before it depends on whether this client wants definitions and their own end mark.
 fn only_row(answer: &[u8], fields: usize) -> Result<Row, WireError> {
     const WHAT: &str = "settings";
     let mut rest = answer;

@@ -32,8 +32,8 @@ pub struct Fingerprint {
     pub id: u64,
     /// The default schema.
     pub schema: Option<String>,
-    /// The account, as `CURRENT_USER()` gives it, if account and default schema can be read with certainty in the character
-    /// set in which the server gave them.
+    /// The account, as `CURRENT_USER()` gives it, if account and default schema can be read with
+    /// certainty in the character set in which the server gave them.
     pub account: Option<String>,
     /// How the server reads statement text; `None` if as a language that Remora can't read.
     pub dialect: Option<Dialect>,
@@ -45,8 +45,8 @@ pub struct Fingerprint {
     pub allows_caching: bool,
 }
 
-/// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself: whoever has that keeps it
-/// from being forgotten.
+/// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself:
+/// whoever has that keeps it from being forgotten.
 #[derive(Debug)]
 pub(crate) struct FingerprintNames {
     pub(crate) schema: Option<String>,
@@ -61,7 +61,8 @@ pub enum TextCharset {
     Utf8,
     /// Bytes below 0x80 are ASCII wherever they stand, but names beyond ASCII mean something else.
     AsciiSafe,
-    /// A byte that looks like a quote or a backslash may be half a character (GBK, Shift-JIS, Big5).
+    /// A byte that looks like a quote or a backslash may be half a character (GBK, Shift-JIS,
+    /// Big5).
     Unsafe,
 }
 
@@ -192,9 +193,9 @@ impl SettingsQuery {
 pub struct Flavour {
     /// The protocol features that both sides use.
     pub capabilities: Capabilities,
-    /// How often privileges had changed when the session logged in: the server looks at an account's
-    /// global privileges only then, so a session from before a `REVOKE` may still read what a later
-    /// one may not.
+    /// How often privileges had changed when the session logged in: the server looks at an
+    /// account's global privileges only then, so a session from before a `REVOKE` may still read
+    /// what a later one may not.
     pub login_epoch: u64,
     /// The same when it chose its default schema, the moment at which the server looks at the
     /// account's privileges on that schema.
@@ -277,7 +278,8 @@ impl Fingerprints {
             return Ok(Arc::clone(fingerprint));
         }
         if known.len() >= self.capacity {
-            // Ids are never used again, so entries of a forgotten fingerprint are simply out of reach.
+            // Ids are never used again, so entries of a forgotten fingerprint are simply out of
+            // reach.
             known.retain(|_, fingerprint| Arc::strong_count(fingerprint) > 1);
             if known.len() >= self.capacity {
                 return Err(TooManyFingerprints);

@@ -122,8 +122,8 @@ pub struct SessionState {
     /// Whether `status` is what the server would say now: an error leaves that open.
     status_is_certain: bool,
     written: Written,
-    /// A setting changed inside the open transaction, whose isolation level is thus not the one that
-    /// the server reports.
+    /// A setting changed inside the open transaction, whose isolation level is thus not the one
+    /// that the server reports.
     changed_in_transaction: bool,
     /// `SET TRANSACTION` was seen: the next transaction isn't like the others.
     next_transaction_differs: bool,
@@ -241,7 +241,8 @@ impl SessionState {
         self.lacks_settings() && self.pass_through.is_none() && !self.changed_in_transaction
     }
 
-    /// Whether the server could be asked for the settings, for what they say about anything but look-ups.
+    /// Whether the server could be asked for the settings, for what they say about anything but
+    /// look-ups.
     pub fn lacks_settings(&self) -> bool {
         matches!(self.settings, Settings::Unknown)
     }
@@ -256,8 +257,8 @@ impl SessionState {
         self.writes_are_unlogged
     }
 
-    /// Whether a statement's changes stay invisible to others until a later commit: a transaction is
-    /// certainly open.
+    /// Whether a statement's changes stay invisible to others until a later commit: a transaction
+    /// is certainly open.
     pub fn is_certainly_in_transaction(&self) -> bool {
         self.status_is_certain && self.status.has(StatusFlags::IN_TRANSACTION)
     }
@@ -341,7 +342,8 @@ impl SessionState {
                 self.pass_through = Some(Bypass::WritesUnlogged);
             }
             SessionEffect::Unknown(effect) => {
-                // All that is said in a language which Remora doesn't read has unknown effects. It stays that language.
+                // All that is said in a language which Remora doesn't read has unknown effects. It
+                // stays that language.
                 let is_foreign =
                     matches!(&self.settings, Settings::Known(known) if known.dialect.is_none());
                 if may_change_settings(effect) && !is_foreign {
@@ -355,7 +357,8 @@ impl SessionState {
         }
     }
 
-    /// Whether each statement that the session sends now stands alone: no transaction is open, and none begins with it.
+    /// Whether each statement that the session sends now stands alone: no transaction is open, and
+    /// none begins with it.
     pub fn is_certainly_outside_transaction(&self) -> bool {
         self.status_is_certain
             && !self.status.has(StatusFlags::IN_TRANSACTION)
@@ -483,8 +486,9 @@ impl Effects {
     }
 }
 
-/// Whether what isn't seen can have been a `SET` or a `USE`. A routine has a mode and a default schema of its own, and the
-/// session's are as before when it ends; that it sets the session's character set isn't reckoned with.
+/// Whether what isn't seen can have been a `SET` or a `USE`. A routine has a mode and a default
+/// schema of its own, and the session's are as before when it ends; that it sets the session's
+/// character set isn't reckoned with.
 fn may_change_settings(effect: UnknownEffect) -> bool {
     !matches!(
         effect,

@@ -1,6 +1,7 @@
 //! Tracing a share of the statements: see [`crate::traces`].
 //!
-//! Whether one is traced is drawn when its first bytes have come. What isn't a statement leaves no trace.
+//! Whether one is traced is drawn when its first bytes have come. What isn't a statement leaves no
+//! trace.
 
 use std::time::Instant;
 
@@ -33,7 +34,8 @@ impl Session {
         }
     }
 
-    /// Notes of a traced statement what is known of it, if it came as text; none, if the text can't be read.
+    /// Notes of a traced statement what is known of it, if it came as text; none, if the text can't
+    /// be read.
     pub(super) fn trace_text(&self, stage: Stage, text: Option<&[u8]>) {
         if let Some(recorder) = &self.trace {
             recorder.note(stage, || About {
@@ -77,7 +79,8 @@ impl Session {
         }
     }
 
-    /// Memory has answered a traced message at this moment. If nothing of the answer remains to be written, that was all.
+    /// Memory has answered a traced message at this moment. If nothing of the answer remains to be
+    /// written, that was all.
     #[cold]
     pub(super) fn trace_hit(
         &mut self,
@@ -112,7 +115,8 @@ impl Session {
         }
     }
 
-    /// The message is dealt with, and what was traced of it can be looked at. What remains of its time is this stage's.
+    /// The message is dealt with, and what was traced of it can be looked at. What remains of its
+    /// time is this stage's.
     pub(super) fn end_trace(&mut self, stage: Stage) {
         if let Some(recorder) = self.trace.take()
             && let Some(trace) = recorder.finish(stage)

@@ -1,4 +1,5 @@
-//! Relaying what the client sends while the server answers: a file that the server asked for, or whatever comes.
+//! Relaying what the client sends while the server answers: a file that the server asked for, or
+//! whatever comes.
 
 use std::io;
 

@@ -1,7 +1,8 @@
 //! What memory answered and the server has not seen.
 //!
 //! `FOUND_ROWS()`, `ROW_COUNT()` and `SHOW WARNINGS` tell of the statement before them. If that was
-//! answered from memory, the server must run it first; until another statement goes there it is kept.
+//! answered from memory, the server must run it first; until another statement goes there it is
+//! kept.
 
 use super::prepared::StatementId;
 
@@ -45,7 +46,8 @@ impl UnseenHit {
         self.payload.is_empty()
     }
 
-    /// Memory has answered a message. Gives the statement of an earlier one whose closing was put off.
+    /// Memory has answered a message. Gives the statement of an earlier one whose closing was put
+    /// off.
     #[must_use]
     pub(super) fn set(
         &mut self,
@@ -71,8 +73,8 @@ impl UnseenHit {
         self.statement.take().filter(|_| closed)
     }
 
-    /// The client closes a statement. Gives whether that must wait, because the statement may have to be run.
-    /// With the message, if there is one, from which the server would learn the types.
+    /// The client closes a statement. Gives whether that must wait, because the statement may have
+    /// to be run. With the message, if there is one, from which the server would learn the types.
     pub(super) fn puts_off_closing(&mut self, id: StatementId, types: Option<Box<[u8]>>) -> bool {
         let is_it = self.statement == Some(id) && !self.is_closed;
         if is_it {

@@ -1,25 +1,31 @@
 //! Having the server answer what memory has answered, and comparing the two.
 //!
-//! Remora knows no passwords, so the session asks on its client's own connection, between two messages, as it does when
-//! the server has to know of a hit (`unseen.rs`). The client has its answer by then; only its next statement waits. The server
-//! has run the statement afterwards: `FOUND_ROWS()` and its like tell of it, and it isn't run again for them.
+//! Remora knows no passwords, so the session asks on its client's own connection, between two
+//! messages, as it does when the server has to know of a hit (`unseen.rs`). The client has its
+//! answer by then; only its next statement waits. The server has run the statement afterwards:
+//! `FOUND_ROWS()` and its like tell of it, and it isn't run again for them.
 //!
-//! **Only outside a transaction.** There the statement is one of its own that leaves nothing behind. Inside one it would, even
-//! at `READ COMMITTED` where hits are possible: it would begin the transaction in the storage engine, hold the tables'
-//! metadata locks to its end, so that somebody's `ALTER TABLE` waits for it and everybody else for that; and in a transaction
-//! whose isolation level isn't what it seems to be it would take the snapshot that the client's next statement is to take.
+//! **Only outside a transaction.** There the statement is one of its own that leaves nothing
+//! behind. Inside one it would, even at `READ COMMITTED` where hits are possible: it would begin
+//! the transaction in the storage engine, hold the tables' metadata locks to its end, so that
+//! somebody's `ALTER TABLE` waits for it and everybody else for that; and in a transaction whose
+//! isolation level isn't what it seems to be it would take the snapshot that the client's next
+//! statement is to take.
 //!
-//! **A fault is a broken promise and nothing else.** The server may have run the statement after a change that memory didn't
-//! know of yet: that is allowed for `lag_ms_max` after the change was answered. So when the answers differ, it is waited until
+//! **A fault is a broken promise and nothing else.** The server may have run the statement after a
+//! change that memory didn't know of yet: that is allowed for `lag_ms_max` after the change was
+//! answered. So when the answers differ, it is waited until
 //!
 //! - the result is outdated: then the change was on its way, a *race*; or
-//! - the follower has been proven to have applied all that the server had at some moment after its answer, *and* `lag_ms_max`
-//!   has passed since. The second is for MySQL, which shows rows a moment before it counts them among what it has: their
-//!   change is in no proof yet, but neither has its writer been answered.
+//! - the follower has been proven to have applied all that the server had at some moment after its
+//!   answer, *and* `lag_ms_max` has passed since. The second is for MySQL, which shows rows a
+//!   moment before it counts them among what it has: their change is in no proof yet, but neither
+//!   has its writer been answered.
 //!
-//! If the result may still be served by then, no change that the server's answer has seen concerns it. The server is asked
-//! again; if it still answers otherwise, and the result still isn't outdated, that is a fault. What can't be found so is a row
-//! that was served too long, but for less time than the log took.
+//! If the result may still be served by then, no change that the server's answer has seen concerns
+//! it. The server is asked again; if it still answers otherwise, and the result still isn't
+//! outdated, that is a fault. What can't be found so is a row that was served too long, but for
+//! less time than the log took.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +45,8 @@ use crate::verification::switched_off::Switched;
 /// How often it is looked whether the log has told.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Errors that tell of the result: the server would not have given it. Unknown schema, access to a schema denied, unknown column,
-/// access to a table or column denied, no such table, invalid view.
+/// Errors that tell of the result: the server would not have given it. Unknown schema, access to a
+/// schema denied, unknown column, access to a table or column denied, no such table, invalid view.
 const TELLING_ERRORS: [u16; 7] = [1049, 1044, 1054, 1142, 1143, 1146, 1356];
 
 /// What the server answered.
@@ -96,7 +102,8 @@ impl Session {
         (mean > self.shared.verification.timeout).then_some(NotVerified::TooSlow)
     }
 
-    /// Asks the server, and once more if it answers otherwise for no known cause. With a fault comes what is known of it.
+    /// Asks the server, and once more if it answers otherwise for no known cause. With a fault
+    /// comes what is known of it.
     async fn verdict_on(
         &mut self,
         entry: &Entry,
@@ -147,7 +154,8 @@ impl Session {
         }))
     }
 
-    /// Waits until the log has told whether the result is outdated. The server has answered otherwise just now.
+    /// Waits until the log has told whether the result is outdated. The server has answered
+    /// otherwise just now.
     async fn wait_for_log(&self, entry: &Entry) -> Result<Since, NotVerified> {
         let shared = &self.shared;
         let answered_ms = shared.clock.now_ms();

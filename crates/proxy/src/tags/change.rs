@@ -1,12 +1,12 @@
 //! The tags that a commit touches.
 //!
-//! The rows of a transaction come before the event that commits it. Their tags are computed as they come and kept
-//! until then; see [`remora_cache::Shapes`] for why the list of shapes is looked at again when the commit has
-//! begun.
+//! The rows of a transaction come before the event that commits it. Their tags are computed as they
+//! come and kept until then; see [`remora_cache::Shapes`] for why the list of shapes is looked at
+//! again when the commit has begun.
 //!
-//! A row's change concerns a shape if the row was inserted or deleted, or if one of the shape's columns has
-//! changed. Then the tags of both images are touched: the row leaves the results of its old values and enters
-//! those of its new ones.
+//! A row's change concerns a shape if the row was inserted or deleted, or if one of the shape's
+//! columns has changed. Then the tags of both images are touched: the row leaves the results of its
+//! old values and enters those of its new ones.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -37,8 +37,8 @@ pub enum Telling {
     Rows,
     /// The same, and some statement may have changed it by a cascade only: it gave no rows of it.
     ///
-    /// Results of a table that cascades can change have the tags of the parents' keys, on every server. So a
-    /// cascade touches them by the parent's rows, and the name alone says nothing new.
+    /// Results of a table that cascades can change have the tags of the parents' keys, on every
+    /// server. So a cascade touches them by the parent's rows, and the name alone says nothing new.
     RowsIfAny,
     /// Not every changed row.
     Nothing,
@@ -56,7 +56,8 @@ pub struct ChangeTags {
 }
 
 impl ChangeTags {
-    /// At most `tags_max` tags of one transaction are told apart; with more its tables count as wholes.
+    /// At most `tags_max` tags of one transaction are told apart; with more its tables count as
+    /// wholes.
     pub fn new(tags_max: usize, broken: BrokenTags) -> ChangeTags {
         ChangeTags {
             tables: Vec::new(),
@@ -236,7 +237,8 @@ impl RowReader<'_> {
         shape.reads().intersects(changed)
     }
 
-    /// Touches the tag of one image. What an image after an update leaves out is as it was `before`.
+    /// Touches the tag of one image. What an image after an update leaves out is as it was
+    /// `before`.
     fn touch_image(
         &mut self,
         shape: &Shape<Codec>,
@@ -269,7 +271,8 @@ impl RowReader<'_> {
         self.touched.insert(shape.tag(self.tags, values));
     }
 
-    /// The value of a column of the shape isn't known: all results that its first column narrows are touched.
+    /// The value of a column of the shape isn't known: all results that its first column narrows
+    /// are touched.
     fn touch_column(&mut self, shape: &Shape<Codec>) {
         if let Some(first) = shape.columns().first() {
             self.touched.insert(self.tags.column(first.ordinal));
@@ -277,7 +280,8 @@ impl RowReader<'_> {
     }
 }
 
-/// The interval in which a value lies; that of NULL, which is in no range, is one that no range has.
+/// The interval in which a value lies; that of NULL, which is in no range, is one that no range
+/// has.
 fn interval_hash(known: Known, level: u8) -> Option<ValueHash> {
     if known == Known::null() {
         return Some(Value::Null.hash());

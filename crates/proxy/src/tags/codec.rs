@@ -1,9 +1,9 @@
 //! From literals and row images to values that are the same when the server takes them for equal.
 //!
-//! **Rule.** If a row satisfies `column = constant` on the server, then [`Codec::constant`] and [`Codec::field`]
-//! give the same value, or one of them gives none. For ranges the same holds of the order of their
-//! numbers. What isn't certain gives none: for a constant that means a coarser tag, for a row that all results
-//! that the column narrows first are dropped.
+//! **Rule.** If a row satisfies `column = constant` on the server, then [`Codec::constant`] and
+//! [`Codec::field`] give the same value, or one of them gives none. For ranges the same holds of
+//! the order of their numbers. What isn't certain gives none: for a constant that means a coarser
+//! tag, for a row that all results that the column narrows first are dropped.
 //!
 //! | column | constants | why |
 //! |---|---|---|
@@ -68,7 +68,8 @@ impl Known {
         }
     }
 
-    /// A moment. Its place in the order is the second's: a range of moments lies within the range of their seconds.
+    /// A moment. Its place in the order is the second's: a range of moments lies within the range
+    /// of their seconds.
     fn moment(date: LoggedDate, second: i128, microsecond: u32) -> Known {
         let number = day_number(date) * 86_400 + second;
         let exact = number * 1_000_000 + i128::from(microsecond);
@@ -202,8 +203,9 @@ pub(super) fn range_of(bytes: u8, unsigned: bool) -> RangeInclusive<i128> {
     }
 }
 
-/// A decimal constant that the column can hold as it is. Others the server may round to the column's scale before it
-/// looks them up in an index: MariaDB finds -2 in a `DECIMAL(5,0)` by `= -1.5`.
+/// A decimal constant that the column can hold as it is. Others the server may round to the
+/// column's scale before it looks them up in an index: MariaDB finds -2 in a `DECIMAL(5,0)` by
+/// `= -1.5`.
 fn known_decimal(text: &str, whole: u8, scale: u8) -> Option<Known> {
     let canonical = canonical_decimal(text)?;
     let digits = canonical.strip_prefix('-').unwrap_or(&canonical);

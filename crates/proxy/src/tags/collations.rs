@@ -1,15 +1,18 @@
 //! The collations under which text can narrow a read.
 //!
-//! **Rule.** Two strings of printable ASCII that are equal under the collation have the same [`folded`] form. So a
-//! literal and a row's value of that kind that are equal get the same tag. Folding is coarser than most of these
-//! collations: it ignores letter case and trailing spaces even where they count.
+//! **Rule.** Two strings of printable ASCII that are equal under the collation have the same
+//! [`folded`] form. So a literal and a row's value of that kind that are equal get the same tag.
+//! Folding is coarser than most of these collations: it ignores letter case and trailing spaces
+//! even where they count.
 //!
-//! A row's value that isn't printable ASCII can still be equal to one that is (`ä` and `a`, `ß` and `ss`, characters
-//! that are ignored): its tag is *unknown*, and with it each result that this column narrows first is dropped.
+//! A row's value that isn't printable ASCII can still be equal to one that is (`ä` and `a`, `ß` and
+//! `ss`, characters that are ignored): its tag is *unknown*, and with it each result that this
+//! column narrows first is dropped.
 //!
-//! Only collations stand here in which different printable ASCII strings are never equal beyond case and
-//! trailing spaces: none with contractions or equal letters of their own (Czech `ch`, Hungarian double consonants,
-//! Lithuanian `i` and `y`, Spanish `ll`…). `crates/lab/tests/collations.rs` asks real servers about each.
+//! Only collations stand here in which different printable ASCII strings are never equal beyond
+//! case and trailing spaces: none with contractions or equal letters of their own (Czech `ch`,
+//! Hungarian double consonants, Lithuanian `i` and `y`, Spanish `ll`…).
+//! `crates/lab/tests/collations.rs` asks real servers about each.
 
 /// Endings of the names of collations of `utf8mb4` and `utf8mb3`.
 const UNICODE: &[&str] = &[
@@ -69,7 +72,8 @@ pub fn known() -> impl Iterator<Item = String> {
     unicode.chain(OTHERS.iter().map(|name| (*name).to_owned()))
 }
 
-/// The form in which equal strings are the same, of a string that is printable ASCII; `None` of others.
+/// The form in which equal strings are the same, of a string that is printable ASCII; `None` of
+/// others.
 pub fn folded(text: &[u8]) -> Option<Vec<u8>> {
     if !text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
         return None;

@@ -61,8 +61,8 @@ impl Names<'_> {
     }
 }
 
-/// What a statement's result depends on, by the same plan by which [`super::tags_of_read`] makes tags; nothing is
-/// registered for it. The arguments are those of that function.
+/// What a statement's result depends on, by the same plan by which [`super::tags_of_read`] makes
+/// tags; nothing is registered for it. The arguments are those of that function.
 pub fn explain_read(
     select: &Select,
     tables: &[ReadTables],

@@ -19,7 +19,8 @@ pub enum Literal<'a> {
 }
 
 impl<'a> Literal<'a> {
-    /// The constant of a statement, given the values that its execution binds; none for a statement as text.
+    /// The constant of a statement, given the values that its execution binds; none for a statement
+    /// as text.
     pub fn of(constant: &'a Constant, bound: &[BoundValue<'a>]) -> Literal<'a> {
         match constant {
             Constant::Integer(number) => Literal::Integer(*number),

@@ -1,7 +1,7 @@
 //! Which tags a statement's results depend on, which a change touches, and which a write fences.
 //!
-//! **Never too fine.** Whatever isn't certain here becomes a coarser tag: the value of a column, then all of the
-//! table's narrowed results, then the table.
+//! **Never too fine.** Whatever isn't certain here becomes a coarser tag: the value of a column,
+//! then all of the table's narrowed results, then the table.
 //!
 //! | module | says |
 //! |---|---|
@@ -15,7 +15,8 @@
 //! | [`collations`] | when two texts are |
 //! | `resolve` | which column of which table a name means |
 //!
-//! [`remora_cache::Shapes`] has the argument for shapes that come late, [`remora_cache::Shape`] that of the fences.
+//! [`remora_cache::Shapes`] has the argument for shapes that come late, [`remora_cache::Shape`]
+//! that of the fences.
 
 mod change;
 mod codec;

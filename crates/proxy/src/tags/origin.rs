@@ -1,4 +1,5 @@
-//! Which of the tables that a statement reads gave its result certain tags: to tell what outdated it.
+//! Which of the tables that a statement reads gave its result certain tags: to tell what outdated
+//! it.
 
 use std::sync::Arc;
 
@@ -45,8 +46,8 @@ impl<'t> Origin<'t> {
         }
     }
 
-    /// Looks for the tags of one of the tables that a statement reads (`names` and `tables` are in their order), and of
-    /// what reaches it: the parents of cascades, the tables behind a view.
+    /// Looks for the tags of one of the tables that a statement reads (`names` and `tables` are in
+    /// their order), and of what reaches it: the parents of cascades, the tables behind a view.
     pub fn look(
         &mut self,
         select: &Select,

@@ -1,4 +1,5 @@
-//! How one read of one table is narrowed: a plan, from which its tags are made, and the words that explain them.
+//! How one read of one table is narrowed: a plan, from which its tags are made, and the words that
+//! explain them.
 
 use std::sync::Arc;
 
@@ -255,7 +256,8 @@ impl Columns {
     }
 
     fn narrowing(mut self, facts: &TableFacts) -> Narrowing {
-        // Writers mostly name the primary key; and the order must not depend on how a statement is written.
+        // Writers mostly name the primary key; and the order must not depend on how a statement is
+        // written.
         let place_in_key = |ordinal: u16| facts.key_columns.iter().position(|key| *key == ordinal);
         self.equal.sort_by_key(|EqualColumn { column, .. }| {
             let place = place_in_key(column.ordinal);
@@ -327,10 +329,11 @@ pub(super) fn known(
     (!is_mixed || values.iter().all(is_small)).then_some(values)
 }
 
-/// Whether a number of an integer column is the same to the server whether or not it takes it for signed.
+/// Whether a number of an integer column is the same to the server whether or not it takes it for
+/// signed.
 ///
-/// MySQL 5.6 compares the three numbers of a `BETWEEN` as signed ones, of an unsigned column too: there
-/// 18446744073709551615 is -1.
+/// MySQL 5.6 compares the three numbers of a `BETWEEN` as signed ones, of an unsigned column too:
+/// there 18446744073709551615 is -1.
 fn has_one_sign(codec: Codec, number: Option<i128>) -> bool {
     let is_integer = matches!(codec, Codec::Integer { .. });
     !is_integer || number.is_some_and(|number| number <= i128::from(i64::MAX))
@@ -347,8 +350,8 @@ fn combinations(columns: &[EqualColumn]) -> Vec<Vec<ValueHash>> {
     })
 }
 
-/// The intervals of the lowest level that cover a range with few of them; `None` if it is too long. None are needed
-/// for a reversed range, which holds nothing.
+/// The intervals of the lowest level that cover a range with few of them; `None` if it is too long.
+/// None are needed for a reversed range, which holds nothing.
 pub(super) fn cover(from: i128, to: i128) -> Option<(u8, Vec<i128>)> {
     if from > to {
         return Some((INTERVAL_LEVELS[0], Vec::new()));

@@ -1,7 +1,8 @@
 //! The tags of a `SELECT`'s result.
 //!
-//! Each table that is read, each time that it is read, gives tags of its own: narrowed by the conditions that
-//! restrict it, for the columns that the statement names. The result depends on all of them.
+//! Each table that is read, each time that it is read, gives tags of its own: narrowed by the
+//! conditions that restrict it, for the columns that the statement names. The result depends on all
+//! of them.
 //!
 //! [`super::explain`] tells the same in words: it watches [`gather`] at work.
 
@@ -47,7 +48,8 @@ pub struct ReadTags<'a> {
 pub enum Purpose {
     /// A result: its shapes are registered.
     Result,
-    /// An explanation: nothing is registered, and a parameter without a value stands for any value that narrows.
+    /// An explanation: nothing is registered, and a parameter without a value stands for any value
+    /// that narrows.
     Explanation,
 }
 
@@ -104,8 +106,9 @@ pub(super) enum Step<'s> {
     TooManyTags,
 }
 
-/// The tags of a statement's result. `tables` are those of [`Select::tables`], in their order; `parent_facts` gives
-/// the facts of a table from which a cascade can reach one of them, if they are known.
+/// The tags of a statement's result. `tables` are those of [`Select::tables`], in their order;
+/// `parent_facts` gives the facts of a table from which a cascade can reach one of them, if they
+/// are known.
 pub fn tags_of_read(
     select: &Select,
     tables: &[ReadTables],
@@ -195,7 +198,8 @@ pub(super) fn add(tags: &mut Vec<Tag>, tag: Tag) {
     }
 }
 
-/// A table that cascades can change depends on the parents' rows and on the columns that the keys refer to.
+/// A table that cascades can change depends on the parents' rows and on the columns that the keys
+/// refer to.
 pub(super) fn put_cascades(
     parents: &[CascadeParent],
     under: &ReadTags<'_>,

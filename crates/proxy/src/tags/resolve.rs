@@ -12,8 +12,9 @@ pub(super) fn ordinal_of(facts: &TableFacts, column: &str) -> Option<usize> {
     facts.columns.iter().position(|known| is_it(&known.name))
 }
 
-/// The source of the block and the column of its table that a condition restricts; `None` if that isn't certain.
-/// `facts_of` gives the facts of a table by its number in the statement, if it is a table whose columns are known.
+/// The source of the block and the column of its table that a condition restricts; `None` if that
+/// isn't certain. `facts_of` gives the facts of a table by its number in the statement, if it is a
+/// table whose columns are known.
 pub(super) fn restricted<'f>(
     block: &Block,
     condition: &Condition,
@@ -32,7 +33,8 @@ fn qualified<'f>(
     table: &str,
     facts_of: &impl Fn(usize) -> Option<&'f TableFacts>,
 ) -> Option<(usize, usize)> {
-    // Whether letter case counts depends on the server: names that differ in nothing else are not told apart.
+    // Whether letter case counts depends on the server: names that differ in nothing else are not
+    // told apart.
     let is_it = |source: &Source| {
         let is_schema = match (&name.schema, &source.schema) {
             (Some(wanted), Some(schema)) => wanted == schema,

@@ -1,8 +1,9 @@
 //! The fences of a statement that writes.
 //!
-//! A fence can be as fine as a value if the statement changes only rows with certain values in one column, and
-//! not that column; see [`TableTags::fences_of_value`] for why that covers every result that it can concern. The
-//! caller makes sure that no trigger and no cascade carries the change elsewhere.
+//! A fence can be as fine as a value if the statement changes only rows with certain values in one
+//! column, and not that column; see [`TableTags::fences_of_value`] for why that covers every result
+//! that it can concern. The caller makes sure that no trigger and no cascade carries the change
+//! elsewhere.
 
 use remora_cache::{BrokenTags, TableTags, Tag};
 use remora_sql::{Condition, Constant, NarrowedWrite, Test, WrittenRows};
@@ -19,7 +20,8 @@ const FENCED_VALUES_MAX: usize = 16;
 /// With more columns than these a write fences its table: each other column has a fence of its own.
 const COLUMNS_MAX: usize = 64;
 
-/// Fills in the values that an execution binds. What isn't certain stays a parameter, which narrows nothing.
+/// Fills in the values that an execution binds. What isn't certain stays a parameter, which narrows
+/// nothing.
 pub fn bind(write: &mut NarrowedWrite, bound: &[BoundValue<'_>]) {
     let fill = |constant: &mut Constant| {
         if let Constant::Parameter(at) = constant {
@@ -86,7 +88,8 @@ fn narrow(table: TableTags, facts: &TableFacts, write: &NarrowedWrite) -> Option
     Some(fences)
 }
 
-/// The column, and its values, to which the conditions restrict the rows: the primary key's if there is a choice.
+/// The column, and its values, to which the conditions restrict the rows: the primary key's if
+/// there is a choice.
 fn by_condition(
     facts: &TableFacts,
     conditions: &[Condition],
@@ -148,8 +151,8 @@ fn by_values(
         .filter(|values| values.len() == rows.len())
 }
 
-/// Integers that fit their column are stored as they are; other values may be rounded, cut or converted. Zero, in a
-/// column that counts by itself, may become the next number.
+/// Integers that fit their column are stored as they are; other values may be rounded, cut or
+/// converted. Zero, in a column that counts by itself, may become the next number.
 fn stored_as_written(column: &ColumnFacts, literal: &Literal<'_>) -> Option<Known> {
     let (&ColumnKind::Integer { bytes, unsigned }, &Literal::Integer(number)) =
         (&column.kind, literal)

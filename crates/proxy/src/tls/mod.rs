@@ -1,7 +1,8 @@
-//! Certificates and keys: what clients are shown, what the server is held to, and the RSA key of the
-//! password exchange without TLS.
+//! Certificates and keys: what clients are shown, what the server is held to, and the RSA key of
+//! the password exchange without TLS.
 //!
-//! The files are read at the start and again on SIGHUP. Connections that exist keep what they began with.
+//! The files are read at the start and again on SIGHUP. Connections that exist keep what they began
+//! with.
 
 mod files;
 mod rsa;
@@ -100,14 +101,16 @@ impl Tls {
     }
 }
 
-/// The name that the server's certificate is for. What is no name is only a label where none is verified.
+/// The name that the server's certificate is for. What is no name is only a label where none is
+/// verified.
 fn server_name(endpoint: &Endpoint) -> ServerName<'static> {
     let host = match endpoint {
         Endpoint::Tcp { host, .. } => host.clone(),
         Endpoint::Unix(_) => "localhost".to_owned(),
     };
     ServerName::try_from(host).unwrap_or_else(|_| {
-        // `db_1` and the like are names to a resolver, but none in a certificate: nothing matches this.
+        // `db_1` and the like are names to a resolver, but none in a certificate: nothing matches
+        // this.
         ServerName::IpAddress(std::net::Ipv6Addr::UNSPECIFIED.into())
     })
 }

@@ -1,6 +1,6 @@
-//! The RSA of `caching_sha2_password` and `sha256_password` without TLS: the password and a NUL, mixed with the salt
-//! so that it can't be sent twice, encrypted with the server's public key (OAEP with SHA-1).
-//! Source: MySQL internals, "`caching_sha2_password` information".
+//! The RSA of `caching_sha2_password` and `sha256_password` without TLS: the password and a NUL,
+//! mixed with the salt so that it can't be sent twice, encrypted with the server's public key (OAEP
+//! with SHA-1). Source: MySQL internals, "`caching_sha2_password` information".
 
 use std::path::Path;
 
@@ -88,7 +88,8 @@ impl PasswordKey {
         Ok(PasswordKey(OnceCell::new_with(Some(key))))
     }
 
-    /// The key. The first caller waits about half a second while one is made, on a thread of its own.
+    /// The key. The first caller waits about half a second while one is made, on a thread of its
+    /// own.
     async fn get(&self) -> Result<&Key, RsaError> {
         self.0
             .get_or_try_init(|| async {
@@ -132,7 +133,8 @@ impl Key {
     }
 }
 
-/// An RSA key in PKCS#1 form, as OpenSSL 1 and MySQL itself write it, wrapped into PKCS#8. Source: RFC 5208.
+/// An RSA key in PKCS#1 form, as OpenSSL 1 and MySQL itself write it, wrapped into PKCS#8. Source:
+/// RFC 5208.
 fn pkcs8_of(pkcs1: &[u8]) -> Vec<u8> {
     /// Version 0, and the algorithm `rsaEncryption` without parameters.
     const HEAD: [u8; 18] = [

@@ -14,7 +14,8 @@ use crate::config::options::ListenOptions;
 static FROM_1_2: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
 static FROM_1_3: [&SupportedProtocolVersion; 1] = [&version::TLS13];
 
-/// Tickets that a client gets to come back with. Few clients of databases do, and each costs a record.
+/// Tickets that a client gets to come back with. Few clients of databases do, and each costs a
+/// record.
 const TICKETS: usize = 1;
 
 /// What clients are shown; none without a certificate.

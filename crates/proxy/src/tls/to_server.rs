@@ -100,9 +100,9 @@ fn verifier(
     }))
 }
 
-/// Accepts every certificate, as MySQL's modes without verification do: against those who only listen. Who can
-/// change the bytes can put in a certificate of their own, so neither is its signature looked at; thus certificates
-/// of version 1, which many servers have, work too.
+/// Accepts every certificate, as MySQL's modes without verification do: against those who only
+/// listen. Who can change the bytes can put in a certificate of their own, so neither is its
+/// signature looked at; thus certificates of version 1, which many servers have, work too.
 #[derive(Debug)]
 struct AnyCertificate {
     schemes: Vec<SignatureScheme>,

@@ -1,6 +1,7 @@
 //! `remora top`: what a running Remora does, in a terminal, again and again.
 //!
-//! Each picture is the difference of two questions to the admin listener: what happened between them.
+//! Each picture is the difference of two questions to the admin listener: what happened between
+//! them.
 
 mod head;
 

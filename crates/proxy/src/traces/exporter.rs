@@ -1,5 +1,5 @@
-//! Sends traces to an OpenTelemetry collector, on a thread of its own. Nobody waits for it: what it can't take is dropped and
-//! counted.
+//! Sends traces to an OpenTelemetry collector, on a thread of its own. Nobody waits for it: what it
+//! can't take is dropped and counted.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};

@@ -1,9 +1,11 @@
-//! Where the time of single statements went: a share of them is traced, stage by stage, as `SHOW PROFILE` does.
+//! Where the time of single statements went: a share of them is traced, stage by stage, as
+//! `SHOW PROFILE` does.
 //!
-//! Whether a statement is traced is decided before it is looked at (`observe.trace_sample`). One that isn't pays for a
-//! branch here and there and reads no clock more than before. One that is carries a `Recorder`, which gives each moment
-//! between its first byte and its end to one [`Stage`](crate::reason::Stage): so the stages of a trace always sum up to its time. What recording
-//! itself takes is left out of it.
+//! Whether a statement is traced is decided before it is looked at (`observe.trace_sample`). One
+//! that isn't pays for a branch here and there and reads no clock more than before. One that is
+//! carries a `Recorder`, which gives each moment between its first byte and its end to one
+//! [`Stage`](crate::reason::Stage): so the stages of a trace always sum up to its time. What
+//! recording itself takes is left out of it.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -50,7 +52,8 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// For a share of the statements, with room for so many traces, and perhaps with somebody to send them to.
+    /// For a share of the statements, with room for so many traces, and perhaps with somebody to
+    /// send them to.
     pub fn new(
         share: f64,
         count_max: usize,
@@ -82,7 +85,8 @@ impl Traces {
         }
     }
 
-    /// Those that are kept and of this digest, if one is asked for; the newest first, at most so many.
+    /// Those that are kept and of this digest, if one is asked for; the newest first, at most so
+    /// many.
     pub fn report(&self, digest: Option<Digest>, count_max: usize) -> Vec<TraceReport> {
         let is_asked_for = |trace: &&Arc<Trace>| {
             let of = trace.statement.as_ref().map(|(digest, _)| *digest);

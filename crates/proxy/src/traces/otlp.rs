@@ -3,8 +3,8 @@
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>,
 //! <https://opentelemetry.io/docs/specs/semconv/database/mysql/>
 //!
-//! A statement is a span, each of its stages a child. A stage may come in pieces; its span has their sum, and the spans stand
-//! one behind the other in the order of the stages.
+//! A statement is a span, each of its stages a child. A stage may come in pieces; its span has
+//! their sum, and the spans stand one behind the other in the order of the stages.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

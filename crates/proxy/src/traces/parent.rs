@@ -1,6 +1,8 @@
-//! The trace of the application that a statement belongs to: W3C Trace Context in a comment, as sqlcommenter writes it.
+//! The trace of the application that a statement belongs to: W3C Trace Context in a comment, as
+//! sqlcommenter writes it.
 //!
-//! <https://www.w3.org/TR/trace-context/#traceparent-header>, <https://google.github.io/sqlcommenter/spec/>
+//! <https://www.w3.org/TR/trace-context/#traceparent-header>,
+//! <https://google.github.io/sqlcommenter/spec/>
 
 use std::fmt;
 

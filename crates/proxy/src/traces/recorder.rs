@@ -10,7 +10,8 @@ use crate::reason::{Outcome, Stage};
 
 /// Notes where the time of one statement goes.
 ///
-/// Whoever ends a stage marks it: the time since the last mark is that stage's. A stage may be marked several times.
+/// Whoever ends a stage marks it: the time since the last mark is that stage's. A stage may be
+/// marked several times.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     at: SystemTime,
@@ -74,7 +75,8 @@ impl Recorder {
         of_stage.set(of_stage.get() + self.advance(moment));
     }
 
-    /// Bytes of the server's answer have come, so many: the time since the last mark was spent waiting for them.
+    /// Bytes of the server's answer have come, so many: the time since the last mark was spent
+    /// waiting for them.
     pub(crate) fn answered(&self, bytes: usize) {
         let is_first = !self.has_answer.replace(true);
         self.mark(if is_first {
@@ -85,7 +87,8 @@ impl Recorder {
         self.bytes.set(self.bytes.get() + bytes as u64);
     }
 
-    /// What is known of the statement is looked for. The time that this takes isn't the statement's.
+    /// What is known of the statement is looked for. The time that this takes isn't the
+    /// statement's.
     pub(crate) fn note(&self, stage: Stage, about: impl FnOnce() -> About) {
         self.mark(stage);
         *self.about.borrow_mut() = Some(about());

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Trace;
 
-/// So many traces, the newest. Whoever reads them holds the lock for as long as copying their pointers takes.
+/// So many traces, the newest. Whoever reads them holds the lock for as long as copying their
+/// pointers takes.
 #[derive(Debug)]
 pub(super) struct Ring {
     count_max: usize,

@@ -8,7 +8,8 @@ use crate::terminal::{shortened, three_digits};
 /// The longest part of a statement that is shown, characters.
 const TEXT_CHARS_MAX: usize = 60;
 
-/// The traces in the order in which they came, with a line for each: what became of it, its time, and where that went.
+/// The traces in the order in which they came, with a line for each: what became of it, its time,
+/// and where that went.
 pub fn table(traces: &[TraceReport]) -> String {
     let mut text = String::from(
         "outcome                          time     bytes  stages, and the statement\n",

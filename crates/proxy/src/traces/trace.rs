@@ -50,7 +50,8 @@ pub struct Trace {
     pub bytes: u64,
     /// What the application traces it as.
     pub parent: Option<Parent>,
-    /// From its first bytes until its answer was handed to the client's socket and all about it was noted.
+    /// From its first bytes until its answer was handed to the client's socket and all about it was
+    /// noted.
     pub took: Duration,
     /// What of that each stage took, in the order of [`Stage::ALL`]. They sum up to it.
     pub stages: [Duration; Stage::ALL.len()],

@@ -163,8 +163,8 @@ impl Client {
         self.ask_within(limit, sql, rows_max, 0).await
     }
 
-    /// The same for an answer whose rows can lack so many of their last columns. `SHOW SLAVE HOSTS` of MySQL
-    /// before 8.0 leaves the UUID of a replica out that hasn't told one.
+    /// The same for an answer whose rows can lack so many of their last columns. `SHOW SLAVE HOSTS`
+    /// of MySQL before 8.0 leaves the UUID of a replica out that hasn't told one.
     pub async fn query_lacking(
         &mut self,
         sql: &str,
@@ -230,8 +230,8 @@ impl Client {
         self.send(&payload).await
     }
 
-    /// The next message of the log: the event's bytes after the status byte. Of an event longer than
-    /// `keep_bytes_max` only the beginning is kept. Waits up to `quiet_max` for each packet.
+    /// The next message of the log: the event's bytes after the status byte. Of an event longer
+    /// than `keep_bytes_max` only the beginning is kept. Waits up to `quiet_max` for each packet.
     pub async fn next_event(
         &mut self,
         keep_bytes_max: usize,

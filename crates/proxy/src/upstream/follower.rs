@@ -56,8 +56,8 @@ pub(super) struct Follower<'a> {
     quiet_max: Duration,
 }
 
-/// The UUID of a replica with this number: always the same, so that what a server still sends to a lost
-/// connection ends when the next one is made.
+/// The UUID of a replica with this number: always the same, so that what a server still sends to a
+/// lost connection ends when the next one is made.
 fn uuid_of(server_id: u32) -> String {
     // Version 8 of RFC 9562: "remora", and the number.
     format!("72656d6f-7261-8000-8000-0000{server_id:08x}")
@@ -120,7 +120,8 @@ impl<'a> Follower<'a> {
         };
         // MariaDB: send its own events as they are.
         client.execute("SET @mariadb_slave_capability = 4").await?;
-        // Newer MySQL asks for the same by other names. What a server doesn't know is a variable of no meaning.
+        // Newer MySQL asks for the same by other names. What a server doesn't know is a variable of
+        // no meaning.
         let period_ns = u128::from(config.heartbeat_ms) * 1_000_000;
         for role in ["master", "source"] {
             client
@@ -130,7 +131,8 @@ impl<'a> Follower<'a> {
                 ))
                 .await?;
         }
-        // A MySQL ends the streams of all other replicas that say the same. Until 8.0 those that say nothing do.
+        // A MySQL ends the streams of all other replicas that say the same. Until 8.0 those that
+        // say nothing do.
         client
             .execute(&format!(
                 "SET @slave_uuid = '{0}', @replica_uuid = '{0}'",
@@ -261,8 +263,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Whether the server can be reading this file. Behind a file's last event it may send a heartbeat
-    /// of that file, before the first of the next.
+    /// Whether the server can be reading this file. Behind a file's last event it may send a
+    /// heartbeat of that file, before the first of the next.
     fn is_reading(&self, file: &str) -> bool {
         let is_between = self.crossed && self.identity.is_none();
         let is_before = |file: &LogName| is_between && file.is_followed_by(&self.name);
@@ -401,8 +403,8 @@ impl<'a> Follower<'a> {
             .touch(&self.shared.timeline, &self.shared.shapes, at, tables);
     }
 
-    /// The definitions that a commit changed: of the tables that it names, or of all if it names none
-    /// (MariaDB marks a group as DDL whose text isn't understood, or names no table).
+    /// The definitions that a commit changed: of the tables that it names, or of all if it names
+    /// none (MariaDB marks a group as DDL whose text isn't understood, or names no table).
     fn touch_definitions(&self, commit: &Commit, at: Position) {
         let timeline = &self.shared.timeline;
         match &commit.touched {

@@ -21,8 +21,8 @@ pub fn meaning(query: &Query) -> QueryMeaning {
         LoggedStatement::Savepoint | LoggedStatement::Nothing => QueryMeaning::Nothing,
         LoggedStatement::Accounts => QueryMeaning::Accounts,
         LoggedStatement::XaCommitOrRollback => QueryMeaning::XaEnd,
-        // Rows changed by a statement that was logged as text: its triggers and functions ran on the
-        // server and aren't in the log. TRUNCATE runs none.
+        // Rows changed by a statement that was logged as text: its triggers and functions ran on
+        // the server and aren't in the log. TRUNCATE runs none.
         LoggedStatement::Tables {
             definitions: false, ..
         } if !is_truncate(&query.text) => QueryMeaning::Everything,

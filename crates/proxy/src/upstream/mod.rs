@@ -76,8 +76,8 @@ pub struct UpstreamConfig {
     pub transaction_tags_max: usize,
     /// How many shapes there may be.
     pub shapes: ShapesLimits,
-    /// The longest event that is read whole, bytes. Of a longer one the tables still count; a longer
-    /// statement text is a change of everything.
+    /// The longest event that is read whole, bytes. Of a longer one the tables still count; a
+    /// longer statement text is a change of everything.
     pub event_bytes_max: usize,
     /// How often a quiet server is to send a sign of life, milliseconds. After five times that, at
     /// least a second, the connection counts as lost.

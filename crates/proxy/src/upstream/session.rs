@@ -2,10 +2,10 @@
 //! connection of its own, begun and ended together.
 //!
 //! They belong together because positions only mean something for one running server. If the
-//! watermark's connection were made anew by itself, a server put in the old one's place could answer
-//! a position that "has been applied already" in another log. So the loss of either ends the session,
-//! the timeline is suspended, and the next session proves on the log itself that it goes on where
-//! the last one stopped, or begins anew.
+//! watermark's connection were made anew by itself, a server put in the old one's place could
+//! answer a position that "has been applied already" in another log. So the loss of either ends the
+//! session, the timeline is suspended, and the next session proves on the log itself that it goes
+//! on where the last one stopped, or begins anew.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -266,8 +266,9 @@ async fn follow(
     Err(lost)
 }
 
-/// Begins at the beginning of the server's present file: the events there say when the commits of the
-/// file before are visible (MariaDB) or which they are (MySQL), and until they are nothing is served.
+/// Begins at the beginning of the server's present file: the events there say when the commits of
+/// the file before are visible (MariaDB) or which they are (MySQL), and until they are nothing is
+/// served.
 async fn begin_anew(
     shared: &UpstreamShared,
     memory: &mut Memory,

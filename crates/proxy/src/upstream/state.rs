@@ -145,7 +145,8 @@ pub struct UpstreamCounters {
     pub transactions_of_many_tags: AtomicU64,
     /// Questions that were not answered in time.
     pub timeouts: AtomicU64,
-    /// Times that the server was reached in order to follow it, whatever came of that, and that it answered then.
+    /// Times that the server was reached in order to follow it, whatever came of that, and that it
+    /// answered then.
     pub reached: AtomicU64,
     /// Connections established to follow the log.
     pub connections: AtomicU64,

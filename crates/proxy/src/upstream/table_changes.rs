@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use remora_binlog::LoggedTable;
 use remora_cache::{Position, Tag};
 
-/// Counts the commits that changed each table. The follower counts when it has applied them; nobody else waits.
+/// Counts the commits that changed each table. The follower counts when it has applied them; nobody
+/// else waits.
 #[derive(Debug)]
 pub struct TableChanges {
     tables_max: usize,
@@ -51,8 +52,8 @@ impl TableChanges {
         latest.clear();
     }
 
-    /// Whether a commit above `position` is known to have changed the table; `None` if too many tables were changed for
-    /// that to be told.
+    /// Whether a commit above `position` is known to have changed the table; `None` if too many
+    /// tables were changed for that to be told.
     pub fn has_changed_since(&self, table: Tag, position: Position) -> Option<bool> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         match latest.get(&table) {

@@ -1,7 +1,8 @@
 //! The server's answer compared with what memory served, as it arrives.
 //!
-//! Nothing is kept of an answer while it is the same. From the first difference on it is kept, as long as it isn't longer than
-//! what memory served: then it is of one that may be no real difference.
+//! Nothing is kept of an answer while it is the same. From the first difference on it is kept, as
+//! long as it isn't longer than what memory served: then it is of one that may be no real
+//! difference.
 
 use remora_wire::packet::{HEADER_BYTES, Header};
 use remora_wire::response::{EOF_BYTES_BELOW, EOF_MARK};
@@ -118,7 +119,8 @@ impl<'e> Comparison<'e> {
     }
 }
 
-/// The payloads of a response's packets; end marks without the flags of the moment. `None` if it isn't made of whole packets.
+/// The payloads of a response's packets; end marks without the flags of the moment. `None` if it
+/// isn't made of whole packets.
 fn packets(response: &[u8], capabilities: Capabilities) -> Option<Vec<Vec<u8>>> {
     let mut packets = Vec::new();
     let mut rest = response;

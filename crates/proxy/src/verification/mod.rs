@@ -1,7 +1,8 @@
-//! Verification in production: a share of the hits is also answered by the server, and the two are compared.
+//! Verification in production: a share of the hits is also answered by the server, and the two are
+//! compared.
 //!
-//! The session does it, on its own connection, after its client has the answer (`session/verify.rs`). Here is what it
-//! goes by and what comes of it:
+//! The session does it, on its own connection, after its client has the answer
+//! (`session/verify.rs`). Here is what it goes by and what comes of it:
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -20,10 +21,11 @@ pub use self::switched_off::SwitchedOff;
 pub struct Verification {
     /// Of the hits, the share that is verified.
     pub share: f64,
-    /// How long the log is waited for, and the longest that misses of a digest may take on average for its hits to be
-    /// verified.
+    /// How long the log is waited for, and the longest that misses of a digest may take on average
+    /// for its hits to be verified.
     pub timeout: Duration,
-    /// How long a result may lack a change that was made elsewhere, milliseconds (`follow.lag_ms_max`).
+    /// How long a result may lack a change that was made elsewhere, milliseconds
+    /// (`follow.lag_ms_max`).
     pub lag_ms_max: u64,
     /// Whether a digest is no longer cached after a fault.
     pub disables_digest: bool,

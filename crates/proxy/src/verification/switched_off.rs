@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use remora_sql::Digest;
 
-/// Digests that aren't cached until a restart. A hit never looks here: when a digest is switched off, everything in memory
-/// is forgotten, and fills look here. As long as there is none that costs them the load of a flag.
+/// Digests that aren't cached until a restart. A hit never looks here: when a digest is switched
+/// off, everything in memory is forgotten, and fills look here. As long as there is none that costs
+/// them the load of a flag.
 #[derive(Debug)]
 pub struct SwitchedOff {
     any: AtomicBool,
@@ -45,8 +46,8 @@ impl SwitchedOff {
 
     /// Whether a digest is off. `digest` works it out, and isn't called while none is.
     ///
-    /// A fill asks after it has taken its `as_of`. Whoever switches a digest off has everything forgotten afterwards: so a
-    /// fill that didn't find it here has an `as_of` that is forgotten.
+    /// A fill asks after it has taken its `as_of`. Whoever switches a digest off has everything
+    /// forgotten afterwards: so a fill that didn't find it here has an `as_of` that is forgotten.
     pub fn has(&self, digest: impl FnOnce() -> Digest) -> bool {
         if !self.any.load(Ordering::SeqCst) {
             return false;

@@ -232,8 +232,8 @@ pub(super) fn explain_or_analyse(mut cursor: Cursor<'_>) -> Result<Box<Statement
     Ok(Box::new(statement))
 }
 
-/// A statement that is planned only. Planning can still execute derived tables and constant parts, so
-/// calls of unknown functions count; the tables that it would write don't.
+/// A statement that is planned only. Planning can still execute derived tables and constant parts,
+/// so calls of unknown functions count; the tables that it would write don't.
 fn without_execution(statement: &mut Statement) {
     if statement.kind != Kind::Multi {
         statement.kind = Kind::Explain;

@@ -194,8 +194,8 @@ pub(super) fn drop_object(mut cursor: Cursor<'_>) -> Head {
             if !targets.read_list(&mut cursor) {
                 return Head::unreadable(Kind::Ddl);
             }
-            // A temporary table of the same name is dropped before a table is; a session that has one
-            // is known for it since it was created.
+            // A temporary table of the same name is dropped before a table is; a session that has
+            // one is known for it since it was created.
             tables(targets)
         }
         K::Prepare => Head::new(Kind::Prepare),

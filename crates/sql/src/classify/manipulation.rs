@@ -54,7 +54,8 @@ pub(super) fn update(parser: &mut SelectParser<'_>) -> Head {
     with_tables_of(parser, Kind::Update)
 }
 
-/// `DELETE [options] FROM table …`, `DELETE tables FROM references`, `DELETE FROM tables USING references`.
+/// `DELETE [options] FROM table …`, `DELETE tables FROM references`,
+/// `DELETE FROM tables USING references`.
 pub(super) fn delete(parser: &mut SelectParser<'_>) -> Head {
     parser.cursor.advance();
     parser

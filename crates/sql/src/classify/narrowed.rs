@@ -1,8 +1,9 @@
 //! Which rows a write to one table changes, if its text says so.
 //!
-//! The whole statement is parsed strictly, by the grammar of `SELECT`'s expressions: what can't be followed to the
-//! end isn't narrowed. Statements with `WITH`, several tables, `PARTITION`, `FOR PORTION OF`, `UPDATE IGNORE`,
-//! `REPLACE` and `ON DUPLICATE KEY UPDATE` (the last two change other rows) are not among them.
+//! The whole statement is parsed strictly, by the grammar of `SELECT`'s expressions: what can't be
+//! followed to the end isn't narrowed. Statements with `WITH`, several tables, `PARTITION`,
+//! `FOR PORTION OF`, `UPDATE IGNORE`, `REPLACE` and `ON DUPLICATE KEY UPDATE` (the last two change
+//! other rows) are not among them.
 
 use crate::cursor::{Cursor, NameRead, is_name_after_dot};
 use crate::keyword::Keyword as K;
@@ -62,7 +63,8 @@ fn delete(parser: &mut SelectParser<'_>) -> Narrowed {
     })
 }
 
-/// `[options] [INTO] table [(columns)] VALUES (…), … [RETURNING …]`, or with `SET column = value, …`
+/// `[options] [INTO] table [(columns)] VALUES (…), … [RETURNING …]`, or with
+/// `SET column = value, …`
 fn insert(parser: &mut SelectParser<'_>) -> Narrowed {
     parser
         .cursor

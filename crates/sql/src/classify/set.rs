@@ -206,8 +206,8 @@ fn take_assign(cursor: &mut Cursor<'_>) -> bool {
     cursor.take(T::Equal) || cursor.take(T::Assign)
 }
 
-/// Skips an expression up to the next comma outside parentheses; false if there is none. What it calls is
-/// judged by the scan of the whole text.
+/// Skips an expression up to the next comma outside parentheses; false if there is none. What it
+/// calls is judged by the scan of the whole text.
 fn skip_value(cursor: &mut Cursor<'_>) -> bool {
     let mut depth = 0_usize;
     let mut some = false;
@@ -227,7 +227,8 @@ fn skip_value(cursor: &mut Cursor<'_>) -> bool {
     }
 }
 
-/// `SET STATEMENT name = value, … FOR statement` (MariaDB): the variables hold for the statement alone.
+/// `SET STATEMENT name = value, … FOR statement` (MariaDB): the variables hold for the statement
+/// alone.
 fn set_statement(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
     cursor.advance();
     let mut variables = Effects::none();

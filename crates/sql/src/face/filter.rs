@@ -24,8 +24,8 @@ pub enum NameTest {
     Like(Pattern),
 }
 
-/// The pattern of a `LIKE`: `%` stands for anything, `_` for one character, and `\` takes both for themselves. It is
-/// ASCII, and case doesn't count.
+/// The pattern of a `LIKE`: `%` stands for anything, `_` for one character, and `\` takes both for
+/// themselves. It is ASCII, and case doesn't count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 
@@ -87,7 +87,8 @@ impl NameFilter {
     }
 }
 
-/// The filter from the cursor to the text's end. Only the name's column is known here: another condition is `None`.
+/// The filter from the cursor to the text's end. Only the name's column is known here: another
+/// condition is `None`.
 pub(super) fn filter(mut parser: Parser<'_>) -> Option<NameFilter> {
     let filter = if parser.take("like") {
         NameFilter::Any(vec![NameTest::Like(Pattern::new(parser.take_string()?))])

@@ -1,8 +1,9 @@
-//! The statements of the query cache's own face: its counters, variables and commands, and Remora's own.
+//! The statements of the query cache's own face: its counters, variables and commands, and Remora's
+//! own.
 //!
-//! [`recognise`] takes what it is sure of, in the spellings that servers take; everything else is `None` and goes to the
-//! server as any other statement. It looks at the first words before anything else, so that an ordinary statement costs
-//! two tokens.
+//! [`recognise`] takes what it is sure of, in the spellings that servers take; everything else is
+//! `None` and goes to the server as any other statement. It looks at the first words before
+//! anything else, so that an ordinary statement costs two tokens.
 //!
 //! | statement | becomes |
 //! |---|---|
@@ -94,8 +95,8 @@ fn command(mut parser: Parser<'_>) -> Option<FaceStatement<'_>> {
     parser.at_end().then_some(statement)
 }
 
-/// `EXPLAIN REMORA [ANALYZE] SELECT …`. To a server without Remora `EXPLAIN remora` describes a table; with a reserved word
-/// behind it, it means nothing.
+/// `EXPLAIN REMORA [ANALYZE] SELECT …`. To a server without Remora `EXPLAIN remora` describes a
+/// table; with a reserved word behind it, it means nothing.
 fn explain<'t>(mut parser: Parser<'t>, text: &'t [u8]) -> Option<FaceStatement<'t>> {
     parser.advance();
     parser.expect("remora")?;

@@ -1,4 +1,5 @@
-//! Reading the face's statements: words by their text, since most of them are keywords nowhere else.
+//! Reading the face's statements: words by their text, since most of them are keywords nowhere
+//! else.
 
 use crate::cursor::Cursor;
 use crate::dialect::Dialect;
@@ -101,8 +102,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes a string of ASCII characters that means the same to every server: no escapes but `\_` and `\%`, no doubled
-    /// quotes, no character set of its own, no second string behind it.
+    /// Takes a string of ASCII characters that means the same to every server: no escapes but `\_`
+    /// and `\%`, no doubled quotes, no character set of its own, no second string behind it.
     pub(super) fn take_string(&mut self) -> Option<&'t str> {
         let token = self.current();
         if token.kind != T::String || matches!(self.next_token().kind, T::String | T::Introducer) {

@@ -7,7 +7,8 @@ use crate::token::TokenKind as T;
 /// Variables that one such list may have.
 const ITEMS_MAX: usize = 256;
 
-/// A `SELECT` of system variables, in which those of the query cache are to be replaced by their values.
+/// A `SELECT` of system variables, in which those of the query cache are to be replaced by their
+/// values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceSelect {
     /// The query cache's variables in it, in their order.

@@ -76,8 +76,8 @@ fn assignments(mut parser: Parser<'_>) -> Option<Vec<Assignment>> {
     None
 }
 
-/// `[GLOBAL | SESSION | LOCAL] name`, `@@[scope.]name`. The last word for the scope holds for the assignments behind it,
-/// too, if they have none of their own; that of a `@@` doesn't.
+/// `[GLOBAL | SESSION | LOCAL] name`, `@@[scope.]name`. The last word for the scope holds for the
+/// assignments behind it, too, if they have none of their own; that of a `@@` doesn't.
 fn target(
     parser: &mut Parser<'_>,
     carried: &mut VariableScope,

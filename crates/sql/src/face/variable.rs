@@ -15,7 +15,8 @@ pub enum FaceVariable {
     StripComments,
     /// `query_cache_type`: OFF, ON, or DEMAND.
     Type,
-    /// `query_cache_wlock_invalidate`: whether a table's write lock keeps its results from being served.
+    /// `query_cache_wlock_invalidate`: whether a table's write lock keeps its results from being
+    /// served.
     WlockInvalidate,
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct OpenBlock {
     pub(super) merged_columns: Vec<Token>,
 }
 
-/// Tables joined without comma, in one pair of parentheses: they are joined from left to right, as long
-/// as every join has its condition before the next begins.
+/// Tables joined without comma, in one pair of parentheses: they are joined from left to right, as
+/// long as every join has its condition before the next begins.
 pub(super) struct Chain {
     /// Index of the first source.
     start: usize,
@@ -40,7 +40,8 @@ pub(super) enum OpenJoin {
     Inner,
     Left,
     Right,
-    /// From here on the conditions can't be assigned to joins without knowing how a server reads them.
+    /// From here on the conditions can't be assigned to joins without knowing how a server reads
+    /// them.
     Unsure,
 }
 

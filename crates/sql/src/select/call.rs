@@ -9,8 +9,8 @@ use crate::scan::{call_is_adjacent, refusal_of};
 use crate::statement::EverythingReason;
 use crate::token::TokenKind as T;
 
-/// Functions whose result MariaDB 10.11 gives the length 0 at the first execution of a prepared statement, and
-/// their true length later.
+/// Functions whose result MariaDB 10.11 gives the length 0 at the first execution of a prepared
+/// statement, and their true length later.
 const DESCRIBED_ANEW: [&str; 3] = ["BIN", "CONV", "OCT"];
 
 impl SelectParser<'_> {

@@ -217,8 +217,8 @@ impl SelectParser<'_> {
         }
     }
 
-    /// What stands in the parentheses of `IN (…)`: the constants, if there is nothing else and they are
-    /// wanted.
+    /// What stands in the parentheses of `IN (…)`: the constants, if there is nothing else and they
+    /// are wanted.
     fn in_operands(&mut self, wanted: bool) -> Result<Option<Vec<Constant>>, Refusal> {
         if matches!(self.cursor.word(), K::Select | K::With) {
             self.query_expression()?;
@@ -455,7 +455,8 @@ impl SelectParser<'_> {
     }
 }
 
-/// Words that are functions in some server though no parentheses follow, such as MariaDB's `CURRENT_ROLE`.
+/// Words that are functions in some server though no parentheses follow, such as MariaDB's
+/// `CURRENT_ROLE`.
 fn is_function_without_parentheses(word: &[u8]) -> bool {
     const BEGINNING: &[u8] = b"current_";
     let others = [&b"sysdate"[..], b"rownum", b"session_user", b"system_user"];

@@ -140,7 +140,8 @@ impl SelectParser<'_> {
                 }
                 K::SqlCache => {
                     self.says_cache = true;
-                    // Else to MySQL 8.0, which doesn't know the hint, it may be a column of that name.
+                    // Else to MySQL 8.0, which doesn't know the hint, it may be a column of that
+                    // name.
                     self.reads.all_columns |= !is_certainly_hint(self.cursor);
                 }
                 K::SqlNoCache => self.refuse(Refusal::NoCache),

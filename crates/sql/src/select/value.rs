@@ -1,8 +1,10 @@
-//! What an expression is, as far as conditions are recognised in it: a column, a constant, or conjuncts.
+//! What an expression is, as far as conditions are recognised in it: a column, a constant, or
+//! conjuncts.
 //!
-//! Everything is an implication: a [`Value::Conjuncts`] lists conditions that hold wherever the expression is
-//! TRUE, perhaps not all of them. So an `AND` may add up what its sides say, and what is known on each side of an
-//! `OR` may be joined, but nothing may be said of a negation, nor of what a conjunct is an operand of.
+//! Everything is an implication: a [`Value::Conjuncts`] lists conditions that hold wherever the
+//! expression is TRUE, perhaps not all of them. So an `AND` may add up what its sides say, and what
+//! is known on each side of an `OR` may be joined, but nothing may be said of a negation, nor of
+//! what a conjunct is an operand of.
 
 use super::{Placeholders, SelectParser};
 use crate::keyword::Keyword;

@@ -1,7 +1,7 @@
 //! What a statement reads or changes, written shortly for the tables of tests.
 //!
-//! A block is `sources | conditions`. A source is `name#table` (the table's index), with `*` if all of it is read;
-//! a condition is `column test @sources`.
+//! A block is `sources | conditions`. A source is `name#table` (the table's index), with `*` if all
+//! of it is read; a condition is `column test @sources`.
 
 use remora_sql::{
     Block, Bound, Condition, Constant, NarrowedWrite, Select, Source, Test, WrittenRows,

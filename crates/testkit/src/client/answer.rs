@@ -79,7 +79,8 @@ impl<'a> Answer<'a> {
             .collect()
     }
 
-    /// The rows as they came, each without its header; none if it is no result set. Of several result sets, the first.
+    /// The rows as they came, each without its header; none if it is no result set. Of several
+    /// result sets, the first.
     pub fn row_payloads(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.result_set().1
     }

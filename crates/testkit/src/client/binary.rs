@@ -1,4 +1,5 @@
-//! Rows of the binary protocol, as far as tests need them. Source: MySQL internals, "Binary Protocol Resultset Row".
+//! Rows of the binary protocol, as far as tests need them. Source: MySQL internals, "Binary
+//! Protocol Resultset Row".
 
 use remora_wire::WireError;
 use remora_wire::reader::Reader;

@@ -83,7 +83,8 @@ impl Client {
                 AuthPacket::More(data) if CachingSha2::parse(data) == CachingSha2::FastOk => {
                     sequence = sequence.wrapping_add(1);
                 }
-                // The server doesn't remember the account, and takes the password itself where nobody else sees it.
+                // The server doesn't remember the account, and takes the password itself where
+                // nobody else sees it.
                 AuthPacket::More(data)
                     if CachingSha2::parse(data) == CachingSha2::FullAuthentication
                         && self.capabilities.has(Capabilities::SSL) =>

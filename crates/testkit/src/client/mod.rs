@@ -99,7 +99,8 @@ impl Client {
     /// Sends a statement and receives its whole answer.
     ///
     /// # Errors
-    /// An ERR packet is [`ClientError::Server`]; [`Client::answer_bytes`] still gives the answer then.
+    /// An ERR packet is [`ClientError::Server`]; [`Client::answer_bytes`] still gives the answer
+    /// then.
     pub fn query(&mut self, text: &str) -> Result<Answer<'_>, ClientError> {
         self.query_raw(text.as_bytes())
     }

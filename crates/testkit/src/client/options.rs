@@ -35,14 +35,15 @@ pub struct ConnectOptions {
     pub schema: String,
     /// Whether result sets shall end with an OK packet in place of EOF.
     pub deprecate_eof: bool,
-    /// Flags to ask for beside the usual ones. A server that doesn't offer one isn't asked. Any of MariaDB's own
-    /// (the high 32 bits) makes this a MariaDB client, where the server is a MariaDB.
+    /// Flags to ask for beside the usual ones. A server that doesn't offer one isn't asked. Any of
+    /// MariaDB's own (the high 32 bits) makes this a MariaDB client, where the server is a MariaDB.
     pub further: Capabilities,
     /// Usual flags not to ask for.
     pub without: Capabilities,
     /// Whether to use TLS if the server offers it. Whose certificate it is isn't checked.
     pub tls: bool,
-    /// Whether to use TLS from the first byte on, as towards a proxy that knows nothing of the protocol within.
+    /// Whether to use TLS from the first byte on, as towards a proxy that knows nothing of the
+    /// protocol within.
     pub tls_first: bool,
     /// Whether to compress, if the server offers it.
     pub compression: Option<Algorithm>,

@@ -1,4 +1,5 @@
-//! Prepared statements. Source: MySQL internals, "`COM_STMT_PREPARE`", "`COM_STMT_EXECUTE`", "`COM_QUERY`" (attributes).
+//! Prepared statements. Source: MySQL internals, "`COM_STMT_PREPARE`", "`COM_STMT_EXECUTE`",
+//! "`COM_QUERY`" (attributes).
 
 use remora_wire::Capabilities;
 use remora_wire::command::Expect;

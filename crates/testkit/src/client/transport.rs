@@ -1,7 +1,7 @@
 //! The bytes between a client and its server: plain, encrypted, compressed.
 //!
-//! Compression is put together here from the codec's halves, not taken from Remora's own layers, so that the two
-//! check each other.
+//! Compression is put together here from the codec's halves, not taken from Remora's own layers, so
+//! that the two check each other.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -97,7 +97,8 @@ impl Transport {
         }
     }
 
-    /// Receives a piece into `input` from `filled` on; gives how long it is. Makes room if there is little.
+    /// Receives a piece into `input` from `filled` on; gives how long it is. Makes room if there is
+    /// little.
     pub(super) fn receive(
         &mut self,
         input: &mut Vec<u8>,
@@ -147,8 +148,8 @@ impl Transport {
     }
 }
 
-/// Takes any server for the right one: the tests' servers make their own certificates, some of them in ways that
-/// a verifier would refuse.
+/// Takes any server for the right one: the tests' servers make their own certificates, some of them
+/// in ways that a verifier would refuse.
 #[derive(Debug)]
 struct Anybody(Arc<rustls::crypto::CryptoProvider>);
 

@@ -398,8 +398,8 @@ impl Run<'_> {
         random: &mut Random,
     ) -> Result<(), ClientError> {
         let id = random.below(self.oracle.len());
-        // Where connections may die, a write of unknown outcome can still be on its way when the next is done, so each
-        // must keep the counter from falling. `REPLACE` can't.
+        // Where connections may die, a write of unknown outcome can still be on its way when the
+        // next is done, so each must keep the counter from falling. `REPLACE` can't.
         let forms = WRITE_FORMS.len() - usize::from(self.load.survive_errors);
         let form = WRITE_FORMS[random.below(forms)];
         let name = &self.load.table.name;

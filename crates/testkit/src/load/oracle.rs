@@ -1,9 +1,9 @@
 //! The oracle: knows for each counter the oldest value that a read may return.
 //!
-//! A counter is a row whose value only grows, by one writer at a time. From the moment a write through Remora
-//! has its `OK`, no read that is sent later, by anybody, may return an older value. A write directly to the
-//! server binds reads only after its `OK` and the lag that is allowed. A write whose outcome is unknown (its connection
-//! died) binds nobody, but its value may be seen.
+//! A counter is a row whose value only grows, by one writer at a time. From the moment a write
+//! through Remora has its `OK`, no read that is sent later, by anybody, may return an older value.
+//! A write directly to the server binds reads only after its `OK` and the lag that is allowed. A
+//! write whose outcome is unknown (its connection died) binds nobody, but its value may be seen.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -119,8 +119,8 @@ pub struct Oracle {
     started: Instant,
 }
 
-/// The right to write one counter, and the value to write. Dropped without [`WriteTurn::done`], the outcome is
-/// unknown: the value may be seen or not, and the next write has a higher one.
+/// The right to write one counter, and the value to write. Dropped without [`WriteTurn::done`], the
+/// outcome is unknown: the value may be seen or not, and the next write has a higher one.
 #[derive(Debug)]
 #[must_use]
 pub struct WriteTurn<'a> {
@@ -236,8 +236,8 @@ impl Oracle {
         self.counters[counter].newest.load(Ordering::SeqCst)
     }
 
-    /// Forgets what has been written: all counters hold `value` now, because the server was given other contents.
-    /// No read may be on its way.
+    /// Forgets what has been written: all counters hold `value` now, because the server was given
+    /// other contents. No read may be on its way.
     pub fn reset(&self, value: u64) {
         let now = Instant::now();
         for counter in &self.counters {

@@ -1,7 +1,7 @@
 //! Pseudo-random numbers that a seed repeats.
 
-/// `SplitMix64`: small, fast and good enough to choose keys. Source: Steele, Lea, Flood, "Fast splittable
-/// pseudorandom number generators", 2014.
+/// `SplitMix64`: small, fast and good enough to choose keys. Source: Steele, Lea, Flood, "Fast
+/// splittable pseudorandom number generators", 2014.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -43,8 +43,8 @@ impl Random {
     }
 }
 
-/// Numbers below a bound of which the first are the most frequent, as with customers and products: the n-th has a
-/// share in proportion to 1 / n^exponent.
+/// Numbers below a bound of which the first are the most frequent, as with customers and products:
+/// the n-th has a share in proportion to 1 / n^exponent.
 #[derive(Debug, Clone)]
 pub struct Zipf {
     /// The share of each number and all before it.

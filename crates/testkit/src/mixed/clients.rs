@@ -25,8 +25,9 @@ const KEPT_MAX: usize = 20;
 const DEADLOCKS: [u16; 2] = [1213, 1614];
 /// The longest lag that is told apart, microseconds.
 const LAG_US_MAX: u64 = 60_000_000;
-/// A writer lets at least so many reads pass between two writes, and a kind stays hot for at least so many: on a machine
-/// that is busy, results are served as often between two changes as on one that isn't.
+/// A writer lets at least so many reads pass between two writes, and a kind stays hot for at least
+/// so many: on a machine that is busy, results are served as often between two changes as on one
+/// that isn't.
 const READS_BETWEEN_WRITES: u64 = 350;
 const READS_WHILE_HOT: u64 = 1_500;
 /// How often a writer looks whether it is time to write.
@@ -66,7 +67,8 @@ struct Before {
     direct: Option<(u64, Instant)>,
 }
 
-/// Runs the load. The tables must exist (see [`super::tables::create`]) and the oracle know as many counters.
+/// Runs the load. The tables must exist (see [`super::tables::create`]) and the oracle know as many
+/// counters.
 ///
 /// # Errors
 /// A client met an error other than a deadlock, or the user asked to stop.

@@ -1,4 +1,5 @@
-//! Counters in tables of many kinds, written and read in many forms, each read judged by the oracle.
+//! Counters in tables of many kinds, written and read in many forms, each read judged by the
+//! oracle.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -8,9 +9,9 @@
 //! | `writes.rs` | the forms of a write |
 //! | `clients.rs` | who reads and writes, and how answers are judged |
 //!
-//! **So that caching happens**: at each moment most writers are busy with one kind of table, the *hot*
-//! one, which changes after [`MixedLoad::hot`] and some reads. The others rest meanwhile, and results from them can be
-//! served. A result that was kept wrongly is served then, too, and found.
+//! **So that caching happens**: at each moment most writers are busy with one kind of table, the
+//! *hot* one, which changes after [`MixedLoad::hot`] and some reads. The others rest meanwhile, and
+//! results from them can be served. A result that was kept wrongly is served then, too, and found.
 
 mod asking;
 mod clients;

@@ -63,7 +63,8 @@ pub enum Form {
     Xa,
 }
 
-/// The forms with the weight of each: what forgets much is seldom, so that there is something to hit.
+/// The forms with the weight of each: what forgets much is seldom, so that there is something to
+/// hit.
 const FORMS: [(Form, usize); 20] = [
     (Form::Update, 72),
     (Form::Many, 36),

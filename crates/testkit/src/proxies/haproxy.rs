@@ -25,8 +25,8 @@ pub struct HaProxy {
 const CONNECTIONS_MAX: u32 = 2_000;
 
 impl HaProxy {
-    /// Starts one that relays to `server` with so many threads. With a certificate it speaks TLS with its clients, from
-    /// the first byte on.
+    /// Starts one that relays to `server` with so many threads. With a certificate it speaks TLS
+    /// with its clients, from the first byte on.
     pub fn start(
         server: SocketAddr,
         threads: usize,

@@ -1,4 +1,5 @@
-//! A Remora inside this process, for tests: always of the same build, and with rules that can be broken.
+//! A Remora inside this process, for tests: always of the same build, and with rules that can be
+//! broken.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -114,12 +114,14 @@ pub struct Remora {
 }
 
 impl Remora {
-    /// Starts one in front of `server` and waits until it relays and, if it follows, is ready to cache.
+    /// Starts one in front of `server` and waits until it relays and, if it follows, is ready to
+    /// cache.
     pub fn start(server: &Server, options: &RemoraOptions) -> anyhow::Result<Remora> {
         Remora::start_at(server, options, ports::free()?, ports::free()?)
     }
 
-    /// The same at these addresses, which must be free: clients connect to the first, the second is for its metrics.
+    /// The same at these addresses, which must be free: clients connect to the first, the second is
+    /// for its metrics.
     pub fn start_at(
         server: &Server,
         options: &RemoraOptions,

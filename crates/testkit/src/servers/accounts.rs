@@ -34,7 +34,8 @@ fn account(kind: Kind, user: &str, password: &str) -> String {
 }
 
 /// What Remora's own account needs, and what shows it the texts of views. On one MariaDB also what
-/// shows it InnoDB's list of foreign keys; the other is asked for them in the way that opens every table.
+/// shows it InnoDB's list of foreign keys; the other is asked for them in the way that opens every
+/// table.
 const fn follow_privileges(kind: Kind) -> &'static str {
     match kind {
         Kind::MariaDb1011 => {

@@ -72,7 +72,8 @@ impl Kind {
         !matches!(self, Kind::MySql80)
     }
 
-    /// Whether it tracks changes of a session's state, and lets clients do without EOF packets (`DEPRECATE_EOF`).
+    /// Whether it tracks changes of a session's state, and lets clients do without EOF packets
+    /// (`DEPRECATE_EOF`).
     pub const fn tracks_sessions(self) -> bool {
         !matches!(self, Kind::MySql56)
     }
@@ -82,8 +83,8 @@ impl Kind {
         !matches!(self, Kind::MySql57 | Kind::MySql56)
     }
 
-    /// Says on standard error, past the capture of a test's output, that a test is left out because of what
-    /// this kind is or lacks; gives whether that is so.
+    /// Says on standard error, past the capture of a test's output, that a test is left out because
+    /// of what this kind is or lacks; gives whether that is so.
     pub fn skips(self, is_so: bool, because: &str) -> bool {
         if is_so {
             let test = std::thread::current();
@@ -107,7 +108,8 @@ impl Kind {
         }
     }
 
-    /// The directory that holds it, with `bin` and `share`; `None`: the system's own, installed by Debian.
+    /// The directory that holds it, with `bin` and `share`; `None`: the system's own, installed by
+    /// Debian.
     pub fn base(self) -> Option<PathBuf> {
         match self {
             Kind::MariaDb1011 => None,

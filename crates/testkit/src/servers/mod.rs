@@ -65,8 +65,8 @@ impl Default for ServerOptions {
     }
 }
 
-/// A private server with the binary log on, in row format, on MySQL with GTIDs. Its accounts: `root`
-/// without a password (by TCP from this machine), [`APP_USER`] and [`FOLLOW_USER`].
+/// A private server with the binary log on, in row format, on MySQL with GTIDs. Its accounts:
+/// `root` without a password (by TCP from this machine), [`APP_USER`] and [`FOLLOW_USER`].
 ///
 /// Writes are not synced to disk one by one: they survive a crash of the server, which tests cause,
 /// and not one of the machine.
@@ -86,7 +86,8 @@ impl Server {
         Server::start_on(options, template::copy_to)
     }
 
-    /// Starts one on a copy of a data directory that a server of the same kind left when it was shut down.
+    /// Starts one on a copy of a data directory that a server of the same kind left when it was
+    /// shut down.
     pub fn start_with_data(options: ServerOptions, data: &Path) -> anyhow::Result<Server> {
         Server::start_on(options, |_, to| template::copy(data, to))
     }
@@ -219,8 +220,8 @@ impl Server {
             .context("can't connect to the private server as root")
     }
 
-    /// How an application connects directly: [`APP_USER`], with [`SCHEMA`] as the default schema. For a
-    /// proxy in front, change the address by [`ConnectOptions::at`].
+    /// How an application connects directly: [`APP_USER`], with [`SCHEMA`] as the default schema.
+    /// For a proxy in front, change the address by [`ConnectOptions::at`].
     pub fn app(&self) -> ConnectOptions {
         ConnectOptions::new(self.address, APP_USER, APP_PASSWORD).schema(SCHEMA)
     }
@@ -259,8 +260,8 @@ impl Server {
         Ok(())
     }
 
-    /// Shuts it down in order, for as long as that takes up to `limit`, and gives its data directory, which is
-    /// removed with the server.
+    /// Shuts it down in order, for as long as that takes up to `limit`, and gives its data
+    /// directory, which is removed with the server.
     ///
     /// # Errors
     /// It was not running, or did not end by itself and with success.
@@ -312,8 +313,8 @@ impl Server {
         self.start_again()
     }
 
-    /// Puts a fresh server with an empty [`SCHEMA`] in its place, on the same port, with a binary log that
-    /// begins anew.
+    /// Puts a fresh server with an empty [`SCHEMA`] in its place, on the same port, with a binary
+    /// log that begins anew.
     pub fn restart_with_other_contents(&mut self) -> anyhow::Result<()> {
         self.crash()?;
         let data = self.scratch.join("data");

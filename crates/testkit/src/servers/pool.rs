@@ -1,9 +1,10 @@
 //! Servers that tests use one after the other.
 //!
-//! Starting a server takes a second or two, cleaning one some tens of milliseconds. A test has its server to
-//! itself for as long as it holds it: nobody else changes definitions, accounts or settings there. When it gives
-//! the server back, connections, schemas and accounts that were not there at the start go; if anything else
-//! differs from the start, the server goes, too, and the next test gets a new one.
+//! Starting a server takes a second or two, cleaning one some tens of milliseconds. A test has its
+//! server to itself for as long as it holds it: nobody else changes definitions, accounts or
+//! settings there. When it gives the server back, connections, schemas and accounts that were not
+//! there at the start go; if anything else differs from the start, the server goes, too, and the
+//! next test gets a new one.
 
 use std::collections::VecDeque;
 use std::ops::Deref;

@@ -1,6 +1,7 @@
 //! Numbers in a row, which only MariaDB has built in.
 
-/// A derived table named `numbers` whose column `seq` has the numbers from 1 to `last`, at most 10,000.
+/// A derived table named `numbers` whose column `seq` has the numbers from 1 to `last`, at most
+/// 10,000.
 pub fn numbers(last: u32) -> String {
     let digits = (1..10).fold("SELECT 0 AS d".to_owned(), |all, digit| {
         format!("{all} UNION ALL SELECT {digit}")

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Latencies by bucket. sysbench has 1,024 of them between a microsecond and 100 s, each 1.8 % above the one before.
+/// Latencies by bucket. sysbench has 1,024 of them between a microsecond and 100 s, each 1.8 %
+/// above the one before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
     /// By the bucket's value, microseconds.

@@ -124,8 +124,8 @@ impl Sysbench {
     /// Runs it.
     ///
     /// # Errors
-    /// sysbench could not run, met an error that it does not take for a part of life, or did not say
-    /// what it measured.
+    /// sysbench could not run, met an error that it does not take for a part of life, or did not
+    /// say what it measured.
     pub fn run(&self, length: Length) -> anyhow::Result<Report> {
         let (limits, patience) = match length {
             Length::Time(time) => (

@@ -63,7 +63,8 @@ impl Sysbench {
         format!("{own}require(\"{}\")\n{PER_SECOND}", self.script)
     }
 
-    /// As one would type it, to `run` or to `prepare`; the port as `PORT`, for it is another one each time.
+    /// As one would type it, to `run` or to `prepare`; the port as `PORT`, for it is another one
+    /// each time.
     pub fn command_line(&self, what: &str) -> String {
         let seconds = if what == "run" {
             " --time=0 --report-interval=1"

@@ -1,4 +1,5 @@
-//! What a running sysbench says each second, by the lab's addition to its scripts (`per_second.lua`).
+//! What a running sysbench says each second, by the lab's addition to its scripts
+//! (`per_second.lua`).
 
 use super::Distribution;
 
@@ -82,7 +83,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Takes what has come; gives the seconds that are complete, and the first line that tells of an error.
+    /// Takes what has come; gives the seconds that are complete, and the first line that tells of
+    /// an error.
     pub(super) fn feed(&mut self, text: &str) -> (Vec<Second>, Option<String>) {
         self.partial.push_str(text);
         let lines = std::mem::take(&mut self.partial);

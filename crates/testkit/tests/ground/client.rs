@@ -1,4 +1,5 @@
-//! The lab's own client against a server: the same statement gives the same rows in every way to connect.
+//! The lab's own client against a server: the same statement gives the same rows in every way to
+//! connect.
 
 use remora_testkit::certificates::Authority;
 use remora_testkit::client::{Algorithm, Client, ConnectOptions, Value};

@@ -1,4 +1,5 @@
-//! The ground under the tests: private servers start, survive what tests do to them, and leave nothing behind.
+//! The ground under the tests: private servers start, survive what tests do to them, and leave
+//! nothing behind.
 //!
 //! Servers: every
 //! Load: waits

@@ -1,4 +1,5 @@
-//! The lab's own ground: private servers start, survive what tests do to them, and leave nothing behind.
+//! The lab's own ground: private servers start, survive what tests do to them, and leave nothing
+//! behind.
 
 use std::path::Path;
 

@@ -84,9 +84,10 @@ impl Walk {
 
 /// Both directions of a compressed connection, from the first byte after the login on.
 ///
-/// Above it there are plain packets with the numbers of the plain protocol, whatever the peer put in. Bytes may
-/// come and go in any pieces. What is received should be taken as it is asked for: a command that is taken before
-/// the one before it is answered is numbered rightly only if each is one compressed packet (as all but long ones are).
+/// Above it there are plain packets with the numbers of the plain protocol, whatever the peer put
+/// in. Bytes may come and go in any pieces. What is received should be taken as it is asked for: a
+/// command that is taken before the one before it is answered is numbered rightly only if each is
+/// one compressed packet (as all but long ones are).
 #[derive(Debug, Clone)]
 pub struct Channel {
     role: Role,
@@ -119,8 +120,9 @@ impl Channel {
         self.decompressor.held_bytes()
     }
 
-    /// Takes bytes from the peer, up to the end of one compressed packet, and appends the plain packets' bytes. Gives
-    /// how many were taken: if there are more, call again. After an error the connection is of no further use.
+    /// Takes bytes from the peer, up to the end of one compressed packet, and appends the plain
+    /// packets' bytes. Gives how many were taken: if there are more, call again. After an error the
+    /// connection is of no further use.
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, WireError> {
         let start = out.len();
         let mut taken = 0;
@@ -167,12 +169,14 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether a compressed packet with the number 0 is a part of a file whose numbers came round to 0, and no command.
+    /// Whether a compressed packet with the number 0 is a part of a file whose numbers came round
+    /// to 0, and no command.
     fn is_file_due(&self, turn: Option<Numbers>) -> bool {
         self.in_local_file() && (turn.is_some() || self.inbound.next.outer == 0)
     }
 
-    /// Whether the side in the server's part has asked for a file, and the client may be sending it.
+    /// Whether the side in the server's part has asked for a file, and the client may be sending
+    /// it.
     fn in_local_file(&self) -> bool {
         let from_server = match self.role {
             Role::Server => &self.outbound,
@@ -201,8 +205,8 @@ impl Channel {
         }
     }
 
-    /// Appends compressed packets that hold `plain`, which has the numbers of the plain protocol. All of it is in
-    /// them, but for a header that isn't complete.
+    /// Appends compressed packets that hold `plain`, which has the numbers of the plain protocol.
+    /// All of it is in them, but for a header that isn't complete.
     pub fn send(&mut self, plain: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
             let passed = self.send_pieces(plain, out);
@@ -216,8 +220,8 @@ impl Channel {
         }
     }
 
-    /// Sends all but a last incomplete header; gives how many bytes that were. A new command and a new answer begin a
-    /// compressed packet.
+    /// Sends all but a last incomplete header; gives how many bytes that were. A new command and a
+    /// new answer begin a compressed packet.
     fn send_pieces(&mut self, plain: &[u8], out: &mut Vec<u8>) -> usize {
         let mut piece = 0;
         let mut at = 0;
@@ -243,8 +247,8 @@ impl Channel {
         at
     }
 
-    /// The number of the compressed packet that a message with the plain number `sequence` must begin, if it must
-    /// begin one.
+    /// The number of the compressed packet that a message with the plain number `sequence` must
+    /// begin, if it must begin one.
     fn outbound_restart(&mut self, sequence: u8) -> Option<u8> {
         let turn = self.outbound.turn;
         let due = turn.unwrap_or(self.outbound.next).plain;

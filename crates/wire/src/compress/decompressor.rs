@@ -3,13 +3,14 @@
 use super::{Algorithm, COMPRESSED_HEADER_BYTES, CompressedHeader, engine};
 use crate::WireError;
 
-/// What is kept of the buffer between packets, bytes. It is larger only while a larger packet is being read.
+/// What is kept of the buffer between packets, bytes. It is larger only while a larger packet is
+/// being read.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads compressed packets, however they are cut.
 ///
-/// It holds at most one packet (16 MiB), and only one that is compressed and came in pieces: stored bytes pass as
-/// they come.
+/// It holds at most one packet (16 MiB), and only one that is compressed and came in pieces: stored
+/// bytes pass as they come.
 #[derive(Debug, Clone)]
 pub struct Decompressor {
     algorithm: Algorithm,
@@ -50,9 +51,9 @@ impl Decompressor {
         self.packed.len()
     }
 
-    /// Takes bytes up to the end of the packet at hand and appends what is plain of it. Gives how many were taken:
-    /// if there are more, call again. So `out` grows by one packet's bytes at most. After an error the stream is of
-    /// no further use.
+    /// Takes bytes up to the end of the packet at hand and appends what is plain of it. Gives how
+    /// many were taken: if there are more, call again. So `out` grows by one packet's bytes at
+    /// most. After an error the stream is of no further use.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, WireError> {
         let taken = self.feed_header(bytes);
         if !self.is_in_body() {

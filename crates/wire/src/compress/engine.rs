@@ -1,7 +1,7 @@
 //! The two libraries behind one face.
 //!
-//! Every packet is compressed on its own, so the working memory, which is large (300 KiB for zlib, more than a MiB
-//! for zstd), belongs to the thread and not to the connection.
+//! Every packet is compressed on its own, so the working memory, which is large (300 KiB for zlib,
+//! more than a MiB for zstd), belongs to the thread and not to the connection.
 
 use std::cell::RefCell;
 
@@ -73,7 +73,8 @@ impl Engines {
         engine.compress_to_buffer(plain, packed).ok()
     }
 
-    /// As lenient as servers: a length that is too long and bytes after the stream's end are let pass.
+    /// As lenient as servers: a length that is too long and bytes after the stream's end are let
+    /// pass.
     fn inflate(
         &mut self,
         packed: &[u8],

@@ -8,7 +8,8 @@ use crate::{Capabilities, WireError};
 /// Where MariaDB's capabilities are, bytes from the start.
 const MARIADB_AT: usize = 28;
 
-/// Flags that say how the login itself is laid out, or which others there are. They can't be changed alone.
+/// Flags that say how the login itself is laid out, or which others there are. They can't be
+/// changed alone.
 const LAYOUT: Capabilities = Capabilities::MYSQL
     .with(Capabilities::PROTOCOL_41)
     .with(Capabilities::CONNECT_WITH_DB)
@@ -17,16 +18,18 @@ const LAYOUT: Capabilities = Capabilities::MYSQL
     .with(Capabilities::PLUGIN_AUTH_LENENC_DATA)
     .with(Capabilities::CONNECT_ATTRS);
 
-/// A change to a login that leaves every byte alone which it isn't about: attributes, filler, unknown flags, and
-/// whether texts end with a NUL.
+/// A change to a login that leaves every byte alone which it isn't about: attributes, filler,
+/// unknown flags, and whether texts end with a NUL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoginChange {
-    /// Flags to take out, such as SSL and COMPRESS. Flags that say how a login is laid out stay as they are, here and
-    /// in `add`.
+    /// Flags to take out, such as SSL and COMPRESS. Flags that say how a login is laid out stay as
+    /// they are, here and in `add`.
     pub remove: Capabilities,
-    /// Flags to put in, after others were taken out. MariaDB's are not put into the login of a MySQL client.
+    /// Flags to put in, after others were taken out. MariaDB's are not put into the login of a
+    /// MySQL client.
     pub add: Capabilities,
-    /// The zstd level to ask for. `None`: as the client does, or 3. It is of account only if the flag is there.
+    /// The zstd level to ask for. `None`: as the client does, or 3. It is of account only if the
+    /// flag is there.
     pub zstd_level: Option<u8>,
     /// The plugin's answer, in place of the client's.
     pub authentication: Option<Vec<u8>>,
@@ -39,8 +42,8 @@ struct Parts {
     authentication: (usize, usize),
     /// The end of the attributes, where the zstd level is if there is one.
     attributes_end: usize,
-    /// How many zeros would have to go before a level that is put in: for the end marks of texts, and the length of
-    /// attributes, that the client has left out at the login's end.
+    /// How many zeros would have to go before a level that is put in: for the end marks of texts,
+    /// and the length of attributes, that the client has left out at the login's end.
     left_out: usize,
 }
 
@@ -148,8 +151,9 @@ impl Parts {
 }
 
 impl Login {
-    /// How client and server compress after the login: by what both can do, given what the server offered. zlib
-    /// goes first, as measured on MySQL 8.0.31 with a client that asked for both. `None`: not at all.
+    /// How client and server compress after the login: by what both can do, given what the server
+    /// offered. zlib goes first, as measured on MySQL 8.0.31 with a client that asked for both.
+    /// `None`: not at all.
     pub fn compression(
         payload: &[u8],
         offered: Capabilities,
@@ -170,7 +174,8 @@ impl Login {
     }
 }
 
-/// A request for TLS: the start of a login, with the flag SSL. The login itself follows inside TLS, numbered one more.
+/// A request for TLS: the start of a login, with the flag SSL. The login itself follows inside TLS,
+/// numbered one more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TlsRequest {
     /// What the client asks for, SSL among it.

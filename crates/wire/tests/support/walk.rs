@@ -15,8 +15,8 @@ pub struct Walked {
     pub end: Result<Option<Summary>, WireError>,
 }
 
-/// Feeds `bytes` in chunks that end at the `cuts` (in rising order). Stops at the response's end, at
-/// an error, or when the bytes run out (`Ok(None)`).
+/// Feeds `bytes` in chunks that end at the `cuts` (in rising order). Stops at the response's end,
+/// at an error, or when the bytes run out (`Ok(None)`).
 pub fn walk(expect: Expect, capabilities: Capabilities, bytes: &[u8], cuts: &[usize]) -> Walked {
     let mut walker = ResponseWalker::new(expect, capabilities);
     let mut walked = Walked {

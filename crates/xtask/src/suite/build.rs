@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-use super::root;
 use super::statement::Statement;
+use crate::root;
 
 /// A built test program.
 #[derive(Debug, Clone)]

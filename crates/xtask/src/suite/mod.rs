@@ -1,4 +1,5 @@
-//! Runs the test programs: each on the servers that it states, two at a time where they mostly wait.
+//! Runs the test programs: each on the servers that it states, two at a time where they mostly
+//! wait.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -12,9 +13,8 @@ mod build;
 mod job;
 mod report;
 mod schedule;
-mod statement;
+pub(crate) mod statement;
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{bail, ensure};
@@ -27,15 +27,18 @@ use statement::{KINDS, Servers, Tier};
 /// What to run.
 #[derive(Debug, Args)]
 pub(crate) struct TestOptions {
-    /// With these servers only (`mariadb-10.11`, `mysql-8.0`, …). Programs without a server then don't run.
+    /// With these servers only (`mariadb-10.11`, `mysql-8.0`, …). Programs without a server then
+    /// don't run.
     kinds: Vec<String>,
     /// Only what a quick check takes: no program that says `Tier: test`, and the first server only.
     #[arg(long)]
     check: bool,
-    /// Only this program, by its name (`answers`) or with its package (`remora-wire::packets`). Can be repeated.
+    /// Only this program, by its name (`answers`) or with its package (`remora-wire::packets`). Can
+    /// be repeated.
     #[arg(long = "only", value_name = "PROGRAM")]
     only: Vec<String>,
-    /// Runs this program again and again, so many times, until it fails. With --only for what it is.
+    /// Runs this program again and again, so many times, until it fails. With --only for what it
+    /// is.
     #[arg(long, value_names = ["TIMES", "PROGRAM"], num_args = 2)]
     repeat: Vec<String>,
     /// Only tests whose names contain this.
@@ -49,7 +52,8 @@ pub(crate) struct TestOptions {
 /// Runs what the options ask for; whether all of it passed.
 ///
 /// # Errors
-/// Something doesn't build, a program doesn't say where it runs, or there is no such server or program.
+/// Something doesn't build, a program doesn't say where it runs, or there is no such server or
+/// program.
 pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
     for kind in &options.kinds {
         ensure!(
@@ -77,7 +81,9 @@ pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
         }
     }
     if options.list {
-        jobs.iter().for_each(|job| println!("{job}"));
+        for job in &jobs {
+            println!("{job}");
+        }
         return Ok(true);
     }
     let logs = build::target_directory().join("test-logs");
@@ -115,9 +121,4 @@ fn jobs_of(program: &Program, options: &TestOptions) -> Vec<Job> {
         .into_iter()
         .map(|kind| Job::new(program, kind, options.filter.clone()))
         .collect()
-}
-
-/// The repository's root.
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -8,11 +8,12 @@ use anyhow::Context as _;
 use super::job::{Job, Outcome, POLL, Running};
 use super::report;
 
-/// How much runs at once, in the units of [`Job::weight`]: two programs that wait, or one that computes.
+/// How much runs at once, in the units of [`Job::weight`]: two programs that wait, or one that
+/// computes.
 const CAPACITY: usize = 2;
 
-/// Runs all of them, and says of each how it went; of a failure, all that it said. If `until_failure`, it stops
-/// after the first.
+/// Runs all of them, and says of each how it went; of a failure, all that it said. If
+/// `until_failure`, it stops after the first.
 ///
 /// # Errors
 /// A program could not be started, or its log not be written.

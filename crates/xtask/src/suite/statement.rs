@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! //! Servers: every | none | mariadb-10.11, mysql-8.0
-//! //! Load: waits           its tests mostly wait: many run at once, and another program beside them
+//! //! Load: waits           its tests mostly wait: many run at once, and a program beside them
 //! //! Tier: test            `make check` leaves it out
 //! ```
 

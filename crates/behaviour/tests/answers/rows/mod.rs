@@ -1,5 +1,6 @@
-//! The rows in the log of a real server: every column type, every kind of change, each row image that the server
-//! can write, with random values. What is decoded is compared with what `SELECT` says.
+//! The rows in the log of a real server: every column type, every kind of change, each row image
+//! that the server can write, with random values. What is decoded is compared with what `SELECT`
+//! says.
 
 mod types;
 mod unlogged;
@@ -87,7 +88,8 @@ fn events(log: &[u8]) -> Vec<&[u8]> {
     events
 }
 
-/// Whether the server says which numbers have no sign: MySQL 8.0 does, MariaDB is asked to in one test.
+/// Whether the server says which numbers have no sign: MySQL 8.0 does, MariaDB is asked to in one
+/// test.
 fn tells_signs(rows: &Rows) -> bool {
     let mut columns = rows.map().columns.iter();
     columns.all(|column| {

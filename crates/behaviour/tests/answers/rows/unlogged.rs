@@ -15,8 +15,8 @@ const TREE: &str = "CREATE TABLE tree (id INT PRIMARY KEY, p INT, FOREIGN KEY (p
 const FOLLOWING: &str = "CREATE TABLE following (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) \
                      ON UPDATE CASCADE ON DELETE SET NULL) ENGINE=InnoDB";
 
-/// Statements of which the last commits, and its tables: all, and those that aren't given by rows; on MariaDB, on
-/// MySQL.
+/// Statements of which the last commits, and its tables: all, and those that aren't given by rows;
+/// on MariaDB, on MySQL.
 type Step = (&'static [&'static str], [(&'static str, &'static str); 2]);
 
 const STEPS: &[Step] = &[
@@ -109,7 +109,8 @@ const STEPS: &[Step] = &[
     ),
 ];
 
-/// The last commit of the server's log: the tables that it touched, and those that aren't given by rows alone.
+/// The last commit of the server's log: the tables that it touched, and those that aren't given by
+/// rows alone.
 fn last_commit(server: &Server) -> (String, String) {
     let directory = server.log_path().parent().unwrap().join("data");
     let log = std::fs::read(directory.join("binlog.000001")).unwrap();
@@ -156,8 +157,8 @@ fn a_commit_says_which_tables_are_not_given_by_rows_alone() {
     }
 }
 
-/// MariaDB's older temporal types have a fraction of which the log says nothing: `DATETIME(3)` has 7 bytes,
-/// `DATETIME` 8, and both have the same type and no metadata.
+/// MariaDB's older temporal types have a fraction of which the log says nothing: `DATETIME(3)` has
+/// 7 bytes, `DATETIME` 8, and both have the same type and no metadata.
 #[test]
 fn rows_whose_length_the_log_does_not_tell_are_not_read() {
     if Kind::from_environment().unwrap().is_mysql() {

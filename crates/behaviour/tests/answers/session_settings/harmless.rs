@@ -3,7 +3,8 @@
 /// A reason and the variables that it holds for.
 type Group = (&'static str, &'static [&'static str]);
 
-/// Why this variable can't make a kept answer another session's wrong one; `None`: nobody has thought about it.
+/// Why this variable can't make a kept answer another session's wrong one; `None`: nobody has
+/// thought about it.
 pub(crate) fn reason(name: &str) -> Option<&'static str> {
     let group = GROUPS.iter().find(|(_, names)| names.contains(&name));
     group.map(|(reason, _)| *reason)

@@ -253,7 +253,8 @@ fn tables_that_wait_together_are_asked_for_together_and_once() {
     });
     let batches = &follower.shared.counters.catalogue_batches;
     assert_eq!(loads(&follower), 90);
-    // 16 at a time; the first may have gone alone, and a few more whenever the asking thread was held up.
+    // 16 at a time; the first may have gone alone, and a few more whenever the asking thread was
+    // held up.
     assert!(batches.load(Ordering::Relaxed) <= 15, "{batches:?}");
     // What is equal is held once.
     let (one, other) = (follower.facts("t1"), follower.facts("t2"));

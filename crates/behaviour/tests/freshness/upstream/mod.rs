@@ -1,4 +1,5 @@
-//! The follower, the watermark and the catalogue, without a session: what the log says becomes what may be served.
+//! The follower, the watermark and the catalogue, without a session: what the log says becomes what
+//! may be served.
 
 mod definitions;
 mod follower;
@@ -467,9 +468,10 @@ fn a_quiet_log_is_told_from_a_dead_connection() {
     assert_eq!(read(&counters.connections), 1);
 }
 
-/// Behind the last event of a file the server may send heartbeats until it has begun the next, which takes
-/// seconds for a file of a gigabyte: they say where the old file ended. Taken for a place in the next file, that was
-/// beyond everything, and fences were lowered before their writes had been seen.
+/// Behind the last event of a file the server may send heartbeats until it has begun the next,
+/// which takes seconds for a file of a gigabyte: they say where the old file ended. Taken for a
+/// place in the next file, that was beyond everything, and fences were lowered before their writes
+/// had been seen.
 #[test]
 fn heartbeats_between_two_files_move_nothing_on() {
     let server = app_server(&["--max-allowed-packet=128M"]);
@@ -529,8 +531,8 @@ fn an_event_too_long_to_hold_still_names_its_table() {
     follower.wait_outdated("the log goes on", b, &table("b"));
 }
 
-/// Whatever is in the set of executed transactions and in no log doesn't keep the follower from proving that
-/// it has everything.
+/// Whatever is in the set of executed transactions and in no log doesn't keep the follower from
+/// proving that it has everything.
 #[test]
 fn transactions_that_were_never_logged_do_not_stop_hits() {
     let server = app_server(&[]);

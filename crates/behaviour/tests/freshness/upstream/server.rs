@@ -17,7 +17,8 @@ pub(crate) use remora_testkit::servers::Kind;
 const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// `ER_NO_SUCH_THREAD`.
 const NO_SUCH_THREAD: u16 = 1094;
-/// The follower's account here. A server prefers it to the other `remora`, which may come from anywhere.
+/// The follower's account here. A server prefers it to the other `remora`, which may come from
+/// anywhere.
 pub(crate) const ACCOUNT: &str = "remora@'127.0.0.1'";
 /// Its password.
 pub(crate) const PASSWORD: &str = "secret";
@@ -126,7 +127,8 @@ impl Server {
         Endpoint::Unix(self.server.socket())
     }
 
-    /// Statements, separated by two semicolons, on one connection of root's. Gives the last one's rows.
+    /// Statements, separated by two semicolons, on one connection of root's. Gives the last one's
+    /// rows.
     pub(crate) fn sql(&self, sql: &str) -> Vec<Row> {
         self.try_sql(sql)
             .unwrap_or_else(|error| panic!("{sql}: {error}"))

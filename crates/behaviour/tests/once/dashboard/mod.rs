@@ -1,7 +1,8 @@
 //! The dashboard, in a real browser.
 //!
-//! This side starts the server, Remora and a load; `browser.mjs` opens the page, looks at it and does what a person
-//! would. What it needs done outside the browser it asks for by a file, and sees in the page that it was done.
+//! This side starts the server, Remora and a load; `browser.mjs` opens the page, looks at it and
+//! does what a person would. What it needs done outside the browser it asks for by a file, and sees
+//! in the page that it was done.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

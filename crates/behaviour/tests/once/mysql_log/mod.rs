@@ -1,5 +1,5 @@
-//! What the servers of MySQL's family write to their logs, commit by commit: which tables each touches,
-//! by the decoder and the reading of statements that the follower uses.
+//! What the servers of MySQL's family write to their logs, commit by commit: which tables each
+//! touches, by the decoder and the reading of statements that the follower uses.
 
 mod steps;
 
@@ -89,8 +89,8 @@ fn events(log: &[u8]) -> Vec<&[u8]> {
     events
 }
 
-/// The commits in the log, without those that only move the position on, and the types of its events.
-/// After a commit that is `forgotten` the reading of transactions begins anew.
+/// The commits in the log, without those that only move the position on, and the types of its
+/// events. After a commit that is `forgotten` the reading of transactions begins anew.
 fn read(
     log: &[u8],
     limits: DecoderLimits,

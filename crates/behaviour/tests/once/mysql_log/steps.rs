@@ -141,8 +141,8 @@ pub(crate) const COMMON: &[Step] = &[
     ),
 ];
 
-/// What 5.6 and 5.7 write of temporary tables (a `DROP` of nothing that others see) and of two tables
-/// that are dropped at once.
+/// What 5.6 and 5.7 write of temporary tables (a `DROP` of nothing that others see) and of two
+/// tables that are dropped at once.
 pub(crate) const BEFORE_8_0: &[Step] = &[
     step(
         &[

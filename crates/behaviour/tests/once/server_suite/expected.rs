@@ -6,7 +6,8 @@ use super::output::Differences;
 pub struct File {
     /// Its path in the package's folder.
     pub name: &'static str,
-    /// How many statements are compared, and how many counters are read: fewer, if a script ends early on both sides.
+    /// How many statements are compared, and how many counters are read: fewer, if a script ends
+    /// early on both sides.
     pub compared: (usize, usize),
     /// Whether the first session begins anew when tables are dropped.
     pub begins_anew: bool,
@@ -14,9 +15,9 @@ pub struct File {
     pub skipped: &'static [(usize, usize, &'static str)],
     /// Lines whose statements print something else, and why.
     pub outputs: &'static [(usize, &'static str)],
-    /// Lines at which a counter grows otherwise: the line, the counter without `Qcache_`, its growth since it was last
-    /// shown on the server and through Remora, and why: a reason of docs/reasons.md that was counted meanwhile, or
-    /// words.
+    /// Lines at which a counter grows otherwise: the line, the counter without `Qcache_`, its
+    /// growth since it was last shown on the server and through Remora, and why: a reason of
+    /// docs/reasons.md that was counted meanwhile, or words.
     pub growths: &'static [(usize, &'static str, i64, i64, &'static str)],
 }
 

@@ -1,9 +1,10 @@
 //! MariaDB's own tests of its query cache, run through Remora.
 //!
-//! The files are those of Debian's package `mariadb-test`; nothing of them is kept here. Each runs twice with the
-//! client that the package has for it: on a server whose own query cache is on, and through Remora in front of one
-//! without. All that statements print must be the same, but for the counters of the query cache: those that grow
-//! otherwise are listed in `expected`, with the reason.
+//! The files are those of Debian's package `mariadb-test`; nothing of them is kept here. Each runs
+//! twice with the client that the package has for it: on a server whose own query cache is on, and
+//! through Remora in front of one without. All that statements print must be the same, but for the
+//! counters of the query cache: those that grow otherwise are listed in `expected`, with the
+//! reason.
 #![allow(
     clippy::unwrap_used,
     unreachable_pub,

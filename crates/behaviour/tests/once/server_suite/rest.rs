@@ -16,8 +16,8 @@ use super::script::{Script, bytes_of};
 /// Where a statement waits that another one blocks, this must be over soon.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A program for the shell that asks, with the line's number as its argument. The client would take a `$` in its own
-/// script for a variable of its own.
+/// A program for the shell that asks, with the line's number as its argument. The client would take
+/// a `$` in its own script for a variable of its own.
 pub fn program(address: SocketAddr) -> String {
     format!(
         "exec 3<>/dev/tcp/{}/{}; echo $1 >&3; read -r done <&3\n",

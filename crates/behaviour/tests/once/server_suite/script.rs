@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 /// Stands before what a statement prints, with the number of its line.
 pub const MARK: &str = "#line ";
 
-/// Beginnings of what is left out, in lower case: what asks of the server how it was built, and what sets the query
-/// cache's variables: both run with it switched on, and with the same size.
+/// Beginnings of what is left out, in lower case: what asks of the server how it was built, and
+/// what sets the query cache's variables: both run with it switched on, and with the same size.
 const LEFT_OUT: [&str; 16] = [
     "source include/have_",
     "source include/not_",
@@ -61,7 +61,8 @@ pub struct Manner<'m> {
     pub wait: Option<&'m str>,
     /// Lines that are left out, first and last.
     pub skipped: &'m [(usize, usize)],
-    /// The first session begins anew when tables are dropped, so that what one section did to it isn't left to the next.
+    /// The first session begins anew when tables are dropped, so that what one section did to it
+    /// isn't left to the next.
     pub begins_anew: bool,
 }
 

@@ -50,7 +50,8 @@ fn is_encrypted(guest: &mut Guest) -> bool {
     }
 }
 
-/// All plugins, each begun by each, twice, in one mode and on one way of the client's. Collects by what steps.
+/// All plugins, each begun by each, twice, in one mode and on one way of the client's. Collects by
+/// what steps.
 fn log_in_by_all(
     server: &Server,
     mode: &str,

@@ -1,4 +1,5 @@
-//! The layers under a session, with real servers: TLS, compression, authentication, the PROXY protocol.
+//! The layers under a session, with real servers: TLS, compression, authentication, the PROXY
+//! protocol.
 
 mod authentication;
 mod guest;
@@ -22,8 +23,8 @@ fn server_of(kind: Kind, further: &[String]) -> Server {
     Server::start(options).unwrap()
 }
 
-/// A MySQL 8.0, which makes certificates and RSA keys for itself. It has the performance schema, which tells
-/// how a session is encrypted.
+/// A MySQL 8.0, which makes certificates and RSA keys for itself. It has the performance schema,
+/// which tells how a session is encrypted.
 fn mysql_80(further: &[String]) -> Server {
     let schema = ["--performance-schema=ON".to_owned()];
     server_of(Kind::MySql80, &[&schema, further].concat())

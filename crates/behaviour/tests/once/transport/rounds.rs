@@ -1,5 +1,5 @@
-//! Plugins that Remora knows nothing of, with a server that plays them: any number of packets either way, as MariaDB's
-//! `dialog` of PAM sends them.
+//! Plugins that Remora knows nothing of, with a server that plays them: any number of packets
+//! either way, as MariaDB's `dialog` of PAM sends them.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

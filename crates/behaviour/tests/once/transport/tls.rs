@@ -290,7 +290,8 @@ fn a_client_that_wants_mariadb_11_4_to_prove_its_certificate_gets_no_proof_of_re
     let authority = Authority::new().unwrap();
     let client = Kind::MariaDb114.base().unwrap().join("bin/mariadb");
     let scratch = Scratch::new().unwrap();
-    // To "127.0.0.1" the client looks at no certificate unasked; this name for it is one like any other.
+    // To "127.0.0.1" the client looks at no certificate unasked; this name for it is one like any
+    // other.
     let (local, named) = ("127.0.0.1", "127.1");
     let ask = |host: &str, address: SocketAddr, further: &[String]| {
         Program::new("mariadb", client.clone(), scratch.join("log"))
@@ -311,7 +312,8 @@ fn a_client_that_wants_mariadb_11_4_to_prove_its_certificate_gets_no_proof_of_re
     let remora = InProcessRemora::start(&server, &with_certificate(&authority)).unwrap();
     let refused = format!("{:#}", ask(named, remora.address(), &[]).unwrap_err());
     assert!(refused.contains("TLS/SSL error"), "{refused}");
-    // By an authority that the client trusts, without verification, and with the server's own certificate.
+    // By an authority that the client trusts, without verification, and with the server's own
+    // certificate.
     let ca = format!("--ssl-ca={}", text(authority.certificate()));
     is_encrypted(ask(local, remora.address(), &[ca]));
     let careless = "--disable-ssl-verify-server-cert".to_owned();

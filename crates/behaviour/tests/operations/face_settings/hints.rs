@@ -9,7 +9,8 @@ use remora_wire::Capabilities;
 use super::{READ, TABLE, told};
 use remora_behaviour::front::{Front, PATIENCE, assert_same};
 
-/// A statement with the hint that can't be read as one with a column `SQL_CACHE`, and without the hint.
+/// A statement with the hint that can't be read as one with a column `SQL_CACHE`, and without the
+/// hint.
 const HINTED: &[(&str, &str)] = &[
     ("SELECT SQL_CACHE * FROM t", "SELECT * FROM t"),
     ("SELECT SQL_CACHE *, a FROM t", "SELECT *, a FROM t"),

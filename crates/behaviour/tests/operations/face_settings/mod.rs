@@ -1,4 +1,5 @@
-//! `SET` of the query cache's variables through Remora, and its hints, compared with what servers say that have them.
+//! `SET` of the query cache's variables through Remora, and its hints, compared with what servers
+//! say that have them.
 
 mod errors;
 mod hints;

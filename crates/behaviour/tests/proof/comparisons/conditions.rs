@@ -89,7 +89,8 @@ impl Given {
     }
 }
 
-/// What some server takes for something else: numbers of `BETWEEN` for signed ones, all of a mixed `IN` for doubles.
+/// What some server takes for something else: numbers of `BETWEEN` for signed ones, all of a mixed
+/// `IN` for doubles.
 const TRAPS: &[(&str, &[Given])] = &[
     (
         "BETWEEN ? AND ?",
@@ -194,7 +195,8 @@ pub(crate) fn conditions(column: usize, random: &mut Random) -> Vec<Condition> {
         forms.push((format!("c{column} {form}"), constants.to_vec()));
     }
     for _ in 0..CONDITIONS {
-        // Neighbours in the list are close to each other: so there are ranges with something in them.
+        // Neighbours in the list are close to each other: so there are ranges with something in
+        // them.
         let first = random.below(all.len());
         let mut other = || match random.below(2) {
             0 => all[random.below(all.len())],

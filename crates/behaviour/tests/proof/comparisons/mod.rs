@@ -1,10 +1,10 @@
-//! Whether a row that a server finds by a condition has one of the condition's tags, for each type of column that
-//! narrows reads and each way to write a constant.
+//! Whether a row that a server finds by a condition has one of the condition's tags, for each type
+//! of column that narrows reads and each way to write a constant.
 //!
-//! Every value of a list is stored in every type of column; then rows are asked for by `=`, `IN`, `BETWEEN` and open
-//! ranges with constants from the same list, as text and as bound parameters, under several `sql_mode`s. Each row that
-//! the server finds is then taken from its log: its change must drop the result. `SEED` in the environment repeats a
-//! run.
+//! Every value of a list is stored in every type of column; then rows are asked for by `=`, `IN`,
+//! `BETWEEN` and open ranges with constants from the same list, as text and as bound parameters,
+//! under several `sql_mode`s. Each row that the server finds is then taken from its log: its change
+//! must drop the result. `SEED` in the environment repeats a run.
 
 mod conditions;
 
@@ -115,7 +115,8 @@ impl Bench {
             }
             let text = format!("SELECT id FROM t WHERE {}", condition.text());
             let rows = if condition.is_bound {
-                // Each on its own: MySQL 8.0 goes by the types of earlier executions. Remora leaves those to it.
+                // Each on its own: MySQL 8.0 goes by the types of earlier executions. Remora leaves
+                // those to it.
                 let statement = self.client.prepare(text.as_bytes()).unwrap();
                 let values: Vec<Value> = condition.constants.iter().map(|one| one.sent()).collect();
                 let answer = self.client.execute(statement, &values);
@@ -313,8 +314,8 @@ fn facts() -> TableFacts {
     }
 }
 
-/// Rows that the server finds and Remora would not have dropped the result for; and, of each column, how many pairs
-/// of a read and a row that it doesn't find are kept, of how many.
+/// Rows that the server finds and Remora would not have dropped the result for; and, of each
+/// column, how many pairs of a read and a row that it doesn't find are kept, of how many.
 fn judge(
     judge: &Judge,
     asked: &[Asked],

@@ -53,7 +53,8 @@ pub(crate) struct Played {
     pub(crate) received: Vec<u8>,
     /// Bytes sent and received up to the end of the login.
     pub(crate) login: (usize, usize),
-    /// Where statement numbers are in what was received: they go on from session to session on MariaDB.
+    /// Where statement numbers are in what was received: they go on from session to session on
+    /// MariaDB.
     pub(crate) statements_at: Vec<usize>,
 }
 

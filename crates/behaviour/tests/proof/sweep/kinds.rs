@@ -23,7 +23,8 @@ pub(crate) const LONG: &str = "SELECT id, text FROM long_rows ORDER BY id";
 /// Stands in a statement for something that makes it another each time.
 pub(crate) const MARK: &str = "########";
 
-/// A text that is another one with each `tag`, and has another key: what has a hint's form isn't stripped.
+/// A text that is another one with each `tag`, and has another key: what has a hint's form isn't
+/// stripped.
 pub(crate) fn tagged(text: &str, tag: usize) -> String {
     format!("{text} /*+ {tag:08} */")
 }

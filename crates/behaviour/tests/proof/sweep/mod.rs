@@ -1,8 +1,9 @@
 //! Every kind of exchange, cut at every step, on either side.
 //!
-//! A relay between Remora and the server cuts there, and a client leaves by itself: at each boundary of packets, inside
-//! headers and inside payloads. After each cut nothing hangs, nothing is left open, the client has got the start of what a
-//! client without a fault gets, and the next client gets what the server says.
+//! A relay between Remora and the server cuts there, and a client leaves by itself: at each
+//! boundary of packets, inside headers and inside payloads. After each cut nothing hangs, nothing
+//! is left open, the client has got the start of what a client without a fault gets, and the next
+//! client gets what the server says.
 
 mod caller;
 mod kinds;
@@ -27,7 +28,8 @@ const LAG: Duration = Duration::from_millis(302);
 const PLACES_MAX: usize = 16;
 /// The same where each takes much time.
 const PLACES_MAX_HUGE: usize = 3;
-/// The most bytes that memory may grow by, this test's own and what is kept of the results included.
+/// The most bytes that memory may grow by, this test's own and what is kept of the results
+/// included.
 const GROWTH_BYTES_MAX: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// Where an exchange is cut.
@@ -174,7 +176,8 @@ fn places(stream: &[u8], from: usize, places_max: usize) -> Vec<usize> {
     chosen
 }
 
-/// The bytes after the login, without the numbers of statements, which are where they were in `whole`.
+/// The bytes after the login, without the numbers of statements, which are where they were in
+/// `whole`.
 fn after_login(played: &Played, whole: &Played) -> Vec<u8> {
     if played.login == (0, 0) {
         return Vec::new();

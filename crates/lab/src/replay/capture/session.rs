@@ -75,8 +75,8 @@ struct Prepared {
     has_long_data: bool,
 }
 
-/// The server's answer to a preparation, found by the number of its first byte: a client that sends a command has
-/// acknowledged all that came before.
+/// The server's answer to a preparation, found by the number of its first byte: a client that sends
+/// a command has acknowledged all that came before.
 #[derive(Debug, Default)]
 struct Answer {
     expected_at: Option<u32>,

@@ -10,7 +10,8 @@ use super::segment::Segment;
 /// How much may wait for bytes that are missing before them.
 const WAITING_MAX: usize = 1_024;
 const WAITING_BYTES_MAX: usize = 32 << 20;
-/// How many segments are looked at for the beginning of a command, where a connection began before the capture.
+/// How many segments are looked at for the beginning of a command, where a connection began before
+/// the capture.
 const UNSYNCED_MAX: usize = 8;
 /// How often that is tried.
 const UNSYNCED_TRIES: u32 = 8;

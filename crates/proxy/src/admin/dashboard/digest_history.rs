@@ -13,7 +13,8 @@ use crate::digests::Tally;
 const STEP: Duration = Duration::from_secs(10);
 /// Recent that are kept of a digest: ten minutes of them.
 const STEPS_MAX: usize = 60;
-/// Digests of which steps are kept, a KiB each. One that was not asked for in ten minutes makes room.
+/// Digests of which steps are kept, a KiB each. One that was not asked for in ten minutes makes
+/// room.
 const DIGESTS_MAX: usize = 1_000;
 
 /// What became of a digest's statements within a step.
@@ -190,7 +191,8 @@ mod tests {
                 .values()
                 .all(|past| past.steps.len() == STEPS_MAX)
         );
-        // Nothing happens any more to those that are kept: all make room for others, as those are asked for.
+        // Nothing happens any more to those that are kept: all make room for others, as those are
+        // asked for.
         for _ in 0..=STEPS_MAX {
             history.take(all(1_000));
         }

@@ -172,7 +172,8 @@ struct One {
     history: Option<Recent>,
 }
 
-/// Answers `GET /dashboard/digest?number=…`; that of all without a place of their own with `number=others`.
+/// Answers `GET /dashboard/digest?number=…`; that of all without a place of their own with
+/// `number=others`.
 pub(super) async fn show_one(State(sources): State<Arc<Sources>>, uri: Uri) -> Response {
     let Some(digests) = table(&sources) else {
         return nothing();

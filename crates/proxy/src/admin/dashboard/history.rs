@@ -162,7 +162,8 @@ fn sample(
     before: &Totals,
     state: &Observation,
 ) -> Sample {
-    // Counters of other threads are read one after the other: a sum may seem to go back by what happened between.
+    // Counters of other threads are read one after the other: a sum may seem to go back by what
+    // happened between.
     let more = |of: fn(&Totals) -> u64| of(now).saturating_sub(of(before));
     let hits = now.hit_seconds.less(&before.hit_seconds);
     let misses = now.miss_seconds.less(&before.miss_seconds);

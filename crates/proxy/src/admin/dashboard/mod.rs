@@ -1,6 +1,7 @@
 //! `/dashboard`: a page that shows what Remora does, live.
 //!
-//! The page is a few files that are part of the program ([`assets`]). It asks for what it shows, each answer small:
+//! The page is a few files that are part of the program ([`assets`]). It asks for what it shows,
+//! each answer small:
 //!
 //! | path | answers | asked |
 //! |---|---|---|

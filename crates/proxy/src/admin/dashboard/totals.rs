@@ -17,7 +17,8 @@ struct Totals<'a> {
     reasons: Vec<Counted>,
     /// Limits of the configuration that kept something from happening.
     limits: Vec<Counted>,
-    /// Commits by the table that they changed; the most frequent first, and no more than [`TABLES_MAX`].
+    /// Commits by the table that they changed; the most frequent first, and no more than
+    /// [`TABLES_MAX`].
     tables: Vec<TableCount<'a>>,
     /// How many tables there are in all.
     tables_counted: usize,

@@ -1,8 +1,9 @@
-//! `EXPLAIN REMORA ANALYZE SELECT …`: the statement is run as this session would run it, and the client gets where the time
-//! went in place of the result.
+//! `EXPLAIN REMORA ANALYZE SELECT …`: the statement is run as this session would run it, and the
+//! client gets where the time went in place of the result.
 //!
-//! It is looked up, planned, sent, and its result kept, all by the code that does so for the statement itself. What the server
-//! says of it, an error for instance, is what it says of the statement.
+//! It is looked up, planned, sent, and its result kept, all by the code that does so for the
+//! statement itself. What the server says of it, an error for instance, is what it says of the
+//! statement.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,14 +96,16 @@ impl Session {
         self.worker.metrics.count_hit(bytes, took);
         let label = Label::from_number(entry.label());
         self.worker.digests.count(label, Count::Hit { bytes, took });
-        // What the client asks about the statement before is answered as after the statement itself.
+        // What the client asks about the statement before is answered as after the statement
+        // itself.
         if let Some(closed) = self.unseen_hit.set(payload, None) {
             self.close_late(closed)?;
         }
         Ok(Step::Send { packets, written })
     }
 
-    /// Where the time went: a stage in each row, and last the whole, with what became of the statement.
+    /// Where the time went: a stage in each row, and last the whole, with what became of the
+    /// statement.
     pub(super) fn analysed(&self) -> Table {
         let mut rows = Vec::new();
         let mut put = |stage: &str, took: Duration, note: String| {

@@ -16,13 +16,14 @@ use super::replace::Asked;
 use crate::query_cache;
 use crate::reason::{Bypass, Outcome};
 
-/// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and `RESET QUERY CACHE`: it needs the same
-/// privilege (`RELOAD`), commits likewise, and changes nothing but the file that errors are written to, which is
-/// opened again.
+/// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and
+/// `RESET QUERY CACHE`: it needs the same privilege (`RELOAD`), commits likewise, and changes
+/// nothing but the file that errors are written to, which is opened again.
 const NEEDS_RELOAD: &[u8] = b"FLUSH LOCAL ERROR LOGS";
 
 impl Session {
-    /// Sends the server what it understands in place of a statement of the face. `None`: the statement is sent as it is.
+    /// Sends the server what it understands in place of a statement of the face. `None`: the
+    /// statement is sent as it is.
     pub(in super::super) fn forward_face(
         &mut self,
         face: &FaceStatement<'_>,
@@ -65,7 +66,8 @@ impl Session {
         Some(self.forward(&message, plan, outcome))
     }
 
-    /// The text itself if the server knows the statement. `None`: which server it is isn't known yet.
+    /// The text itself if the server knows the statement. `None`: which server it is isn't known
+    /// yet.
     fn needing_reload(&self, text: &[u8]) -> Option<Vec<u8>> {
         Some(if self.server_has_query_cache()? {
             text.to_vec()

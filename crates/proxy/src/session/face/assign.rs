@@ -1,8 +1,9 @@
 //! `SET` of the query cache's variables.
 //!
-//! The server decides whether the account may: it is sent an assignment that needs the same privilege and changes nothing. When
-//! it has answered OK, the change is put in force, and then its OK goes to the client. An error that is not about the privilege is
-//! given by the server, too, so that `SHOW WARNINGS` tells of it.
+//! The server decides whether the account may: it is sent an assignment that needs the same
+//! privilege and changes nothing. When it has answered OK, the change is put in force, and then its
+//! OK goes to the client. An error that is not about the privilege is given by the server, too, so
+//! that `SHOW WARNINGS` tells of it.
 
 use std::time::Instant;
 
@@ -16,11 +17,12 @@ use crate::digests::{Count, Label};
 use crate::query_cache::{Change, Decision, Judge, Refused};
 use crate::reason::{Bypass, Outcome};
 
-/// Needs the privilege to set global variables and changes nothing. Every server has the variable, for the indexes of
-/// `MyISAM`; none warns of it, and nobody sets it, so no other `SET` can come between its two halves.
+/// Needs the privilege to set global variables and changes nothing. Every server has the variable,
+/// for the indexes of `MyISAM`; none warns of it, and nobody sets it, so no other `SET` can come
+/// between its two halves.
 const NEEDS_PRIVILEGE: &str = "SET GLOBAL preload_buffer_size = @@global.preload_buffer_size";
-/// The same without a privilege: it only says whether an `INSERT` of one row tells of its warnings. A `SET`, because MySQL's
-/// `DO` is seen by `FOUND_ROWS()`.
+/// The same without a privilege: it only says whether an `INSERT` of one row tells of its warnings.
+/// A `SET`, because MySQL's `DO` is seen by `FOUND_ROWS()`.
 const NEEDS_NOTHING: &str = "SET SESSION sql_warnings = @@session.sql_warnings";
 
 /// A `SET` of the query cache's variables that is to be carried out.

@@ -1,4 +1,5 @@
-//! `EXPLAIN REMORA SELECT …`: what Remora makes of a statement in this session, for those who may have it explained.
+//! `EXPLAIN REMORA SELECT …`: what Remora makes of a statement in this session, for those who may
+//! have it explained.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,8 @@ impl Session {
         self.replace_answer(asked, &text_sent, Replacement::Explained(explain))
     }
 
-    /// The reason if results are kept on demand in this session, and the statement doesn't demand it.
+    /// The reason if results are kept on demand in this session, and the statement doesn't demand
+    /// it.
     fn misses_hint(&self, statement: &[u8]) -> Option<Bypass> {
         if self.state.cache_type() != CacheType::Demand {
             return None;

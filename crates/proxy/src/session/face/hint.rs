@@ -10,8 +10,8 @@ use super::super::Session;
 use super::super::questions::QUERY;
 
 impl Session {
-    /// The payload of a query without the hint, if the server could not read it with the hint. Its answer is that of the
-    /// statement without the hint, so names of columns and warnings are, too.
+    /// The payload of a query without the hint, if the server could not read it with the hint. Its
+    /// answer is that of the statement without the hint, so names of columns and warnings are, too.
     fn without_cache_hint(&self, payload: &[u8]) -> Option<Vec<u8>> {
         let body = payload.strip_prefix(&[QUERY])?;
         let text = self.statement_text(body)?;
@@ -46,8 +46,8 @@ impl Session {
         Cow::Owned(message)
     }
 
-    /// Whether the server may warn of the hint: MySQL 5.7 does. After a hit the server runs the statement before it tells
-    /// of warnings, so the answer can be kept with this one.
+    /// Whether the server may warn of the hint: MySQL 5.7 does. After a hit the server runs the
+    /// statement before it tells of warnings, so the answer can be kept with this one.
     pub(in super::super) fn warns_of_cache_hint(&self) -> bool {
         let is_mysql = self.capabilities().has(Capabilities::MYSQL);
         is_mysql && self.server_has_query_cache() == Some(true)

@@ -8,8 +8,9 @@ use remora_wire::rows::{column_name, parse_text_row};
 /// The names of a listing's columns, as every server writes them.
 const COLUMNS: [&str; 2] = ["Variable_name", "Value"];
 
-/// The answer to a `SHOW STATUS` or `SHOW VARIABLES` with these names' rows: in place of the server's own, or where they
-/// would stand. `None` if the answer isn't what such a statement is answered by.
+/// The answer to a `SHOW STATUS` or `SHOW VARIABLES` with these names' rows: in place of the
+/// server's own, or where they would stand. `None` if the answer isn't what such a statement is
+/// answered by.
 pub(super) fn merge(
     answer: &[u8],
     capabilities: Capabilities,

@@ -1,4 +1,5 @@
-//! The statements of the query cache's own face: what Remora answers, or completes, in the server's place.
+//! The statements of the query cache's own face: what Remora answers, or completes, in the server's
+//! place.
 //!
 //! They are found among the statements that memory doesn't answer, so a hit pays nothing for them.
 //!
@@ -52,8 +53,8 @@ impl Session {
         is_readable.then_some(found)
     }
 
-    /// Relays the answer to a `SHOW` with rows of Remora's own in it. No summary: the answer is longer than is held; what
-    /// came of it was relayed as it is, and `walker` stands behind that.
+    /// Relays the answer to a `SHOW` with rows of Remora's own in it. No summary: the answer is
+    /// longer than is held; what came of it was relayed as it is, and `walker` stands behind that.
     pub(super) async fn relay_merged(
         &mut self,
         walker: &mut ResponseWalker,

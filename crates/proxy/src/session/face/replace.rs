@@ -1,8 +1,9 @@
 //! An answer of Remora's own in place of the server's.
 //!
-//! The server gets another statement than the client sent: one that needs the same privileges. What it answers isn't passed
-//! on. If that is an error, the client gets it; otherwise it gets what Remora makes of its own statement, ended as
-//! the server's answer ended: with the session's flags, the warnings, and what the client is told of the session.
+//! The server gets another statement than the client sent: one that needs the same privileges. What
+//! it answers isn't passed on. If that is an error, the client gets it; otherwise it gets what
+//! Remora makes of its own statement, ended as the server's answer ended: with the session's flags,
+//! the warnings, and what the client is told of the session.
 //!
 //! Of the server's answer only the last packet is kept, however long the answer is.
 
@@ -56,8 +57,8 @@ pub(in super::super) struct Asked<'t> {
 }
 
 impl Session {
-    /// Sends the server `text_sent` in place of what the client asked, and has its answer replaced. What
-    /// `text_sent` writes and does to the session counts as if the client had sent it.
+    /// Sends the server `text_sent` in place of what the client asked, and has its answer replaced.
+    /// What `text_sent` writes and does to the session counts as if the client had sent it.
     pub(in super::super) fn replace_answer(
         &mut self,
         asked: Asked<'_>,

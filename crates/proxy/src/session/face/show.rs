@@ -8,8 +8,8 @@ use super::super::{Ended, Session};
 use super::replace::{Asked, OwnAnswer, Replacement};
 use crate::listings::{self, Listing, Wanted};
 
-/// What the server runs in place of `SHOW REMORA`: it needs the same privilege as seeing what others run (`PROCESS`),
-/// and has nothing to do, because this engine has no mutexes to show.
+/// What the server runs in place of `SHOW REMORA`: it needs the same privilege as seeing what
+/// others run (`PROCESS`), and has nothing to do, because this engine has no mutexes to show.
 const NEEDS_PROCESS: &[u8] = b"SHOW ENGINE MEMORY MUTEX";
 
 /// The error of a statement that can't be understood (`ER_PARSE_ERROR`).

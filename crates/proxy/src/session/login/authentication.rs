@@ -1,9 +1,10 @@
 //! Authentication: relayed packet by packet, whatever the plugin, until the server says OK or ERR.
 //!
-//! Two plugins, `caching_sha2_password` and `sha256_password`, send the password itself at times: as it is where the
-//! connection is secure, encrypted with the server's RSA key where it isn't. When one side is secure and the other
-//! isn't, Remora translates: it plays the server's part of the RSA exchange towards the client, or the client's towards
-//! the server. The password is held for that moment only. Every other packet passes as it is.
+//! Two plugins, `caching_sha2_password` and `sha256_password`, send the password itself at times:
+//! as it is where the connection is secure, encrypted with the server's RSA key where it isn't.
+//! When one side is secure and the other isn't, Remora translates: it plays the server's part of
+//! the RSA exchange towards the client, or the client's towards the server. The password is held
+//! for that moment only. Every other packet passes as it is.
 
 use remora_wire::auth::{self, AuthPacket, CachingSha2, more_payload, salt_of};
 use remora_wire::response::EndMark;
@@ -35,11 +36,12 @@ const CACHING_SHA2_PASSWORD: &[u8] = auth::CACHING_SHA2_PASSWORD.as_bytes();
 const SHA256_PASSWORD: &[u8] = auth::SHA256_PASSWORD.as_bytes();
 /// An empty password, which both plugins send as it is.
 const EMPTY_PASSWORD: &[u8] = &[0];
-/// The first byte of a MySQL server's request for a further factor: a plugin's name and data follow.
+/// The first byte of a MySQL server's request for a further factor: a plugin's name and data
+/// follow.
 const NEXT_FACTOR: u8 = 0x02;
 
-/// Whether a plugin sends the password itself over this connection, so without RSA. A Unix socket is secure
-/// to one of them and not to the other.
+/// Whether a plugin sends the password itself over this connection, so without RSA. A Unix socket
+/// is secure to one of them and not to the other.
 fn sends_in_the_clear(stream: &Stream, plugin: &[u8]) -> bool {
     stream.is_tls() || (stream.is_unix() && plugin == CACHING_SHA2_PASSWORD)
 }

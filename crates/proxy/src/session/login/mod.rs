@@ -1,6 +1,6 @@
 //! From the accepted socket to a session that is logged in. Greeting, login and authentication are
-//! relayed; TLS and compression are agreed with each side on its own. Remora stores no password and answers for
-//! nobody.
+//! relayed; TLS and compression are agreed with each side on its own. Remora stores no password and
+//! answers for nobody.
 //!
 //! | file | part |
 //! |---|---|
@@ -46,8 +46,8 @@ pub(super) struct LoggedIn {
     pub method: Method,
 }
 
-/// Whom a client's connection is made for: what a load balancer says in the configured networks, else the
-/// client's own address.
+/// Whom a client's connection is made for: what a load balancer says in the configured networks,
+/// else the client's own address.
 pub(super) async fn addresses(
     client: &Stream,
     shared: &Shared,
@@ -163,8 +163,8 @@ impl Handshake<'_> {
         Ok((from_server, offered))
     }
 
-    /// The client's login, after TLS if it asks for that. One that takes too long is ended by the server,
-    /// after its `connect_timeout`.
+    /// The client's login, after TLS if it asks for that. One that takes too long is ended by the
+    /// server, after its `connect_timeout`.
     async fn client_login(&mut self) -> Result<Vec<u8>, Ended> {
         let payload = self.client.receive().await?;
         if !Login::is_tls_request(&payload) {
@@ -212,7 +212,8 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    /// Sends the login. Where its data are of no use to the server, the server is made to ask for them.
+    /// Sends the login. Where its data are of no use to the server, the server is made to ask for
+    /// them.
     async fn send_login(
         &mut self,
         rewritten: Vec<u8>,

@@ -15,16 +15,16 @@ pub(super) const OF_TRANSPORT: Capabilities = Capabilities::SSL
 /// What the server may offer and Remora doesn't let through: each would make the bytes that follow
 /// unreadable or differently framed.
 ///
-/// With cached metadata a result may come without the column definitions that this very client has seen before; from
-/// memory it would reach one that hasn't.
+/// With cached metadata a result may come without the column definitions that this very client has
+/// seen before; from memory it would reach one that hasn't.
 pub(super) const WITHDRAWN: Capabilities =
     Capabilities::MARIADB_COM_MULTI.with(Capabilities::MARIADB_CACHE_METADATA);
 
 /// Length of a login's part before the user's name, which is also a whole request for TLS, bytes.
 const FIXED_BYTES: usize = 32;
 
-/// The greeting for the client, and what it offers. Compression is Remora's own; zstd needs a server from whose clients
-/// it can be expected.
+/// The greeting for the client, and what it offers. Compression is Remora's own; zstd needs a
+/// server from whose clients it can be expected.
 pub(super) fn greeting(
     payload: &mut [u8],
     offers_tls: bool,
@@ -98,8 +98,9 @@ pub(super) fn tls_request(login: &[u8]) -> &[u8] {
 /// The name of a plugin that no account has: a server answers it with a request for the right one.
 const NO_PLUGIN: &[u8] = b"remora_asks_which";
 
-/// A login (or a `COM_CHANGE_USER`, with `is_change`) without its authentication data, which are of no use to the
-/// server: it will ask for them by a plugin of the account's. `None` if the client can't be asked.
+/// A login (or a `COM_CHANGE_USER`, with `is_change`) without its authentication data, which are of
+/// no use to the server: it will ask for them by a plugin of the account's. `None` if the client
+/// can't be asked.
 pub(super) fn without_authentication(
     payload: &[u8],
     capabilities: Capabilities,

@@ -8,17 +8,19 @@ use remora_wire::rows::Row;
 use super::facts::{ColumnFacts, ColumnKind};
 use crate::upstream::client::text;
 
-/// The longest text of a column's type that is read, characters, as [`COLUMN_FIELDS`] cuts it. An ENUM of more counts as unknown.
+/// The longest text of a column's type that is read, characters, as [`COLUMN_FIELDS`] cuts it. An
+/// ENUM of more counts as unknown.
 const COLUMN_TYPE_CHARS_MAX: usize = 8_192;
 /// Strings and lists that are held once; beyond it the interner begins anew.
 const INTERNED_MAX: usize = 4_096;
 
-/// What is asked for of a column, in the order in which [`column`] reads it. Before them stand the schema and the
-/// table, and the ordinal.
+/// What is asked for of a column, in the order in which [`column`] reads it. Before them stand the
+/// schema and the table, and the ordinal.
 pub(super) const COLUMN_FIELDS: &str = "COLUMN_NAME, LOWER(DATA_TYPE), LEFT(COLUMN_TYPE, 8192), IS_NULLABLE, EXTRA, \
      NUMERIC_PRECISION, NUMERIC_SCALE, CHARACTER_SET_NAME, COLLATION_NAME, ORDINAL_POSITION";
 
-/// Keeps one copy of what many tables have in common: names of collations, and whole lists of columns.
+/// Keeps one copy of what many tables have in common: names of collations, and whole lists of
+/// columns.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
     names: HashSet<Arc<str>>,
@@ -63,7 +65,8 @@ pub(super) struct Column {
     pub(super) is_time: bool,
 }
 
-/// Reads a row whose fields from `at` on are [`COLUMN_FIELDS`]. `None` if one of them can't be read.
+/// Reads a row whose fields from `at` on are [`COLUMN_FIELDS`]. `None` if one of them can't be
+/// read.
 pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Column> {
     let name = text(row, at)?;
     let data_type = text(row, at + 1)?;
@@ -114,8 +117,8 @@ struct Typed<'a> {
 
 impl Typed<'_> {
     fn kind(&self, interner: &mut Interner) -> Option<ColumnKind> {
-        // MariaDB marks what is stored in another way: `/*M!100301 COMPRESSED*/`, `/* mariadb-5.3 */`. An ENUM's
-        // labels may hold such text; then it is only not told apart.
+        // MariaDB marks what is stored in another way: `/*M!100301 COMPRESSED*/`,
+        // `/* mariadb-5.3 */`. An ENUM's labels may hold such text; then it is only not told apart.
         if self.column_type.is_empty() || self.column_type.contains("/*") {
             return None;
         }
@@ -163,9 +166,9 @@ fn in_parentheses(column_type: &str) -> Option<&str> {
     Some(column_type.split_once('(')?.1.split_once(')')?.0)
 }
 
-/// The labels of `enum('a','b''c')`. `None` if they can't be told with certainty: with a backslash, which some
-/// servers write for special characters; with a question mark, which may stand for a character beyond the three
-/// bytes that this text is kept in; or if the text was too long.
+/// The labels of `enum('a','b''c')`. `None` if they can't be told with certainty: with a backslash,
+/// which some servers write for special characters; with a question mark, which may stand for a
+/// character beyond the three bytes that this text is kept in; or if the text was too long.
 fn enum_labels(column_type: &str) -> Option<Vec<Box<str>>> {
     if column_type.contains(['\\', '?']) || column_type.chars().count() >= COLUMN_TYPE_CHARS_MAX {
         return None;

@@ -128,7 +128,8 @@ pub enum ColumnKind {
     },
     /// DATE.
     Date,
-    /// DATETIME; TIMESTAMP, whose text depends on the session's time zone, is [`ColumnKind::Other`].
+    /// DATETIME; TIMESTAMP, whose text depends on the session's time zone, is
+    /// [`ColumnKind::Other`].
     Datetime {
         /// Digits of a second's fraction.
         fraction: u8,
@@ -162,7 +163,8 @@ pub struct ColumnFacts {
     pub is_nullable: bool,
     /// The server gives its value where a statement doesn't.
     pub is_auto_increment: bool,
-    /// A statement can change it without naming it: it is generated from others, or set to the time of an update.
+    /// A statement can change it without naming it: it is generated from others, or set to the time
+    /// of an update.
     pub is_computed: bool,
 }
 
@@ -175,8 +177,8 @@ pub struct CascadeParent {
     pub table: String,
     /// The tag of the whole parent.
     pub tag: Tag,
-    /// Its columns that foreign keys on the way refer to, sorted: a row of it that is updated with none of them
-    /// changed cascades nowhere. Empty if they aren't known; then each change counts.
+    /// Its columns that foreign keys on the way refer to, sorted: a row of it that is updated with
+    /// none of them changed cascades nowhere. Empty if they aren't known; then each change counts.
     pub columns: Vec<String>,
 }
 
@@ -198,19 +200,22 @@ pub struct TableFacts {
     pub is_transactional: bool,
     /// Tables that may change with it through foreign keys, directly or through others.
     pub cascades_to: Vec<(String, String)>,
-    /// Tables whose changes may change it through foreign keys, directly or through others, without the log
-    /// naming it: MySQL's log says nothing of cascades. What is read from it is outdated with them too.
-    /// Of a view: the tables and views that it reads, and what is said here of each of them.
+    /// Tables whose changes may change it through foreign keys, directly or through others, without
+    /// the log naming it: MySQL's log says nothing of cascades. What is read from it is outdated
+    /// with them too. Of a view: the tables and views that it reads, and what is said here of each
+    /// of them.
     pub cascaded_from: Vec<Tag>,
-    /// Tables whose changes may change it through foreign keys, directly or through others, whether or not the
-    /// log names it then.
+    /// Tables whose changes may change it through foreign keys, directly or through others, whether
+    /// or not the log names it then.
     pub cascade_parents: Vec<CascadeParent>,
-    /// The tables and views that a view reads, directly or through others, sorted; empty for a table.
+    /// The tables and views that a view reads, directly or through others, sorted; empty for a
+    /// table.
     pub view_of: Vec<(String, String)>,
     /// Its columns in their order; empty if the table is refused, or a view.
     pub columns: Arc<[ColumnFacts]>,
-    /// The columns' places in `columns` are their places in the log's table maps. False for tables with
-    /// columns that the server hides: a functional index (MySQL), a unique key kept by hashes (MariaDB).
+    /// The columns' places in `columns` are their places in the log's table maps. False for tables
+    /// with columns that the server hides: a functional index (MySQL), a unique key kept by hashes
+    /// (MariaDB).
     pub columns_match_log: bool,
     /// The places of the primary key's columns, in the key's order; empty if there is none.
     pub key_columns: Arc<[u16]>,
@@ -219,7 +224,8 @@ pub struct TableFacts {
 }
 
 impl TableFacts {
-    /// The facts of a view that can be cached as far as is known yet, with the tags of what it reads.
+    /// The facts of a view that can be cached as far as is known yet, with the tags of what it
+    /// reads.
     pub(super) fn of_view<'a>(
         view: &TableKey,
         reads: impl Iterator<Item = &'a TableKey>,

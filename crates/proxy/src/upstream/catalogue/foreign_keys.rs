@@ -1,12 +1,15 @@
 //! The foreign keys that change their children, on the whole server.
 //!
-//! `information_schema.REFERENTIAL_CONSTRAINTS` has them on every server. But MariaDB, and MySQL before 8.0, open every
-//! table to answer: on MariaDB 10.11 with 10,000 tables it took 3 to 6 s, and far longer beside other load. Those servers have InnoDB's own list
-//! too, which costs as much as there are keys; and only InnoDB has such keys there, as far as tables are cached.
-//! Servers show it to accounts with `PROCESS`. So it is asked first, and `information_schema` where that isn't allowed.
+//! `information_schema.REFERENTIAL_CONSTRAINTS` has them on every server. But MariaDB, and MySQL
+//! before 8.0, open every table to answer: on MariaDB 10.11 with 10,000 tables it took 3 to 6 s,
+//! and far longer beside other load. Those servers have InnoDB's own list too, which costs as much
+//! as there are keys; and only InnoDB has such keys there, as far as tables are cached. Servers
+//! show it to accounts with `PROCESS`. So it is asked first, and `information_schema` where that
+//! isn't allowed.
 //!
-//! InnoDB's list is as new as the other: a statement that changes definitions changes it before it is in the log, and
-//! the server reads it under the lock that such a statement holds until its change is committed.
+//! InnoDB's list is as new as the other: a statement that changes definitions changes it before it
+//! is in the log, and the server reads it under the lock that such a statement holds until its
+//! change is committed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -33,7 +36,8 @@ pub(super) struct ForeignKey {
     pub(super) columns: Vec<String>,
 }
 
-/// Asks the server. The list may take `limit`; at most `batch_max` tables are named in one question.
+/// Asks the server. The list may take `limit`; at most `batch_max` tables are named in one
+/// question.
 pub(super) async fn list(
     client: &mut Client,
     facts: &ServerFacts,
@@ -96,8 +100,8 @@ fn of_file_name(name: &str) -> Option<TableKey> {
     })
 }
 
-/// A name as it is in file names: what isn't a letter, a digit or `_` is `@` and four hexadecimal digits. Letters beyond
-/// ASCII have shorter codes of their own: `None` for those.
+/// A name as it is in file names: what isn't a letter, a digit or `_` is `@` and four hexadecimal
+/// digits. Letters beyond ASCII have shorter codes of their own: `None` for those.
 fn decode(encoded: &str) -> Option<String> {
     let mut decoded = String::with_capacity(encoded.len());
     let mut parts = encoded.split('@');

@@ -19,15 +19,16 @@ use crate::upstream::state::{UpstreamShared, count};
 
 /// How long to wait for a newer watermark before looking again.
 const WATERMARK_PATIENCE: Duration = Duration::from_millis(200);
-/// While loading is for nothing, it rests so many times as long as it takes: it has a tenth of the time.
+/// While loading is for nothing, it rests so many times as long as it takes: it has a tenth of the
+/// time.
 const REST: u32 = 9;
 /// The longest rest.
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// Loads tables until the connection fails, or until accounts have changed since `privileges` (the epoch before
-/// it was made): what an account may do everywhere is settled when it connects. The question on all foreign keys
-/// may take `scan_limit`. `facts` are of the server that
-/// the follower follows.
+/// Loads tables until the connection fails, or until accounts have changed since `privileges` (the
+/// epoch before it was made): what an account may do everywhere is settled when it connects. The
+/// question on all foreign keys may take `scan_limit`. `facts` are of the server that the follower
+/// follows.
 pub(in crate::upstream) async fn run(
     shared: &UpstreamShared,
     client: &mut Client,
@@ -84,23 +85,25 @@ pub(in crate::upstream) async fn run(
         count(&shared.counters.catalogue_loads, batch.len() as u64);
         let wasted = catalogue.insert(as_of, relations.as_of, loaded);
         if let Some(rest) = rest_after(began.elapsed(), batch.len(), wasted) {
-            // Those that were asked for long ago would be as useless. What is asked for from here on comes first.
+            // Those that were asked for long ago would be as useless. What is asked for from here
+            // on comes first.
             catalogue.drop_requests();
             sleep(rest).await;
         }
     }
 }
 
-/// How long to leave the server alone after loading so many tables, for which others left that had been loaded for
-/// nothing. Statements read more tables in turn than there is room for then: each definition leaves before its table
-/// is read again, and loading them without a pause would take the server's time from those very statements.
+/// How long to leave the server alone after loading so many tables, for which others left that had
+/// been loaded for nothing. Statements read more tables in turn than there is room for then: each
+/// definition leaves before its table is read again, and loading them without a pause would take
+/// the server's time from those very statements.
 fn rest_after(took: Duration, loaded: usize, wasted: usize) -> Option<Duration> {
     let is_mostly_wasted = wasted * 2 > loaded;
     is_mostly_wasted.then(|| (took * REST).min(REST_MAX))
 }
 
-/// A watermark at or above the last change of any definition that the facts will depend on, taken before the
-/// questions are sent.
+/// A watermark at or above the last change of any definition that the facts will depend on, taken
+/// before the questions are sent.
 async fn fresh_as_of(shared: &UpstreamShared, batch: &[TableKey]) -> Option<AsOf> {
     let of_tables = batch
         .iter()

@@ -8,25 +8,28 @@
 //! | `foreign_keys`, `relations` | listing foreign keys; what they connect |
 //! | `views` | what views read |
 //!
-//! Sessions ask without waiting. What isn't known is asked of the server by the loader on a connection of its own;
-//! until then the statement passes through. While definitions leave before anybody asks for them
-//! again, because more tables are read in turn than there is room for, the loader rests most of the time.
+//! Sessions ask without waiting. What isn't known is asked of the server by the loader on a
+//! connection of its own; until then the statement passes through. While definitions leave before
+//! anybody asks for them again, because more tables are read in turn than there is room for, the
+//! loader rests most of the time.
 //!
 //! # The rule
 //!
-//! Facts carry the watermark `as_of` taken before their questions were sent. They are used only while neither the
-//! table's own definition, nor definitions as a whole, nor the foreign keys have changed since (by
-//! [`Tag::definition`], [`Tag::definitions`], [`Tag::relations`]), as the follower has applied the log so far.
+//! Facts carry the watermark `as_of` taken before their questions were sent. They are used only
+//! while neither the table's own definition, nor definitions as a whole, nor the foreign keys have
+//! changed since (by [`Tag::definition`], [`Tag::definitions`], [`Tag::relations`]), as the
+//! follower has applied the log so far.
 //!
-//! > A result filled with an `as_of` of `A` and planned with facts `F` is right if `F` describes the tables at `A`
-//! > and at every later position up to the next change of definitions, which touches the table's own tag too and so
-//! > outdates the result.
+//! > A result filled with an `as_of` of `A` and planned with facts `F` is right if `F` describes
+//! > the tables at `A` and at every later position up to the next change of definitions, which
+//! > touches the table's own tag too and so outdates the result.
 //!
-//! Let `F` be asked for after `B` was visible. It describes each table at some moment at or after `B`. When it is
-//! used, the follower has applied at least `A` (the fill took the lesser of what is visible and what is applied, and
-//! took it before it looked here), and has seen no change of the definition between `B` and there. So either `F` describes the table at
-//! `A`; or it already shows a change beyond `A`, and that change will outdate the result, whichever the statement then
-//! read. Either way no result is served that was planned with another definition than it was read with.
+//! Let `F` be asked for after `B` was visible. It describes each table at some moment at or after
+//! `B`. When it is used, the follower has applied at least `A` (the fill took the lesser of what is
+//! visible and what is applied, and took it before it looked here), and has seen no change of the
+//! definition between `B` and there. So either `F` describes the table at `A`; or it already shows
+//! a change beyond `A`, and that change will outdate the result, whichever the statement then read.
+//! Either way no result is served that was planned with another definition than it was read with.
 
 mod columns;
 mod facts;
@@ -103,8 +106,8 @@ struct Requests {
     loading: Vec<TableKey>,
     /// Both.
     wanted: HashSet<TableKey>,
-    /// After a failure: so many are asked for one by one, so that one that can't be loaded doesn't keep others
-    /// from it.
+    /// After a failure: so many are asked for one by one, so that one that can't be loaded doesn't
+    /// keep others from it.
     singly: usize,
 }
 
@@ -121,7 +124,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Room for `tables_max` tables, and for `queue_max` that wait to be loaded, `batch_max` at a time.
+    /// Room for `tables_max` tables, and for `queue_max` that wait to be loaded, `batch_max` at a
+    /// time.
     pub fn new(
         timeline: Arc<Timeline>,
         tables_max: usize,
@@ -149,7 +153,8 @@ impl Catalogue {
         if let Some(why) = refused_by_name(schema, table, mode) {
             return Lookup::Known(Arc::new(TableFacts::refused(schema, table, why)));
         }
-        // The names with a zero byte between them, on the stack: what is known is found without an allocation.
+        // The names with a zero byte between them, on the stack: what is known is found without an
+        // allocation.
         let mut buffer = [0; 2 * NAME_BYTES_MAX + 1];
         let length = schema.len() + 1 + table.len();
         let key = &mut buffer[..length];
@@ -320,8 +325,9 @@ impl Catalogue {
     }
 }
 
-/// The further definitions that facts hold for: of what a view reads. A view that is refused may be so because of a
-/// table that isn't there, or can't be seen: whichever definition changes, it is looked at again.
+/// The further definitions that facts hold for: of what a view reads. A view that is refused may be
+/// so because of a table that isn't there, or can't be seen: whichever definition changes, it is
+/// looked at again.
 fn further(facts: &TableFacts) -> Box<[Tag]> {
     let is_refused_view = matches!(
         facts.cacheable,
@@ -551,7 +557,8 @@ mod tests {
         resident.parse::<usize>().unwrap() * 4_096
     }
 
-    /// Prints what `docs/sizing.md` says: `cargo test --release -p remora --lib -- --ignored --nocapture hundred`.
+    /// Prints what `docs/sizing.md` says: `cargo test --release -p remora --lib -- --ignored
+    /// --nocapture hundred`.
     #[test]
     #[ignore = "a measurement"]
     fn a_hundred_thousand_tables_cost_the_same_whatever_the_capacity() {

@@ -13,14 +13,15 @@ use crate::upstream::client::{Client, ClientError, literal, text};
 const COLUMNS_MAX: usize = 4_096;
 /// Rows of a table's unique indexes: 64 keys of 16 columns, as many as servers allow.
 const INDEX_ROWS_MAX: usize = 64 * 16;
-/// Rows with a table's name: where the comparison ignores letter case and the server doesn't, several tables may
-/// answer.
+/// Rows with a table's name: where the comparison ignores letter case and the server doesn't,
+/// several tables may answer.
 const NAMESAKES_MAX: usize = 1_000;
 /// Triggers of a table that are looked at: whether there is one is all that counts.
 const TRIGGERS_MAX: usize = 10_000;
 
-/// One question about each of some tables, by constants: MariaDB, and MySQL before 8.0, answer them from the one
-/// table; a list of names makes them open every table of the schema. The first field is the table's place in the batch.
+/// One question about each of some tables, by constants: MariaDB, and MySQL before 8.0, answer them
+/// from the one table; a list of names makes them open every table of the schema. The first field
+/// is the table's place in the batch.
 pub(super) fn of_each(
     batch: &[TableKey],
     fields: &str,
@@ -41,8 +42,8 @@ pub(super) fn of_each(
     sql
 }
 
-/// The table of the batch that a row is about. The comparison ignores letter case; so the names in its second and
-/// third field must be the ones that were asked for.
+/// The table of the batch that a row is about. The comparison ignores letter case; so the names in
+/// its second and third field must be the ones that were asked for.
 fn place(batch: &[TableKey], row: &Row) -> Option<usize> {
     let place: usize = text(row, 0)?.parse().ok()?;
     let key = batch.get(place)?;
@@ -111,7 +112,8 @@ pub(super) async fn kinds(
     Ok(kinds)
 }
 
-/// The columns of tables, in the order of the batch. A table of which a column can't be read has none.
+/// The columns of tables, in the order of the batch. A table of which a column can't be read has
+/// none.
 pub(super) async fn columns(
     client: &mut Client,
     batch: &[TableKey],
@@ -144,11 +146,13 @@ pub(super) struct Keys {
     /// Sequence and name of the primary key's columns.
     pub(super) primary: Vec<(u32, String)>,
     pub(super) has_others: bool,
-    /// An index is over an expression, or a unique one is kept by hashes: the server has hidden columns for it.
+    /// An index is over an expression, or a unique one is kept by hashes: the server has hidden
+    /// columns for it.
     pub(super) has_hidden_columns: bool,
 }
 
-/// The unique keys of tables, in the order of the batch. `engines` says of each whether hash indexes are its own.
+/// The unique keys of tables, in the order of the batch. `engines` says of each whether hash
+/// indexes are its own.
 pub(super) async fn keys(
     client: &mut Client,
     batch: &[TableKey],
@@ -207,7 +211,8 @@ pub(super) async fn have_triggers(
     Ok(have)
 }
 
-/// The places of a primary key's columns; empty if there is none, or one of them isn't among the columns.
+/// The places of a primary key's columns; empty if there is none, or one of them isn't among the
+/// columns.
 pub(super) fn key_columns(keys: &Keys, columns: &[super::facts::ColumnFacts]) -> Vec<u16> {
     let places: HashMap<&str, u16> = columns
         .iter()

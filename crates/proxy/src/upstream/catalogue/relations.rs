@@ -1,4 +1,5 @@
-//! The graph of the foreign keys that change other tables' rows, of the whole server, and what of it concerns a table.
+//! The graph of the foreign keys that change other tables' rows, of the whole server, and what of
+//! it concerns a table.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -8,7 +9,8 @@ use super::TableKey;
 use super::facts::CascadeParent;
 use super::foreign_keys::ForeignKey;
 
-/// Tables that may change with one through foreign keys, or with which it may. More: its facts stay unknown.
+/// Tables that may change with one through foreign keys, or with which it may. More: its facts stay
+/// unknown.
 const CASCADES_MAX: usize = 1_000;
 
 /// A foreign key's end: the other table.
@@ -104,7 +106,8 @@ impl Relations {
     }
 }
 
-/// The tables that the edges reach from `key`, itself left out, sorted; `None` if they are too many.
+/// The tables that the edges reach from `key`, itself left out, sorted; `None` if they are too
+/// many.
 fn closure<'a>(key: &'a TableKey, edges: &'a Edges) -> Option<BTreeSet<&'a TableKey>> {
     let mut seen = BTreeSet::new();
     let mut next = VecDeque::from([key]);

@@ -1,9 +1,10 @@
 //! Where facts are kept: sharded, bounded, with a replacement that a scan doesn't upset.
 //!
-//! Each shard is a queue in the order of arrival, and a hand that walks it from old to new (SIEVE). A look-up only
-//! marks what it found. Room is made where the hand stands: it passes what is marked, takes the mark off, and
-//! evicts the first that has none. So tables that are asked for again and again stay, and a scan of tables that are
-//! asked for once evicts its own. An eviction looks at no more than [`STEPS_MAX`] tables, however many there are.
+//! Each shard is a queue in the order of arrival, and a hand that walks it from old to new (SIEVE).
+//! A look-up only marks what it found. Room is made where the hand stands: it passes what is
+//! marked, takes the mark off, and evicts the first that has none. So tables that are asked for
+//! again and again stay, and a scan of tables that are asked for once evicts its own. An eviction
+//! looks at no more than [`STEPS_MAX`] tables, however many there are.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -129,8 +130,8 @@ impl Store {
         slots.map(|slot| show(&slot.key, &slot.known)).collect()
     }
 
-    /// Keeps facts in place of what was known of the table; evicts another one if there is no room. Says whether that
-    /// one had been loaded for nothing: nobody has asked for it since.
+    /// Keeps facts in place of what was known of the table; evicts another one if there is no room.
+    /// Says whether that one had been loaded for nothing: nobody has asked for it since.
     pub(super) fn insert(
         &self,
         key: &[u8],

@@ -30,7 +30,8 @@ impl Reads {
     }
 }
 
-/// What a view reads, or why that can't be known. `mode` is `lower_case_table_names`, `dialect` the server's without modes.
+/// What a view reads, or why that can't be known. `mode` is `lower_case_table_names`, `dialect` the
+/// server's without modes.
 pub(super) async fn resolve(
     client: &mut Client,
     view: &TableKey,
@@ -72,7 +73,8 @@ pub(super) async fn resolve(
     Ok(Err(TableRefusal::View))
 }
 
-/// The tables and views that a view's text names. The server writes it with each of them qualified and quoted.
+/// The tables and views that a view's text names. The server writes it with each of them qualified
+/// and quoted.
 fn names(text: Option<&str>, mode: u8, dialect: Dialect) -> Result<Vec<TableKey>, TableRefusal> {
     let text = text.filter(|text| !text.is_empty());
     let text = text.ok_or(TableRefusal::ViewHidden)?;

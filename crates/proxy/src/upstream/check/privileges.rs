@@ -16,10 +16,11 @@ struct Needed {
 
 /// What the follower needs.
 ///
-/// `REPLICATION SLAVE` reads the log, `BINLOG MONITOR` (MySQL: `REPLICATION CLIENT`) shows its filters and its end. The
-/// catalogue sees in `information_schema` only what its account has rights on: `TRIGGER` shows triggers and foreign
-/// keys, `REFERENCES` shows columns. Both let it see definitions but read no row. `PROCESS` shows
-/// what other connections are doing, where nothing else tells that their commits are over.
+/// `REPLICATION SLAVE` reads the log, `BINLOG MONITOR` (MySQL: `REPLICATION CLIENT`) shows its
+/// filters and its end. The catalogue sees in `information_schema` only what its account has rights
+/// on: `TRIGGER` shows triggers and foreign keys, `REFERENCES` shows columns. Both let it see
+/// definitions but read no row. `PROCESS` shows what other connections are doing, where nothing
+/// else tells that their commits are over.
 fn needed(family: Family, visibility: Visibility) -> Vec<Needed> {
     const MARIADB_MONITOR: &[&str] = &["BINLOG MONITOR", "REPLICATION CLIENT", "SUPER"];
     const MYSQL_MONITOR: &[&str] = &["REPLICATION CLIENT", "SUPER"];
@@ -101,9 +102,9 @@ pub(super) fn privileges(facts: &ServerFacts) -> Finding {
     good(Subject::Privileges, all_given(facts))
 }
 
-/// What to say of an account that has what it needs. Views are read through their texts, and servers show those
-/// only to who may also read the views. Who may not see InnoDB's list of foreign keys gets them by having every table
-/// opened.
+/// What to say of an account that has what it needs. Views are read through their texts, and
+/// servers show those only to who may also read the views. Who may not see InnoDB's list of foreign
+/// keys gets them by having every table opened.
 fn all_given(facts: &ServerFacts) -> String {
     let mut meaning = "the follower's account has what it needs.".to_owned();
     let sees_views = VIEWS

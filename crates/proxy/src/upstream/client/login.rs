@@ -7,8 +7,8 @@
 //! | `sha256_password` | the password itself | |
 //!
 //! "The password itself" goes in the clear only where servers take it so: inside TLS, and with
-//! `caching_sha2_password` over a Unix socket. Elsewhere the server is asked for its public key, and gets the
-//! password encrypted with it.
+//! `caching_sha2_password` over a Unix socket. Elsewhere the server is asked for its public key,
+//! and gets the password encrypted with it.
 
 use remora_wire::Capabilities;
 use remora_wire::auth::{
@@ -62,7 +62,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Whether the server takes a password in the clear on this connection. Nobody else can read it there.
+    /// Whether the server takes a password in the clear on this connection. Nobody else can read it
+    /// there.
     fn is_secure(&self) -> bool {
         self.is_tls || (self.is_unix && self.plugin == Plugin::CachingSha2)
     }

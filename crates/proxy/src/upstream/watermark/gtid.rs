@@ -1,42 +1,48 @@
 //! MySQL's answers: the set of transactions that can be seen, `@@global.gtid_executed`.
 //!
-//! The follower keeps each commit's GTID and the position at which it ends, in the order of the log, until it is
-//! known that reads see it ([`Ledger`](super::Ledger)). Asked for its set `S`, the server moves the watermark to the end of the
-//! longest prefix of these whose GTIDs are all in `S`. The proof holds when all of `S` has been applied.
+//! The follower keeps each commit's GTID and the position at which it ends, in the order of the
+//! log, until it is known that reads see it ([`Ledger`](super::Ledger)). Asked for its set `S`, the
+//! server moves the watermark to the end of the longest prefix of these whose GTIDs are all in `S`.
+//! The proof holds when all of `S` has been applied.
 //!
 //! # Why it is right
 //!
-//! **A commit in `S` can be seen.** MySQL commits in three stages: transactions get their GTIDs and are written to the
-//! log together, the log is synced, and then each is committed in its engines. Since 5.7 a GTID enters
-//! `gtid_executed` after its transaction's commit in the engines (`Gtid_state::update_commit_group` after
-//! `ha_commit_low` of the whole group; with `binlog_order_commits = OFF`, where each session commits by itself,
-//! `update_on_commit` after its own). So a read that is sent after the answer arrived sees every commit in `S`, in whatever
-//! order they became visible. For DDL and account statements what readers wait for are locks that are held
-//! until the statement is over.
+//! **A commit in `S` can be seen.** MySQL commits in three stages: transactions get their GTIDs and
+//! are written to the log together, the log is synced, and then each is committed in its engines.
+//! Since 5.7 a GTID enters `gtid_executed` after its transaction's commit in the engines
+//! (`Gtid_state::update_commit_group` after `ha_commit_low` of the whole group; with
+//! `binlog_order_commits = OFF`, where each session commits by itself, `update_on_commit` after its
+//! own). So a read that is sent after the answer arrived sees every commit in `S`, in whatever
+//! order they became visible. For DDL and account statements what readers wait for are locks that
+//! are held until the statement is over.
 //!
-//! **What the watermark passes can be seen.** It passes a position only when every commit that the follower
-//! has read up to it is in `S`, one by one. So `binlog_order_commits = OFF` takes nothing away: a commit that is late
-//! holds the watermark back, those behind it wait. What lies before the follower's first file is a set too, which
-//! that file lists at its beginning, and it has to be in `S` before anything else counts.
-//! Here the watermark can't be ahead of what the follower has applied, so a definition that changed at or before it
-//! has been touched already.
+//! **What the watermark passes can be seen.** It passes a position only when every commit that the
+//! follower has read up to it is in `S`, one by one. So `binlog_order_commits = OFF` takes nothing
+//! away: a commit that is late holds the watermark back, those behind it wait. What lies before the
+//! follower's first file is a set too, which that file lists at its beginning, and it has to be in
+//! `S` before anything else counts. Here the watermark can't be ahead of what the follower has
+//! applied, so a definition that changed at or before it has been touched already.
 //!
-//! **A proof is right.** What reads could see when the question was asked is in `S`. If the follower has
-//! applied all of `S`, it has applied all that could be seen. `S` may hold more than the follower ever reads:
-//! transactions that were purged, or that somebody declared executed (`SET GLOBAL gtid_purged`). When it doesn't
-//! catch up the server is also asked where its log ends. Every transaction of `S` that is in this log lies
-//! before that end; the rest is in no log that the follower reads, and counts as applied once it has come there.
+//! **A proof is right.** What reads could see when the question was asked is in `S`. If the
+//! follower has applied all of `S`, it has applied all that could be seen. `S` may hold more than
+//! the follower ever reads: transactions that were purged, or that somebody declared executed
+//! (`SET GLOBAL gtid_purged`). When it doesn't catch up the server is also asked where its log
+//! ends. Every transaction of `S` that is in this log lies before that end; the rest is in no log
+//! that the follower reads, and counts as applied once it has come there.
 //!
-//! **What `S` doesn't tell.** In 5.6 a GTID enters the set with the write to the log, before the commit in the engines. In
-//! versions before 8.0.30 so does that of an `XA COMMIT` by another connection than the one that prepared. Measured
-//! with four writers and `sync_binlog = 1`: 51,300 of 66,960 reads missed a row of the set on 5.6.24, and 842 of 20,668
-//! after such an `XA COMMIT` on 5.7.22. For these commits the set counts for the proof only, and what can
-//! be seen is found in another way ([`idle`](super::idle)).
+//! **What `S` doesn't tell.** In 5.6 a GTID enters the set with the write to the log, before the
+//! commit in the engines. In versions before 8.0.30 so does that of an `XA COMMIT` by another
+//! connection than the one that prepared. Measured with four writers and `sync_binlog = 1`: 51,300
+//! of 66,960 reads missed a row of the set on 5.6.24, and 842 of 20,668 after such an `XA COMMIT`
+//! on 5.7.22. For these commits the set counts for the proof only, and what can be seen is found in
+//! another way ([`idle`](super::idle)).
 //!
-//! **`RESET MASTER`** empties the set; an answer that lacks a transaction of the one before begins anew. If by the next question
-//! there are as many transactions again as before, the set alone looks the same: then the stream of the log, which the server has
-//! ended, is what ends the session. 5.6 doesn't end it and says nothing of the new log's events, so there a proof also
-//! takes that the follower comes to where the log ended. In another log it never does, or has been beyond.
+//! **`RESET MASTER`** empties the set; an answer that lacks a transaction of the one before begins
+//! anew. If by the next question there are as many transactions again as before, the set alone
+//! looks the same: then the stream of the log, which the server has ended, is what ends the
+//! session. 5.6 doesn't end it and says nothing of the new log's events, so there a proof also
+//! takes that the follower comes to where the log ended. In another log it never does, or has been
+//! beyond.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -89,8 +95,8 @@ impl<'a> GtidSource<'a> {
         }
     }
 
-    /// Asks, and finds out what the answer is worth. `is_waiting_long`: the follower hasn't caught up with
-    /// earlier answers when it should have.
+    /// Asks, and finds out what the answer is worth. `is_waiting_long`: the follower hasn't caught
+    /// up with earlier answers when it should have.
     pub(super) async fn ask(
         &self,
         client: &mut Client,

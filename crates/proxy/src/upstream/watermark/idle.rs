@@ -1,22 +1,24 @@
 //! Which commits are over because the connections that made them have been idle since.
 //!
-//! MySQL 5.6 adds a transaction to `@@gtid_executed` when it writes it to the log, before its rows can be seen; so
-//! does 5.7 with an `XA COMMIT` of a transaction that another connection prepared. There the set tells nothing of
-//! when reads can see them. This does:
+//! MySQL 5.6 adds a transaction to `@@gtid_executed` when it writes it to the log, before its rows
+//! can be seen; so does 5.7 with an `XA COMMIT` of a transaction that another connection prepared.
+//! There the set tells nothing of when reads can see them. This does:
 //!
-//! A commit is logged by a connection in the middle of a statement, and its rows can be seen when that
-//! statement is over. Note how far the log has been applied, then ask which connections are in the middle of
-//! something. Whoever is idle in that answer has finished every statement that had been logged before it. Once each of
-//! the others has been idle, or gone, in some later answer, everything up to the noted position can be seen.
+//! A commit is logged by a connection in the middle of a statement, and its rows can be seen when
+//! that statement is over. Note how far the log has been applied, then ask which connections are in
+//! the middle of something. Whoever is idle in that answer has finished every statement that had
+//! been logged before it. Once each of the others has been idle, or gone, in some later answer,
+//! everything up to the noted position can be seen.
 //!
-//! A connection that was killed may stay in the list for long after it stopped doing anything. It counts as idle if it
-//! has no statement; the statement is there until its commit is over.
+//! A connection that was killed may stay in the list for long after it stopped doing anything. It
+//! counts as idle if it has no statement; the statement is there until its commit is over.
 //!
-//! The server looks at one connection after the other while it answers. That doesn't matter: each connection is looked
-//! at after the position was noted. The number of a connection that is gone may be given to another; then
-//! this waits for that one too, which is longer than needed and never shorter. What commits without being in the list
-//! of processes would go unseen: the appliers of a replica are in it and never idle, events of the scheduler are in it
-//! while they run, and servers with the memcached plugin are refused by [`check`](super::super::check).
+//! The server looks at one connection after the other while it answers. That doesn't matter: each
+//! connection is looked at after the position was noted. The number of a connection that is gone
+//! may be given to another; then this waits for that one too, which is longer than needed and never
+//! shorter. What commits without being in the list of processes would go unseen: the appliers of a
+//! replica are in it and never idle, events of the scheduler are in it while they run, and servers
+//! with the memcached plugin are refused by [`check`](super::super::check).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -25,8 +27,8 @@ use remora_cache::Position;
 
 use super::super::client::{Client, ClientError, text};
 
-/// Connections in the middle of something. Those that only send a log commit nothing, and neither does the
-/// scheduler's own thread.
+/// Connections in the middle of something. Those that only send a log commit nothing, and neither
+/// does the scheduler's own thread.
 const QUESTION: &str = "SELECT ID FROM information_schema.PROCESSLIST \
      WHERE COMMAND NOT IN ('Sleep', 'Binlog Dump', 'Binlog Dump GTID', 'Daemon') \
      AND NOT (COMMAND = 'Killed' AND INFO IS NULL AND USER <> 'system user') \
@@ -41,7 +43,8 @@ pub(super) struct IdleWatch {
 }
 
 impl IdleWatch {
-    /// Asks. `applied` is how far the follower had come before. Gives up to where everything can be seen.
+    /// Asks. `applied` is how far the follower had come before. Gives up to where everything can be
+    /// seen.
     pub(super) async fn ask(
         &self,
         client: &mut Client,

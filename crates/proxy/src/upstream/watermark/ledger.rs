@@ -1,4 +1,5 @@
-//! What the follower knows of MySQL's transactions: which it has applied, and which of them may not be visible yet.
+//! What the follower knows of MySQL's transactions: which it has applied, and which of them may not
+//! be visible yet.
 
 use std::collections::VecDeque;
 
@@ -7,8 +8,8 @@ use remora_cache::Position;
 
 use super::super::server_facts::Visibility;
 
-/// Commits that are told apart while they wait to become visible. More become one with the last of them:
-/// the watermark then moves past all of those at once, a little later.
+/// Commits that are told apart while they wait to become visible. More become one with the last of
+/// them: the watermark then moves past all of those at once, a little later.
 const WAITING_MAX: usize = 4_096;
 
 /// One transaction or several.
@@ -66,7 +67,8 @@ pub(in super::super) struct Ledger {
     /// Where the follower began to read.
     start: Position,
     base: Base,
-    /// The transactions that the follower has applied, and those that came before all that it reads.
+    /// The transactions that the follower has applied, and those that came before all that it
+    /// reads.
     applied: GtidSet,
     /// In the order of the log.
     waiting: VecDeque<Waiting>,
@@ -103,8 +105,8 @@ impl Ledger {
         }
     }
 
-    /// The follower has applied a transaction that ends at `end`. `ends_prepared`: it ends a prepared XA
-    /// transaction.
+    /// The follower has applied a transaction that ends at `end`. `ends_prepared`: it ends a
+    /// prepared XA transaction.
     pub(in super::super) fn commit(&mut self, gtid: &Gtid, end: Position, ends_prepared: bool) {
         let is_told = match self.visibility {
             Visibility::Gtids { xa_in_order } => xa_in_order || !ends_prepared,
@@ -142,8 +144,8 @@ impl Ledger {
         self.waiting.front().is_some_and(|first| !first.is_told)
     }
 
-    /// How far reads can see, by the server's last answer: to the end of what waits no longer. `None` if
-    /// everything waits as before.
+    /// How far reads can see, by the server's last answer: to the end of what waits no longer.
+    /// `None` if everything waits as before.
     pub(super) fn take_visible(&mut self) -> Option<Position> {
         let mut visible = None;
         while let Some(first) = self.waiting.front() {

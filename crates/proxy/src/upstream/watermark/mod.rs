@@ -7,7 +7,8 @@
 //! 1. take the answered fences, note the time;
 //! 2. ask; the server answers what can be seen: on MariaDB a position, on MySQL a set of GTIDs;
 //! 3. the watermark becomes the position that this stands for;
-//! 4. when the follower has applied all that the answer names, lower those fences and prove for the noted time.
+//! 4. when the follower has applied all that the answer names, lower those fences and prove for the
+//!    noted time.
 //!
 //! | file | whose answers it weighs |
 //! |---|---|
@@ -15,11 +16,11 @@
 //! | `gtid` | MySQL's; with `ledger`, what the follower has read, and `idle`, what connections are doing |
 //!
 //! **Why the watermark may move before the follower has applied `P`.** It says what a read sent now
-//! will see, and nothing of what the follower knows. A fill with `as_of = P` has seen every commit up
-//! to `P`; if the event of such a commit arrives later, it sets `changed_at <= P`, and the entry
-//! rightly stays valid. A commit above `P` sets `changed_at > P`, and the entry is refused from then
-//! on. Until that event arrives such an entry can be served although the commit has happened: that
-//! is the lag of any follower, bounded by the proofs (step 4), not by the watermark.
+//! will see, and nothing of what the follower knows. A fill with `as_of = P` has seen every commit
+//! up to `P`; if the event of such a commit arrives later, it sets `changed_at <= P`, and the entry
+//! rightly stays valid. A commit above `P` sets `changed_at > P`, and the entry is refused from
+//! then on. Until that event arrives such an entry can be served although the commit has happened:
+//! that is the lag of any follower, bounded by the proofs (step 4), not by the watermark.
 
 mod gtid;
 mod idle;
@@ -190,8 +191,8 @@ impl<'a> Watermark<'a> {
                 return lost;
             }
             next_probe = asked + self.probe_interval;
-            // An idle asker never waits. Under load this is what limits the questions, each of which
-            // costs the server over 100 microseconds; the timer counts in whole milliseconds.
+            // An idle asker never waits. Under load this is what limits the questions, each of
+            // which costs the server over 100 microseconds; the timer counts in whole milliseconds.
             sleep_until(asked + self.interval_min).await;
         }
     }
@@ -296,8 +297,8 @@ impl<'a> Watermark<'a> {
         }
     }
 
-    /// What isn't in the log up to where it ended when the server had it never comes: it was logged before
-    /// the follower began, or nowhere (`SET GLOBAL gtid_purged`).
+    /// What isn't in the log up to where it ended when the server had it never comes: it was logged
+    /// before the follower began, or nowhere (`SET GLOBAL gtid_purged`).
     fn absorb(&self) {
         let Some(ledger) = self.progress.ledger() else {
             return;

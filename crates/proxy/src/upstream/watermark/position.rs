@@ -1,19 +1,20 @@
 //! MariaDB's answers: the position of the last commit that can be seen.
 //!
-//! **When the log goes on in the next file**, MariaDB's answer isn't to be trusted for a while. It names
-//! the new file at once, although the last commits of the old one may still be invisible; and one of those then
-//! sets the answer's offset to its own, which is one of the old file. So in a new file:
+//! **When the log goes on in the next file**, MariaDB's answer isn't to be trusted for a while. It
+//! names the new file at once, although the last commits of the old one may still be invisible; and
+//! one of those then sets the answer's offset to its own, which is one of the old file. So in a new
+//! file:
 //!
-//! - The watermark stays where it is until the follower has read a checkpoint event that names the new
-//!   file: the server writes it when all commits of older files have been made visible. From then on it
-//!   may be at the new file's beginning.
-//! - An answer asked for after that is believed if the last commit that the follower has applied ends there, or
-//!   if it differs from one before: then a commit of the new file has set it. From then on all answers in this
-//!   file are.
-//!   The checkpoint event itself also sets the answer, past commits that are on their way: if nothing is
-//!   committed behind it, tables that have changed in this file can't be cached until something is.
-//! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never before
-//!   a visible commit.
+//! - The watermark stays where it is until the follower has read a checkpoint event that names the
+//!   new file: the server writes it when all commits of older files have been made visible. From
+//!   then on it may be at the new file's beginning.
+//! - An answer asked for after that is believed if the last commit that the follower has applied
+//!   ends there, or if it differs from one before: then a commit of the new file has set it. From
+//!   then on all answers in this file are. The checkpoint event itself also sets the answer, past
+//!   commits that are on their way: if nothing is committed behind it, tables that have changed in
+//!   this file can't be cached until something is.
+//! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never
+//!   before a visible commit.
 
 use std::cell::Cell;
 
