@@ -6,7 +6,6 @@
 
 mod definitions;
 mod early_event;
-mod faults;
 mod fences;
 mod oracle;
 mod replicas;

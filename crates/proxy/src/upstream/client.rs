@@ -109,8 +109,10 @@ impl Message<'_> {
 #[derive(Debug)]
 pub struct Client {
     stream: Stream,
+    /// What was read and not yet used lies at `input_start..input_end`.
     input: Vec<u8>,
     input_start: usize,
+    input_end: usize,
     payload: Vec<u8>,
     sequence: u8,
     query_timeout: Duration,
@@ -129,8 +131,9 @@ impl Client {
         let connect_timeout = link.connect_timeout();
         let mut client = Client {
             stream,
-            input: Vec::with_capacity(READ_BYTES),
+            input: Vec::new(),
             input_start: 0,
+            input_end: 0,
             payload: Vec::new(),
             sequence: 0,
             query_timeout,
@@ -318,7 +321,7 @@ impl Client {
         let mut payload_bytes = 0;
         loop {
             let header = loop {
-                if let Some(header) = Header::peek(&self.input[self.input_start..]) {
+                if let Some(header) = Header::peek(&self.input[self.input_start..self.input_end]) {
                     break header;
                 }
                 self.read_more().await?;
@@ -328,10 +331,10 @@ impl Client {
             payload_bytes += header.length as u64;
             let mut left = header.length;
             while left > 0 {
-                if self.input_start == self.input.len() {
+                if self.input_start == self.input_end {
                     self.read_more().await?;
                 }
-                let have = &self.input[self.input_start..];
+                let have = &self.input[self.input_start..self.input_end];
                 let have = &have[..have.len().min(left)];
                 let room = keep_bytes_max
                     .saturating_sub(self.payload.len())
@@ -348,22 +351,26 @@ impl Client {
 
     /// Reads what is there, at least one byte, behind what isn't used yet.
     async fn read_more(&mut self) -> Result<(), ClientError> {
-        self.input.drain(..self.input_start);
+        self.input.copy_within(self.input_start..self.input_end, 0);
+        self.input_end -= self.input_start;
         self.input_start = 0;
-        let used = self.input.len();
-        self.input.resize(used + READ_BYTES, 0);
-        let read = loop {
-            match self.stream.try_read(&mut self.input[used..]) {
+        // It grows once: zeroing this much for each event would take longer than all else.
+        let room = self.input_end + READ_BYTES;
+        if self.input.len() < room {
+            self.input.resize(room, 0);
+        }
+        let count = loop {
+            match self.stream.try_read(&mut self.input[self.input_end..]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                other => break other,
+                other => break other?,
             }
             self.stream.readable().await?;
         };
-        self.input.truncate(used + *read.as_ref().unwrap_or(&0));
-        match read? {
-            0 => Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into())),
-            _ => Ok(()),
+        if count == 0 {
+            return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into()));
         }
+        self.input_end += count;
+        Ok(())
     }
 }
 

@@ -1,5 +1,8 @@
 //! Whatever happens to the server, its log or the connections: no stale read, and caching goes on
 //! by itself.
+//!
+//! Servers: every
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
