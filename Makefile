@@ -5,11 +5,11 @@ ARGS ?=
 SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test soak bench lab drivers fuzz lint fmt doc build
+.PHONY: help demo check test soak bench instructions bench-update lab drivers fuzz lint fmt doc build
 
 help: ## show this list
 	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## a private MariaDB, sample data, Remora in front: see it work (ARGS=--keep leaves it running)
 	@scripts/setup demo
@@ -34,6 +34,15 @@ bench: ## measure against a direct connection, HAProxy and a bare responder (ARG
 	@scripts/setup bench
 	$(CARGO) build --release --locked -p remora -p remora-lab
 	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- bench $(ARGS)
+
+instructions: ## count the instructions of a hit, a miss, a write …; fails if one rose by more than 3 %
+	@scripts/setup instructions
+	$(CARGO) build --release --locked -p remora
+	@REMORA_BINARY="$${CARGO_TARGET_DIR:-target}/release/remora" \
+		$(CARGO) run --locked -p remora-lab --bin remora-lab -- instructions $(ARGS)
+
+bench-update: ## write the counted instructions to results/instructions.json; the commit says why they changed
+	@$(MAKE) --no-print-directory instructions ARGS=--update
 
 lab: ## the published experiments side by side, with a report (ARGS='e1' for one at full length; default: all --quick)
 	@scripts/setup bench

@@ -17,6 +17,7 @@
 //! | [`sysbench`] | runs sysbench, unmodified |
 //! | [`stats`], [`usage`], [`machine`], [`metrics`], [`table`], [`progress`] | numbers and how they are shown |
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
+//! | [`instructions`] | `make instructions`: what a hit, a miss and the like cost, against committed figures |
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
 //! | [`replay`] | `remora-lab replay`: a user's own captured statements, side by side |
 //! | [`experiments`] | `remora-lab run`: the published experiments |
@@ -27,6 +28,7 @@ pub mod bench;
 pub mod demo;
 pub mod drivers;
 pub mod experiments;
+pub mod instructions;
 pub mod machine;
 pub mod progress;
 pub mod replay;

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use remora_lab::{bench, demo, drivers, experiments, replay, report, responder, search};
+use remora_lab::{
+    bench, demo, drivers, experiments, instructions, replay, report, responder, search,
+};
 use remora_testkit::interrupt;
 
 #[derive(Debug, Parser)]
@@ -23,6 +25,9 @@ enum Command {
     Demo(demo::DemoOptions),
     /// Measures Remora against a direct connection, HAProxy and a bare responder.
     Bench(bench::BenchOptions),
+    /// Counts the instructions that Remora spends on a hit, a miss, a write and the like, and
+    /// compares them with the committed figures.
+    Instructions(instructions::InstructionsOptions),
     /// Runs real drivers of many languages, each directly and through Remora, and compares what
     /// they see.
     Drivers(drivers::DriversOptions),
@@ -83,6 +88,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(options) => {
             interrupt::install()?;
             bench::run(&options)
+        }
+        Command::Instructions(options) => {
+            interrupt::install()?;
+            instructions::run(&options)
         }
         Command::Drivers(options) => {
             interrupt::install()?;

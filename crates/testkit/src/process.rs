@@ -50,6 +50,20 @@ impl Program {
         }
     }
 
+    /// The program and arguments that a command is made of.
+    ///
+    /// # Errors
+    /// The command is empty.
+    pub fn of_command(
+        name: &str,
+        command: impl IntoIterator<Item = OsString>,
+        log: PathBuf,
+    ) -> anyhow::Result<Program> {
+        let mut words = command.into_iter();
+        let path = words.next().context("a command of no words")?;
+        Ok(Program::new(name, path.into(), log).args(words))
+    }
+
     /// With one more argument.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Program {

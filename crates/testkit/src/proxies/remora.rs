@@ -1,5 +1,6 @@
 //! Remora as a user runs it: the built program, its options on the command line.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use anyhow::Context as _;
 use crate::certificates::CertificateFiles;
 use crate::client::ConnectOptions;
 use crate::metrics::Metrics;
-use crate::process::{Process, Program};
+use crate::process::{Process, Program, Signal, wait_for};
 use crate::scratch::Scratch;
 use crate::servers::{FOLLOW_USER, Server};
 use crate::{ports, programs};
@@ -22,6 +23,9 @@ const PATIENCE: Duration = crate::process::PATIENCE;
 pub struct RemoraOptions {
     /// The program; `None`: that of [`programs::remora`].
     pub program: Option<PathBuf>,
+    /// A command that it is to run under, such as valgrind's: its path and its arguments. It must
+    /// become the program without a process between. Empty: none.
+    pub under: Vec<OsString>,
     /// Whether it follows the server's log. If not, it caches nothing.
     pub follow: bool,
     /// Threads that serve clients; `None`: as many as Remora itself chooses.
@@ -130,7 +134,8 @@ impl Remora {
     ) -> anyhow::Result<Remora> {
         let scratch = Scratch::new()?;
         let path = options.program.clone().map_or_else(programs::remora, Ok)?;
-        let program = Program::new("remora", path, scratch.join("log"))
+        let command = options.under.iter().cloned().chain([path.into()]);
+        let program = Program::of_command("remora", command, scratch.join("log"))?
             .arg("serve")
             .arg(format!("--listen={address}"))
             .arg(format!("--admin={admin}"))
@@ -192,6 +197,21 @@ impl Remora {
     /// The end of what it wrote to its log.
     pub fn log_tail(&self) -> String {
         self.process.log_tail()
+    }
+
+    /// Stops it in its tracks (SIGSTOP): its connections stay open and nothing answers.
+    pub fn freeze(&self) -> anyhow::Result<()> {
+        self.process.signal(Signal::STOP)?;
+        // Each thread stops when it notices.
+        wait_for("Remora's threads to stop", PATIENCE, || {
+            let is_stopped = self.process.is_stopped()?;
+            Ok(is_stopped.then_some(()))
+        })
+    }
+
+    /// Lets it go on after [`Remora::freeze`].
+    pub fn thaw(&self) -> anyhow::Result<()> {
+        self.process.signal(Signal::CONT)
     }
 
     /// Asks it to end and waits; gives whether it ended with success.

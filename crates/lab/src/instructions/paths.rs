@@ -1,0 +1,159 @@
+//! What is counted: the ways that something takes through Remora.
+
+use anyhow::Context as _;
+
+use remora_testkit::client::{Client, StatementId, Value};
+use remora_testkit::metrics::Metrics;
+
+use super::bed::{ROW_FIRST, ROWS};
+
+/// What the hit's client asks again and again, as sysbench's point select does.
+const HIT: &str = "SELECT c FROM items WHERE id=10001";
+const PREPARED: &str = "SELECT c FROM items WHERE id=?";
+/// A session's settings are unknown after it, and the same as before.
+const SET: &str = "SET NAMES utf8mb4";
+
+/// A way through Remora.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    /// A statement as text that memory answers.
+    Hit,
+    /// An execution of a prepared statement that memory answers.
+    PreparedHit,
+    /// A statement of a known digest with a literal that never came before: the server answers, and
+    /// the result is kept.
+    Miss,
+    /// An `UPDATE` of a row by its key, outside transactions, with its fence.
+    Write,
+    /// A commit of one changed row, made at the server itself, in the binary log.
+    RowEvent,
+    /// A `SET`, the question for the settings that Remora has for the server then, and the hit
+    /// after it.
+    Settings,
+}
+
+/// The connections over which the paths are taken.
+pub(super) struct Connections {
+    /// To Remora.
+    pub(super) through: Client,
+    /// To the server itself.
+    pub(super) direct: Client,
+    prepared: StatementId,
+    /// The row that the next miss reads.
+    next_read: u32,
+    /// The row that the next write changes.
+    next_written: u32,
+}
+
+impl Connections {
+    pub(super) fn new(mut through: Client, direct: Client) -> anyhow::Result<Connections> {
+        let prepared = through.prepare(PREPARED.as_bytes())?;
+        Ok(Connections {
+            through,
+            direct,
+            prepared,
+            next_read: ROW_FIRST + 1,
+            next_written: ROW_FIRST,
+        })
+    }
+
+    fn next_written(&mut self) -> u32 {
+        let row = self.next_written;
+        self.next_written = ROW_FIRST + (row + 1 - ROW_FIRST) % ROWS;
+        row
+    }
+}
+
+impl Path {
+    /// All of them, in the order in which they are measured.
+    pub(super) const ALL: [Path; 6] = [
+        Path::Hit,
+        Path::PreparedHit,
+        Path::Miss,
+        Path::Settings,
+        Path::Write,
+        Path::RowEvent,
+    ];
+
+    /// Its name in the file of the figures.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Path::Hit => "hit",
+            Path::PreparedHit => "prepared_hit",
+            Path::Miss => "miss",
+            Path::Write => "write",
+            Path::RowEvent => "row_event",
+            Path::Settings => "settings",
+        }
+    }
+
+    /// The name of the thread that does its work.
+    pub(super) fn thread(self) -> &'static str {
+        match self {
+            Path::RowEvent => "remora-follower",
+            _ => "remora-worker-0",
+        }
+    }
+
+    /// Whether it begins with a statement through Remora; else it does at the server.
+    pub(super) fn is_asked_of_remora(self) -> bool {
+        self != Path::RowEvent
+    }
+
+    /// How often it is taken in one batch.
+    pub(super) fn times(self) -> u32 {
+        match self {
+            Path::Hit | Path::PreparedHit => 1_000,
+            Path::Miss | Path::Write | Path::RowEvent | Path::Settings => 400,
+        }
+    }
+
+    /// Takes it once.
+    pub(super) fn take(self, connections: &mut Connections) -> anyhow::Result<()> {
+        let answer = match self {
+            Path::Hit => connections.through.query(HIT),
+            Path::PreparedHit => {
+                let (statement, values) = (connections.prepared, [Value::Int(10_001)]);
+                connections.through.execute(statement, &values)
+            }
+            Path::Miss => {
+                let text = format!("SELECT c FROM items WHERE id={}", connections.next_read);
+                connections.next_read += 1;
+                connections.through.query(&text)
+            }
+            Path::Write => {
+                let text = update(connections.next_written());
+                connections.through.query(&text)
+            }
+            Path::RowEvent => {
+                let text = update(connections.next_written());
+                connections.direct.query(&text)
+            }
+            Path::Settings => {
+                connections.through.query(SET)?;
+                connections.through.query(HIT)
+            }
+        };
+        let what = || format!("the path {} could not be taken", self.name());
+        answer.map(drop).with_context(what)
+    }
+
+    /// How often Remora has gone this way in all, as it says itself.
+    pub(super) fn taken(self, metrics: &Metrics) -> f64 {
+        let outcome = |name: &str| metrics.sum_where("remora_statements_total", "outcome", name);
+        match self {
+            Path::Hit | Path::PreparedHit | Path::Settings => outcome("hit"),
+            Path::Miss => outcome("fill"),
+            Path::Write => outcome("write"),
+            Path::RowEvent => {
+                let everything = metrics.sum("remora_follower_commits_of_everything_total");
+                metrics.sum("remora_follower_commits_total") - everything
+            }
+        }
+    }
+}
+
+/// A change of one row by its key.
+fn update(row: u32) -> String {
+    format!("UPDATE written SET k=k+1 WHERE id={row}")
+}
