@@ -22,6 +22,10 @@ pub const OTHER_USER: &str = "other";
 /// Its password.
 pub const OTHER_PASSWORD: &str = "other-password";
 
+/// On a busy machine a server may be slow to answer, and a follower that gives it up forgets
+/// everything. What happens then has tests of its own.
+const PATIENT: &str = "upstream.query_timeout_ms";
+
 static SERVERS: Pool = Pool::new(start);
 
 /// A server that this test has to itself until it lets go of it.
@@ -76,10 +80,13 @@ impl Front {
         let prepare = [format!("CREATE DATABASE {schema}"), format!("USE {schema}")];
         let given = statements.iter().map(|text| (*text).to_owned());
         server.execute(prepare.into_iter().chain(given)).unwrap();
-        let options = RemoraOptions {
+        let mut options = RemoraOptions {
             threads: Some(1),
             ..options
         };
+        if !options.set.iter().any(|(option, _)| option == PATIENT) {
+            options = options.with(PATIENT, "20000");
+        }
         Front {
             remora: InProcessRemora::start(&server, &options).unwrap(),
             server,

@@ -14,7 +14,7 @@ enum Fate {
 }
 use Fate::{Dropped, Kept};
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 8] = [
     "CREATE TABLE t (id INT PRIMARY KEY, k INT, name VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, \
      price DECIMAL(8,2), day DATE, at DATETIME, y YEAR, big BIGINT UNSIGNED, pad CHAR(60) CHARACTER SET latin1, f DOUBLE, \
      czech VARCHAR(20) CHARACTER SET utf8 COLLATE utf8_czech_ci, KEY (k))",
@@ -28,30 +28,18 @@ const TABLES: [&str; 9] = [
      FOREIGN KEY (parent_id) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE)",
     "INSERT INTO parent VALUES (1, 1), (2, 2), (3, 3)",
     "INSERT INTO child VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
-    "CREATE TABLE marker (v INT PRIMARY KEY)",
 ];
+
+/// What a statement that could be a hit is counted as while the follower is not proven to be up to
+/// date.
+const NOT_LIVE: &str = "follower_not_live";
 
 fn front(schema: &str) -> Front {
     let digits = [
         "CREATE TABLE digits (n INT)",
         "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
     ];
-    let marker = ["INSERT INTO marker VALUES (0)"];
-    // MySQL 5.6 tells that a commit is visible once others' statements have ended.
-    Front::new(schema, &[&digits[..], &TABLES, &marker].concat())
-}
-
-/// Waits until the follower has passed all that was written directly, and its tables can be kept
-/// again.
-fn settle(front: &Front, guest: &mut Guest<'_>) {
-    let mut direct = front.direct();
-    direct.query("UPDATE marker SET v = v + 1").unwrap();
-    let expected = direct.query_bytes("SELECT v FROM marker").unwrap().to_vec();
-    let passed = wait_for("the follower", PATIENCE, || {
-        let seen = guest.run("SELECT v FROM marker");
-        Ok((seen.outcome == "hit" && seen.bytes == expected).then_some(()))
-    });
-    passed.unwrap();
+    Front::new(schema, &[&digits[..], &TABLES[..]].concat())
 }
 
 /// What becomes of the result of `read` when `change` is made on the server.
@@ -59,16 +47,28 @@ fn fate(front: &Front, guest: &mut Guest<'_>, read: &str, change: &str) -> Fate 
     let mut direct = front.direct();
     let before = direct.query_bytes(read).unwrap().to_vec();
     guest.becomes_hit(read, &before);
+    // A result that was read before its shape's first commit was visible depends on the whole
+    // table: what is asked here is what becomes of the next.
+    front.catch_up();
+    front.remora().app().unwrap().shared().flush();
+    guest.becomes_hit(read, &before);
     for statement in change.split("; ") {
         direct
             .query(statement)
             .unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
-    settle(front, guest);
+    front.catch_up();
     let after = direct.query_bytes(read).unwrap().to_vec();
-    let seen = guest.run(read);
-    assert_same(&format!("{read} after {change}"), &seen.bytes, &after);
-    match seen.outcome {
+    let seen = wait_for("the follower to be live", PATIENCE, || {
+        let seen = guest.run(read);
+        assert_same(&format!("{read} after {change}"), &seen.bytes, &after);
+        // On a busy machine the last proof can be too old for a moment: then nothing is served,
+        // whether it was dropped or not.
+        Ok((seen.outcome != NOT_LIVE).then_some(seen))
+    });
+    let outcome = seen.unwrap().outcome;
+    println!("{read} after {change}: {outcome}");
+    match outcome {
         "hit" => Kept,
         _ => Dropped,
     }

@@ -163,6 +163,8 @@ impl Server {
             "--binlog-format=ROW".to_owned(),
             "--sync-binlog=0".to_owned(),
             "--innodb-flush-log-at-trx-commit=2".to_owned(),
+            // The system has room for some twenty servers' requests, and then refuses.
+            "--innodb-use-native-aio=OFF".to_owned(),
             kind.redo_log_argument().to_owned(),
             format!("--innodb-buffer-pool-size={}M", options.buffer_pool_mib),
             format!("--max-connections={}", options.connections_max),

@@ -14,9 +14,15 @@ use super::statement::Load;
 /// Longest time that a program may take. One that hangs is ended and has failed.
 const LIMIT: Duration = Duration::from_mins(20);
 /// How many tests of a program that mostly waits run at once.
-const WAITING_THREADS: &str = "6";
+const WAITING_THREADS: &str = "4";
 /// How often a running program is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
+
+/// Where servers keep their data, if it is there: in memory. A third of the time of the tests is
+/// the system's, for data directories that last for minutes.
+const MEMORY: &str = "/dev/shm";
+/// So much must be free there, KiB.
+const MEMORY_KIB_MIN: u64 = 8 << 20;
 
 /// A program that is to run.
 #[derive(Debug, Clone)]
@@ -97,6 +103,9 @@ impl Job {
             .stderr(file);
         if self.program.statement.load == Load::Waits {
             command.args(["--test-threads", WAITING_THREADS]);
+        }
+        if let Some(memory) = memory_directory() {
+            command.env("TMPDIR", memory);
         }
         if let Some(kind) = self.kind {
             command.env("REMORA_TEST_SERVER", kind);
@@ -188,6 +197,23 @@ impl Outcome {
             self.tests.push(timed);
         }
     }
+}
+
+/// The directory in memory, unless the user has chosen one for temporary files, or it is small.
+fn memory_directory() -> Option<&'static str> {
+    if std::env::var_os("TMPDIR").is_some() {
+        return None;
+    }
+    let output = Command::new("df").args(["-kP", MEMORY]).output().ok()?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    let free: u64 = said
+        .lines()
+        .nth(1)?
+        .split_whitespace()
+        .nth(3)?
+        .parse()
+        .ok()?;
+    (free >= MEMORY_KIB_MIN).then_some(MEMORY)
 }
 
 /// The number before a word.
