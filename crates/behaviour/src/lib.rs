@@ -7,8 +7,10 @@
 //! |---|---|
 //! | `answers` | does a client get what the server would have said? |
 //! | `freshness` | is no row older than it may be? |
+//! | `faults` | the same while servers, logs and connections fail |
 //! | `operations` | what operators see, set and survive |
 //! | `once` | what need not be asked of every server |
+//! | `proof` | what asks so much that it keeps the processors busy |
 
 pub mod differential;
 pub mod front;

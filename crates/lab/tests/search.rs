@@ -4,6 +4,7 @@
 //! `REMORA_SEARCH_SEED` repeats a seed; the long mode is `remora-lab search --pairs 100000`.
 //!
 //! Servers: every
+//! Load: waits
 //! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -23,7 +23,7 @@ struct Arguments {
 enum Command {
     /// Builds and runs the test programs, each on the servers that it states.
     Test(suite::TestOptions),
-    /// Checks the rules of the repository: what breaks one is printed, with how to mend it.
+    /// Checks the rules of the repository: what breaks one is printed, with how to fix it.
     Tidy,
 }
 

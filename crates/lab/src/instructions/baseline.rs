@@ -131,7 +131,7 @@ impl Comparison {
         }
         Some(format!(
             "more than {TOLERANCE_PERCENT} % above the instructions committed in {}:\n  {}\n\
-             Find the cause and mend it, or renew the figures by `make bench-update` and say in the commit why they rose.",
+             Find the cause and fix it, or renew the figures by `make bench-update` and say in the commit why they rose.",
             self.file.display(),
             self.dearer.join("\n  ")
         ))

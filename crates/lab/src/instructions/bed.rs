@@ -19,7 +19,7 @@ pub(super) const ROW_FIRST: u32 = 10_001;
 pub(super) const ROWS: u32 = 10_000;
 
 /// Longest wait for Remora to finish what it was asked for.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Options that keep Remora from doing anything by the clock, as far as that can be. The fences of
 /// a batch of writes are lowered together: whether the next write meets a question for the

@@ -16,7 +16,7 @@ use remora_testkit::programs;
 use remora_testkit::scratch::Scratch;
 
 /// Longest wait for valgrind to do what it is told.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// What the names of the files begin with that counters are written to.
 const DUMP: &str = "counters";
 
