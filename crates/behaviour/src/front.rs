@@ -1,6 +1,10 @@
 //! What the behaviour tests share: a server, a Remora in front of it, and clients that tell
 //! what became of each statement.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a test fails by panicking"
+)]
 
 pub mod raw;
 

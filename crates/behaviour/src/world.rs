@@ -1,5 +1,10 @@
 //! A server with a Remora in front of it, and what the tests of faults do with them.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::new_without_default,
+    reason = "a test fails by panicking"
+)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -43,21 +43,19 @@ fn visibility(kind: Kind) -> Visibility {
 
 /// Makes the account if it isn't there.
 fn create_account(kind: Kind) -> String {
-    match kind {
-        Kind::MySql56 => format!("GRANT USAGE ON *.* TO {ACCOUNT} IDENTIFIED BY '{PASSWORD}'"),
-        _ => {
-            let identified = kind.identified_by(PASSWORD);
-            format!("CREATE USER IF NOT EXISTS {ACCOUNT} {identified}")
-        }
+    if kind == Kind::MySql56 {
+        return format!("GRANT USAGE ON *.* TO {ACCOUNT} IDENTIFIED BY '{PASSWORD}'");
     }
+    let identified = kind.identified_by(PASSWORD);
+    format!("CREATE USER IF NOT EXISTS {ACCOUNT} {identified}")
 }
 
 /// Gives an account another password.
 pub(crate) fn set_password(kind: Kind, account: &str, password: &str) -> String {
-    match kind {
-        Kind::MySql56 => format!("SET PASSWORD FOR {account} = PASSWORD('{password}')"),
-        _ => format!("ALTER USER {account} IDENTIFIED BY '{password}'"),
+    if kind == Kind::MySql56 {
+        return format!("SET PASSWORD FOR {account} = PASSWORD('{password}')");
     }
+    format!("ALTER USER {account} IDENTIFIED BY '{password}'")
 }
 
 /// The statement that gives an account what a follower needs.

@@ -115,7 +115,7 @@ impl Client {
         if !link.wants_tls(OnBehalf::OfRemora, is_offered, is_local)? {
             return Ok(capabilities);
         }
-        if self.input_start < self.input.len() {
+        if self.input_start < self.input_end {
             // Whoever put them there wants them taken for what the server says inside TLS.
             return Err(ClientError::Answer("bytes between the greeting and TLS"));
         }
