@@ -218,6 +218,11 @@ fn every_exchange_can_be_cut_at_every_step_on_either_side() {
     let (mut total, mut tag) = (0, 0);
     let mut resident: Vec<f64> = Vec::new();
     for kind in kinds() {
+        // Servers learnt to reset a connection when they learnt to track sessions.
+        let is_new = kind.name == "reset a connection";
+        if is_new && !world.server.kind().tracks_sessions() {
+            continue;
+        }
         total += sweep(&mut world, &kind, &mut tag);
         if !kind.is_huge {
             let metrics = world.remora.metrics().unwrap();
