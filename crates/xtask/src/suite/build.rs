@@ -59,14 +59,11 @@ struct Profile {
 ///
 /// # Errors
 /// Something doesn't compile, or a program doesn't say on which servers it runs.
-pub(crate) fn programs(quietly: bool) -> anyhow::Result<Vec<Program>> {
+pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
     // In one go, so that every package is built once, with the same features.
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-run", "--locked"]);
     command.arg("--message-format=json-render-diagnostics");
-    if quietly {
-        command.arg("--quiet");
-    }
     let output = command
         .stderr(Stdio::inherit())
         .output()

@@ -30,6 +30,8 @@ pub(crate) struct Job {
     program: Program,
     kind: Option<&'static str>,
     filter: Option<String>,
+    /// How often it comes before, where a program is repeated.
+    round: usize,
 }
 
 impl fmt::Display for Job {
@@ -66,11 +68,13 @@ impl Job {
         program: &Program,
         kind: Option<&'static str>,
         filter: Option<String>,
+        round: usize,
     ) -> Job {
         Job {
             program: program.clone(),
             kind,
             filter,
+            round,
         }
     }
 
@@ -85,10 +89,13 @@ impl Job {
     /// Starts it. What it says goes to a file in `logs`.
     pub(crate) fn start(self, logs: &Path) -> anyhow::Result<Running> {
         let kind = self.kind.unwrap_or("none");
-        let log = logs.join(format!(
-            "{kind}-{}.log",
-            self.program.title().replace("::", "-")
-        ));
+        let title = self.program.title().replace("::", "-");
+        // Repetitions run side by side, and each is read from its own log.
+        let round = match self.round {
+            0 => String::new(),
+            round => format!("-{}", round + 1),
+        };
+        let log = logs.join(format!("{kind}-{title}{round}.log"));
         let file = File::create(&log).with_context(|| format!("can't write {}", log.display()))?;
         let mut command = Command::new(&self.program.executable);
         command

@@ -64,7 +64,7 @@ pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
     }
     let (times, only) = wanted(options)?;
     let started = Instant::now();
-    let programs = build::programs(only.len() == 1 && options.repeat.is_empty())?;
+    let programs = build::programs()?;
     for name in &only {
         ensure!(
             programs.iter().any(|program| program.is_called(name)),
@@ -73,10 +73,10 @@ pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
     }
     println!("built in {} s", started.elapsed().as_secs());
     let mut jobs = Vec::new();
-    for _ in 0..times {
+    for round in 0..times {
         for program in &programs {
             if only.is_empty() || only.iter().any(|name| program.is_called(name)) {
-                jobs.extend(jobs_of(program, options));
+                jobs.extend(jobs_of(program, options, round));
             }
         }
     }
@@ -103,7 +103,7 @@ fn wanted(options: &TestOptions) -> anyhow::Result<(usize, Vec<String>)> {
     }
 }
 
-fn jobs_of(program: &Program, options: &TestOptions) -> Vec<Job> {
+fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
     if options.check && program.statement.tier != Tier::Check {
         return Vec::new();
     }
@@ -119,6 +119,6 @@ fn jobs_of(program: &Program, options: &TestOptions) -> Vec<Job> {
     };
     kinds
         .into_iter()
-        .map(|kind| Job::new(program, kind, options.filter.clone()))
+        .map(|kind| Job::new(program, kind, options.filter.clone(), round))
         .collect()
 }
