@@ -19,6 +19,8 @@ use remora_testkit::servers::{Kind, Leased, Pool, Server, ServerOptions};
 use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 
+use crate::differential::outcome::{counts, label};
+
 pub use remora_testkit::process::PATIENCE;
 
 /// A second account on the servers here.
@@ -158,16 +160,6 @@ impl Front {
         self.guest_as(&self.options())
     }
 
-    /// How often each outcome has been counted, in the order of [`Outcome::all`].
-    fn counts(&self) -> Vec<u64> {
-        let metrics = &self.remora.app().unwrap().shared().metrics;
-        let count = |outcome: &Outcome| -> u64 {
-            let of_workers = metrics.workers().iter().map(|one| one.outcome(*outcome));
-            of_workers.sum()
-        };
-        Outcome::all().iter().map(count).collect()
-    }
-
     /// Waits until Remora has seen all that the server has committed so far.
     pub fn catch_up(&self) {
         let shared = self.remora.app().unwrap().shared();
@@ -186,15 +178,7 @@ impl Front {
 
     /// Statements answered from memory so far.
     pub fn hits(&self) -> u64 {
-        self.counts()[Outcome::Hit.index()]
-    }
-}
-
-/// What a statement's outcome is called here: `hit`, `fill`, `write`, or the reason of a bypass.
-fn label(outcome: Outcome) -> &'static str {
-    match outcome.reason() {
-        "" => outcome.as_str(),
-        reason => reason,
+        counts(&self.remora)[Outcome::Hit.index()]
     }
 }
 
@@ -222,11 +206,11 @@ impl Guest<'_> {
 
     /// Runs something that is one statement to Remora.
     pub fn observe<T>(&mut self, run: impl FnOnce(&mut Client) -> T) -> (&'static str, T) {
-        let before = self.front.counts();
+        let before = counts(&self.front.remora);
         let value = run(&mut self.client);
         // A hit is counted after its answer was sent.
         let changed = wait_for("a statement to be counted", PATIENCE, || {
-            let counts = self.front.counts();
+            let counts = counts(&self.front.remora);
             let changes = counts.iter().zip(&before).map(|(now, then)| now - then);
             let changed: Vec<usize> = changes
                 .enumerate()

@@ -1,9 +1,8 @@
 //! What Remora says became of a command, from its own counters.
 
-use std::time::{Duration, Instant};
-
 use remora::reason::Outcome;
 
+use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::InProcessRemora;
 
 /// The label of an answer from memory.
@@ -11,13 +10,8 @@ pub const HIT: &str = "hit";
 /// The label of a command that Remora didn't count in time.
 pub const UNCOUNTED: &str = "not counted";
 
-/// Longest wait for a command to be counted. A hit is counted after its answer was sent.
-const PATIENCE: Duration = remora_testkit::process::PATIENCE;
-/// Between two looks at the counters.
-const POLL: Duration = Duration::from_micros(50);
-
 /// How often each outcome has been counted, in the order of [`Outcome::all`].
-fn counts(remora: &InProcessRemora) -> Vec<u64> {
+pub(crate) fn counts(remora: &InProcessRemora) -> Vec<u64> {
     let Some(app) = remora.app() else {
         return Vec::new();
     };
@@ -30,21 +24,16 @@ fn counts(remora: &InProcessRemora) -> Vec<u64> {
 pub fn observe<T>(remora: &InProcessRemora, run: impl FnOnce() -> T) -> (T, &'static str) {
     let before = counts(remora);
     let value = run();
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    let counted = wait_for("a command to be counted", PATIENCE, || {
         let now = counts(remora);
         let changed = now.iter().zip(&before).position(|(now, then)| now != then);
-        if let Some(outcome) = changed.and_then(|index| Outcome::all().get(index)) {
-            return (value, label(*outcome));
-        }
-        // Not in a busy loop: the server and Remora need the processors.
-        std::thread::sleep(POLL);
-    }
-    (value, UNCOUNTED)
+        Ok(changed.and_then(|index| Outcome::all().get(index)))
+    });
+    (value, counted.map_or(UNCOUNTED, |outcome| label(*outcome)))
 }
 
 /// `hit`, `fill`, `write`, or the reason of a bypass.
-fn label(outcome: Outcome) -> &'static str {
+pub(crate) fn label(outcome: Outcome) -> &'static str {
     match outcome.reason() {
         "" => outcome.as_str(),
         reason => reason,

@@ -1,6 +1,6 @@
 //! A private server with an account whose rights are exactly those that a follower needs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use remora::config::Endpoint;
 use remora::config::options::{ListenOptions, UpstreamOptions};
@@ -9,12 +9,12 @@ use remora::upstream::check;
 use remora::upstream::client::{Account, Client, ClientError};
 use remora::upstream::server_facts::{Family, Visibility};
 use remora_testkit::client::ClientError as SqlError;
+use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::servers::{self, ServerOptions};
 use remora_wire::rows::Row;
 
 pub(crate) use remora_testkit::servers::Kind;
 
-const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// `ER_NO_SUCH_THREAD`.
 const NO_SUCH_THREAD: u16 = 1094;
 /// The follower's account here. A server prefers it to the other `remora`, which may come from
@@ -25,11 +25,7 @@ pub(crate) const PASSWORD: &str = "secret";
 
 /// Waits for a condition; a failure says which.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "never: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_for(what, PATIENCE, || Ok(condition().then_some(()))).unwrap();
 }
 
 fn visibility(kind: Kind) -> Visibility {
