@@ -19,7 +19,7 @@ use remora_testkit::servers::{Kind, Leased, Pool, Server, ServerOptions};
 use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 
-use crate::differential::outcome::{counts, label};
+use crate::outcome::{counts, label};
 
 pub use remora_testkit::process::PATIENCE;
 

@@ -14,4 +14,5 @@
 
 pub mod differential;
 pub mod front;
+pub mod outcome;
 pub mod world;

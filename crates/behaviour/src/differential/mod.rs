@@ -12,14 +12,13 @@
 //! | [`mode`] | the modes |
 //! | [`mask`] | what must differ, and why |
 //! | [`side`] | running one statement one way |
-//! | [`outcome`] | what Remora says became of a statement |
+//! | [`crate::outcome`] | what Remora says became of a statement |
 //! | [`report`] | what was compared, and the differences |
 //! | [`suite`] | a server, a Remora, all cases, all modes |
 
 pub mod case;
 pub mod mask;
 pub mod mode;
-pub mod outcome;
 pub mod report;
 pub mod side;
 pub mod suite;

@@ -71,7 +71,7 @@ impl Report {
                 continue;
             };
             self.comparisons += 1;
-            self.hits += u64::from(seen.outcome == super::outcome::HIT);
+            self.hits += u64::from(seen.outcome == crate::outcome::HIT);
             if let Some(difference) = difference(place, numbered, expected, seen) {
                 self.problem(place, &format!("answer {}: {difference}", index + 1));
             }

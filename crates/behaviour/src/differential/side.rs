@@ -9,7 +9,7 @@ use remora_wire::command::Expect;
 use super::case::{Action, Step};
 use super::literal::Literal;
 use super::mode::{Form, Mode};
-use super::outcome::observe;
+use crate::outcome::observe;
 use remora_testkit::client::{Client, ClientError, ConnectOptions, StatementId, Value};
 use remora_testkit::proxies::InProcessRemora;
 

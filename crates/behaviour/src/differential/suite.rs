@@ -6,9 +6,9 @@ use anyhow::Context as _;
 
 use super::case::{Case, Hit, Step};
 use super::mode::Mode;
-use super::outcome::{HIT, UNCOUNTED, is_passing};
 use super::report::{Place, Report};
 use super::side::{Exchange, PREPARE, Side};
+use crate::outcome::{HIT, UNCOUNTED, is_passing};
 use remora_testkit::client::ConnectOptions;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Kind, Server};

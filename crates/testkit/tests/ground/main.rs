@@ -6,4 +6,5 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod client;
+mod pool;
 mod servers;

@@ -109,6 +109,23 @@ fn servers_of(text: &str) -> anyhow::Result<Servers> {
 mod tests {
     use super::*;
 
+    /// The kit has them as an enum, the script as what can be fetched.
+    #[test]
+    fn the_servers_are_those_of_the_test_kit_and_of_the_script() {
+        let kit = include_str!("../../../testkit/src/servers/kind.rs");
+        let (_, names) = kit.split_once("fn as_str").unwrap();
+        let named: Vec<&str> = names
+            .lines()
+            .take_while(|line| *line != "    }")
+            .filter_map(|line| line.trim().strip_prefix("Kind::")?.split_once(" => \""))
+            .filter_map(|(_, rest)| rest.strip_suffix("\","))
+            .collect();
+        assert_eq!(named, KINDS);
+        let script = include_str!("../../../../scripts/servers");
+        let list = format!("\nkinds=({})\n", KINDS[1..].join(" "));
+        assert!(script.contains(&list), "scripts/servers lacks `{list}`");
+    }
+
     #[test]
     fn a_program_says_where_it_runs_and_how_busy_it_is() {
         let stated = Statement::read("//! It does.\n//!\n//! Servers: every\n//! Load: waits\n");
