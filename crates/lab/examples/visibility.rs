@@ -96,6 +96,7 @@ impl Follower {
             catalogue_queue_max: 100,
             catalogue_batch_max: 16,
             catalogue_scan_timeout_ms: 10_000,
+            catalogue_views_max: 1_000,
             table_counts_max: 16,
             transaction_tables_max: 16,
             transaction_tags_max: 1_000,

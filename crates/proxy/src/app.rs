@@ -453,6 +453,7 @@ pub(crate) fn upstream_config(
         catalogue_queue_max: follow.catalogue_queue_max,
         catalogue_batch_max: follow.catalogue_batch_max,
         catalogue_scan_timeout_ms: follow.catalogue_scan_timeout_ms,
+        catalogue_views_max: follow.catalogue_views_max,
         table_counts_max: follow.table_counts_max,
         transaction_tables_max: follow.transaction_tables_max,
         transaction_tags_max: follow.transaction_tags_max,

@@ -159,6 +159,10 @@ impl Observer {
             ),
             (Limit::CatalogueTables, evicted),
             (
+                Limit::CatalogueViews,
+                counters.catalogue_views_over_bound.load(Ordering::Relaxed),
+            ),
+            (
                 Limit::TableCounts,
                 self.shared.upstream.table_changes.of_others(),
             ),

@@ -22,6 +22,7 @@ mod key_text;
 mod keyword;
 mod lexer;
 mod logged;
+mod mentions;
 mod reads;
 mod refusal;
 mod scan;
@@ -44,6 +45,7 @@ pub use key_text::{key_text, may_differ_from_key_text};
 pub use keyword::Keyword;
 pub use lexer::Lexer;
 pub use logged::{LoggedStatement, analyse_logged};
+pub use mentions::{Mentions, NameHash};
 pub use reads::{
     Block, Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, ColumnNames,
     Condition, Constant, NarrowedWrite, Reads, Source, SourceSet, Test, WRITTEN_ROWS_MAX,

@@ -7,6 +7,7 @@
 mod definitions;
 mod early_event;
 mod fences;
+mod hidden_code;
 mod oracle;
 mod replicas;
 mod tags;

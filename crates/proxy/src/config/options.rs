@@ -225,6 +225,10 @@ pub struct FollowOptions {
     /// is cached.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub catalogue_scan_timeout_ms: u64,
+    /// Views that are looked at for functions that they call. With more than these, each statement
+    /// that reads a table counts as one that may change anything, and hardly anything is served.
+    #[schemars(range(min = 0, max = 10_000_000))]
+    pub catalogue_views_max: usize,
     /// Tables whose changes are counted one by one, for the dashboard and the metrics; those of
     /// further ones are counted together. Each takes some 200 bytes and is a time series in
     /// Prometheus.
@@ -250,6 +254,7 @@ impl Default for FollowOptions {
             catalogue_queue_max: 1_024,
             catalogue_batch_max: 16,
             catalogue_scan_timeout_ms: 300_000,
+            catalogue_views_max: 65_536,
             table_counts_max: 200,
         }
     }

@@ -150,7 +150,8 @@ bypasses! {
         DialectUnknown(Session): "dialect_unknown", "The session's `sql_mode` or character set makes the server read text in a way that is not known, so the text can't be read safely.";
         UnknownSetting(Session): "setting_unknown", "The session set a variable whose effect on results is not known; it passes through until it is reset or ends.";
         UnknownSessionState(Session): "session_unknown", "The session ran something whose effect on later results is not known; it passes through until it is reset or ends.";
-        TemporaryTables(Session): "temporary_tables", "The session has created temporary tables, which may hide tables of the same name.";
+        TemporaryTables(Session): "temporary_tables", "The session has created temporary tables, or code that it ran may have; they may hide tables of the same name.";
+        OtherInstance(Session): "other_instance", "The session speaks to another server than the one whose log is followed: the address leads to more than one.";
         LockedTables(Session): "locked_tables", "The session holds `LOCK TABLES`.";
         WritesUnlogged(Session): "writes_unlogged", "The session has touched `sql_log_bin` or `binlog_format`, so its changes may not show in the log.";
         SettingValue(Session): "setting_value", "A setting has a value under which results depend on more than the tables (`sql_auto_is_null`, `system_versioning_asof`, `query_cache_type`, `session_track_transaction_info`).";

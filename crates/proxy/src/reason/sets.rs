@@ -162,8 +162,9 @@ reasons! {
         TransactionTags: "follow.transaction_tags_max", "A transaction touched too many values and counted as a change of its tables as wholes.";
         Shapes: "cache.table_shapes_max", "A read was of a kind beyond those that are told apart in its table, or its table beyond those that have any; each change of the table drops its result.";
         CatalogueTables: "follow.catalogue_tables_max", "A table's definition made room for another.";
-        CatalogueScanTime: "follow.catalogue_scan_timeout_ms", "The server did not list its foreign keys in time, and definitions stay unknown.";
+        CatalogueScanTime: "follow.catalogue_scan_timeout_ms", "The server did not list its foreign keys or its views in time, and definitions stay unknown.";
         TableCounts: "follow.table_counts_max", "A commit changed a table that has no count of its own, and was counted with those of other such tables.";
+        CatalogueViews: "follow.catalogue_views_max", "The server has more views than are looked at, so each statement that reads a table may run code.";
         CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";
         ResultBytes: "cache.result_bytes_max", "A result was not kept because of its size.";
         Rules: "cache.rules_max", "Rules were not taken, because the file has too many.";

@@ -143,8 +143,8 @@ impl Session {
     fn plan_other(&mut self, command: Command, body: &[u8]) -> Plan {
         let plan = Plan::plain(command.expect());
         let rollback = Effects {
-            session: SessionEffect::None,
             transaction: Transaction::Rollback,
+            ..Effects::NONE
         };
         match command {
             Command::InitDb => {
@@ -198,6 +198,8 @@ impl Session {
             self.count(plan.counted.map(|(label, _)| label), outcome);
         }
         let wrote = self.resolve_writes(&plan.writes);
+        // Nobody could be asked whether it will be logged.
+        plan.forgets |= wrote.is_some() && self.state.log_is_doubtful();
         let fence = self.raise_fence(&plan.effects, wrote.as_ref());
         if !leaves_diagnostics(message)
             && let Some(closed) = self.unseen_hit.clear()
@@ -207,7 +209,7 @@ impl Session {
         let epoch = self.shared.privilege_epoch();
         self.mark(Stage::Plan);
         self.send(message)?;
-        let exchange = Exchange::new(plan, wrote, fence, epoch);
+        let exchange = Exchange::new(plan, (wrote, fence), epoch);
         Ok(Step::Exchange(Box::new(exchange)))
     }
 

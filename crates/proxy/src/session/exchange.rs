@@ -24,6 +24,7 @@ use super::state::{Effects, WriteScope};
 use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
+use crate::upstream::catalogue::CodeBasis;
 
 /// What a message will do, decided before it is sent.
 pub(super) struct Plan {
@@ -33,6 +34,8 @@ pub(super) struct Plan {
     pub effects: Effects,
     /// What it writes.
     pub writes: PlannedWrites,
+    /// On what it rests that the message runs no code unseen; `None` if it may.
+    pub code: Option<CodeBasis>,
     /// Whether it changes rows without a trace in the log.
     pub forgets: bool,
     /// The read whose answer may be kept.
@@ -86,6 +89,7 @@ impl Plan {
             expect,
             effects: Effects::NONE,
             writes: PlannedWrites::Nothing,
+            code: Some(CodeBasis::ReadsNothing),
             forgets: false,
             fill: None,
             looked_up: None,
@@ -102,6 +106,8 @@ impl Plan {
         let effects = Effects {
             session: SessionEffect::Unknown(remora_sql::UnknownEffect::UnknownStatement),
             transaction: Transaction::ImplicitCommit,
+            may_turn_log_off: true,
+            ..Effects::NONE
         };
         Plan {
             effects,
@@ -122,12 +128,19 @@ pub(super) struct Exchange {
 /// What a message writes, while it is on its way.
 pub(super) struct Writing {
     wrote: Option<Wrote>,
+    /// On what it rests that the message runs no code unseen; `None` if it may.
+    code: Option<CodeBasis>,
     fence: Option<Fence>,
     /// Raised because what the first was made from has changed.
     wider: Option<Fence>,
 }
 
 impl Writing {
+    /// Whether code may have run unseen.
+    fn runs_code(&self) -> bool {
+        self.code.is_none() || self.wrote.as_ref().is_some_and(|wrote| wrote.runs_code)
+    }
+
     /// Whether its answer must be awaited even if the client leaves.
     fn must_finish(&self) -> bool {
         self.fence.is_some()
@@ -137,18 +150,18 @@ impl Writing {
 impl Exchange {
     pub(super) fn new(
         plan: Plan,
-        wrote: Option<Wrote>,
-        fence: Option<Fence>,
+        (wrote, fence): (Option<Wrote>, Option<Fence>),
         privilege_epoch: u64,
     ) -> Exchange {
         Exchange {
-            plan,
             privilege_epoch,
             writing: Writing {
                 wrote,
+                code: plan.code,
                 fence,
                 wider: None,
             },
+            plan,
         }
     }
 }
@@ -181,6 +194,7 @@ impl Session {
         if plan.effects.session == SessionEffect::DefaultSchema && summary.succeeded() {
             self.state.chose_schema(*privilege_epoch);
         }
+        plan.effects.runs_code |= writing.runs_code();
         let wrote = writing.wrote.as_ref().map(|wrote| &wrote.scope);
         self.settle(plan, wrote, &summary);
         self.registration.update(&self.state);
@@ -190,17 +204,17 @@ impl Session {
     /// The server has answered what writes, or won't any more: the fence, if one is up, goes to the
     /// watermark.
     pub(super) fn hand_on_fence(&self, forgets: bool, writing: &mut Writing) {
-        let Some(fence) = writing.fence.take() else {
+        let fences = [writing.fence.take(), writing.wider.take()];
+        if fences.iter().all(Option::is_none) {
             return;
-        };
+        }
         if forgets || self.state.writes_are_unlogged() {
             // The log won't tell of this change. While the fence is up nothing is served, and
             // when it is down nothing from before this moment is.
             self.shared.timeline.forget();
         }
-        fence.answered();
-        if let Some(wider) = writing.wider.take() {
-            wider.answered();
+        for fence in fences.into_iter().flatten() {
+            fence.answered();
         }
         self.shared.upstream.wake();
     }
@@ -361,15 +375,20 @@ impl Session {
     }
 
     /// The server has executed what writes; its answer hasn't been passed on yet.
+    ///
+    /// What is found now may have run before the change that made the difference was known, like a
+    /// write past Remora: until the fence is up, readers may be as late as the log.
     pub(super) fn look_again_at(&self, writing: &mut Writing) {
-        let Some(wrote) = &mut writing.wrote else {
-            return;
-        };
-        if self.is_as_resolved(wrote) {
+        let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+        let is_resolved = |wrote| self.is_as_resolved(wrote);
+        let is_as_known = writing.wrote.as_ref().is_none_or(is_resolved)
+            && writing.code.is_none_or(|basis| hidden_code.holds(basis));
+        if is_as_known {
             return;
         }
-        wrote.scope = WriteScope::Everything;
-        if writing.fence.is_some() {
+        writing.wrote = Some(Wrote::everything(true));
+        let is_fenced_later = self.state.is_certainly_in_transaction() && writing.fence.is_none();
+        if !is_fenced_later {
             writing.wider = Some(self.shared.timeline.raise(FenceScope::Everything));
         }
     }

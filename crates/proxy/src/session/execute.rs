@@ -18,8 +18,9 @@ use super::dispatch::Step;
 use super::exchange::{Executed, Plan, Settling};
 use super::fence::PlannedWrites;
 use super::fill::Read;
+use super::hidden::{effects_of, may_run_code, turns_the_log_off};
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
-use super::query::{Look, Place, effects_of, turns_the_log_off};
+use super::query::{Look, Place};
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
@@ -46,11 +47,12 @@ impl Session {
         if self.should_learn_settings(&statement) {
             return Ok(Step::LearnSettings);
         }
-        let mut effects = effects_of(&statement);
+        let mut effects = effects_of(&statement, text);
         if turns_the_log_off(&statement, text) {
             effects.session = SessionEffect::BinlogOff;
         }
         let writes = self.plan_writes(&statement);
+        let mentions = self.mentions_to_keep(&statement, text, dialect);
         let mut stripped = self.worker.key_text.take();
         let key = self.key_text(text, &mut stripped);
         let read = match (statement.cacheable, self.state.fingerprint()) {
@@ -67,6 +69,7 @@ impl Session {
         let prepared = PreparedStatement {
             effects,
             writes,
+            mentions,
             diagnostics: statement.diagnostics,
             read,
             write_parameters: WriteParameters::default(),
@@ -116,7 +119,11 @@ impl Session {
         }
         let asks =
             statement.read.is_ok() && self.state.wants_settings() && self.shared.is_caching();
-        asks.then_some(Step::LearnSettings)
+        let doubts_log = statement.writes != PlannedWrites::Nothing
+            && self.state.log_is_doubtful()
+            && self.state.lacks_settings()
+            && self.shared.upstream.settings_query().is_some();
+        (asks || doubts_log).then_some(Step::LearnSettings)
     }
 
     /// Where an execution is looked up, and the key by which; or why it isn't.
@@ -282,9 +289,13 @@ impl Session {
             effects: statement.effects.clone(),
             writes: statement.writes.clone(),
             forgets: statement.effects.session == SessionEffect::BinlogOff,
+            code: self.code_basis_of(&statement.mentions),
             counted: Some((statement.label, Instant::now())),
             ..Plan::plain(expect)
         };
+        if plan.code.is_none() {
+            may_run_code(&mut plan);
+        }
         let at = self.shared.timeline.as_of();
         let body = message
             .get(HEADER_BYTES + 1 + ID_BYTES..)

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use remora_cache::{Fence, FenceScope, TableTags};
-use remora_sql::{NarrowedWrite, Statement, TableName, Writes};
+use remora_sql::{NarrowedWrite, Statement, StatementKind, TableName, Writes};
 use remora_wire::execute::BoundValue;
 
 use super::Session;
@@ -30,9 +30,13 @@ pub(super) enum PlannedWrites {
     Tables {
         /// Schema and name of each.
         names: Vec<(String, String)>,
+        /// Whether triggers run with it.
+        fires_triggers: bool,
         /// Which rows of the only one, if its text says so.
         narrowed: Option<Box<NarrowedWrite>>,
     },
+    /// Tables, but which isn't known; and what their triggers write.
+    Unnamed,
     /// Anything.
     Everything,
 }
@@ -57,6 +61,8 @@ pub(super) struct Wrote {
     pub scope: WriteScope,
     /// Whether the change stays invisible until the commit.
     pub is_transactional: bool,
+    /// It may run triggers, which may do anything.
+    pub runs_code: bool,
     /// What was known of the tables when this was resolved.
     basis: Vec<Basis>,
 }
@@ -70,10 +76,12 @@ struct Basis {
 }
 
 impl Wrote {
-    fn everything() -> Wrote {
+    /// Anything; with code that isn't seen, or not.
+    pub(super) fn everything(runs_code: bool) -> Wrote {
         Wrote {
             scope: WriteScope::Everything,
             is_transactional: false,
+            runs_code,
             basis: Vec::new(),
         }
     }
@@ -84,18 +92,24 @@ impl Session {
     pub(super) fn plan_writes(&self, statement: &Statement) -> PlannedWrites {
         match &statement.writes {
             Writes::Nothing => PlannedWrites::Nothing,
+            Writes::Everything(_) if fires_triggers(statement.kind) => PlannedWrites::Unnamed,
             Writes::Everything(_) => PlannedWrites::Everything,
             Writes::Tables(names) => {
                 let owned = |(schema, table): (&str, &str)| (schema.to_owned(), table.to_owned());
                 let qualified = names.iter().map(|name| self.qualify(name).map(owned));
                 let Some(qualified) = qualified.collect::<Option<Vec<_>>>() else {
-                    return PlannedWrites::Everything;
+                    return if fires_triggers(statement.kind) {
+                        PlannedWrites::Unnamed
+                    } else {
+                        PlannedWrites::Everything
+                    };
                 };
                 let narrowed = statement.narrowed.as_ref();
                 let narrowed =
                     narrowed.filter(|write| matches!(&names[..], [one] if *one == write.table));
                 PlannedWrites::Tables {
                     names: qualified,
+                    fires_triggers: fires_triggers(statement.kind),
                     narrowed: narrowed.cloned().map(Box::new),
                 }
             }
@@ -116,10 +130,15 @@ impl Session {
 
     /// Asks the catalogue what else changes with the tables that a statement names.
     pub(super) fn resolve_writes(&self, writes: &PlannedWrites) -> Option<Wrote> {
-        let (names, narrowed) = match writes {
+        let (names, fires_triggers, narrowed) = match writes {
             PlannedWrites::Nothing => return None,
-            PlannedWrites::Everything => return Some(Wrote::everything()),
-            PlannedWrites::Tables { names, narrowed } => (names, narrowed.as_deref()),
+            PlannedWrites::Everything => return Some(Wrote::everything(false)),
+            PlannedWrites::Unnamed => return Some(Wrote::everything(true)),
+            PlannedWrites::Tables {
+                names,
+                fires_triggers,
+                narrowed,
+            } => (names, *fires_triggers, narrowed.as_deref()),
         };
         let (mut fine, mut whole) = (Vec::new(), Vec::new());
         let mut is_transactional = true;
@@ -128,7 +147,7 @@ impl Session {
             let facts = match self.shared.upstream.catalogue.lookup(schema, table) {
                 Lookup::Known(facts) if facts.writes_are_foreseeable => facts,
                 Lookup::Known(_) | Lookup::Loading | Lookup::Unavailable => {
-                    return Some(Wrote::everything());
+                    return Some(Wrote::everything(fires_triggers));
                 }
             };
             let tags = TableTags::of(facts.tag);
@@ -150,6 +169,7 @@ impl Session {
         Some(Wrote {
             scope: WriteScope::Tables { fine, whole },
             is_transactional,
+            runs_code: false,
             basis,
         })
     }
@@ -200,6 +220,15 @@ impl Session {
         }
         Some(self.shared.timeline.raise(scope))
     }
+}
+
+/// Whether triggers run with statements of this kind that write tables.
+fn fires_triggers(kind: StatementKind) -> bool {
+    use StatementKind as Kind;
+    matches!(
+        kind,
+        Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete | Kind::Load | Kind::Explain
+    )
 }
 
 /// Whether a change of its rows may change others, by foreign keys.

@@ -83,6 +83,10 @@ impl Session {
         if !shared.query_cache.is_on() {
             return Err(Bypass::QueryCacheOff);
         }
+        let instance = self.state.fingerprint().map(|known| &known.instance);
+        if !matches!(instance, Some(Some(instance)) if shared.upstream.follows(instance)) {
+            return Err(Bypass::OtherInstance);
+        }
         if self.state.cache_type() == CacheType::Demand && !read.select.says_cache {
             return Err(Bypass::QueryCacheOnDemand);
         }

@@ -13,6 +13,7 @@
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
 //! | `face/` | the statements of the query cache's own face |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
+//! | `hidden.rs` | what a statement may do that its text doesn't show |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
@@ -25,6 +26,7 @@ mod execute;
 mod face;
 mod fence;
 mod fill;
+mod hidden;
 pub mod listed;
 mod login;
 mod outdated;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Tag, Timeline};
-use remora_sql::Select;
+use remora_sql::{Mentions, Select};
 use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
 use super::fence::PlannedWrites;
@@ -25,6 +25,8 @@ pub(super) struct PreparedStatement {
     pub effects: Effects,
     /// What it writes.
     pub writes: PlannedWrites,
+    /// The names that it mentions.
+    pub mentions: Mentions,
     /// Whether its result tells of the statement before it.
     pub diagnostics: bool,
     /// What it reads, if its results can be kept.

@@ -15,6 +15,7 @@ use super::dispatch::Step;
 use super::exchange::Plan;
 use super::fence::PlannedWrites;
 use super::fill::{Fill, Read};
+use super::hidden::{effects_of, may_run_code, may_run_text, names_the_log, turns_the_log_off};
 use super::prepared::StatementId;
 use super::settings::TextCharset;
 use super::state::Effects;
@@ -34,6 +35,8 @@ pub(super) struct Place {
 pub(super) struct Planned<'t> {
     /// Its text.
     pub text: &'t [u8],
+    /// How the server reads it.
+    pub dialect: Dialect,
     /// What it is looked up by.
     pub key: &'t [u8],
     /// Where, if it is.
@@ -78,7 +81,10 @@ impl Session {
         };
         let statement = remora_sql::analyse_prefix(start, dialect);
         Plan {
-            effects: effects_of(&statement),
+            effects: Effects {
+                may_turn_log_off: true,
+                ..effects_of(&statement, start)
+            },
             writes: self.plan_writes(&statement),
             ..Plan::plain(Expect::Results)
         }
@@ -121,11 +127,11 @@ impl Session {
                     self.trace_text(Stage::Check, Some(text));
                     // Only reads without effects are ever stored, so it needs no analysis.
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
-                    let plan = Plan {
+                    let plan = self.with_code_of_entry(Plan {
                         looked_up: Some(began),
                         counted: Some((label, began)),
                         ..Plan::plain(Expect::Results)
-                    };
+                    });
                     let message = self.message_as_read(message);
                     return self.forward(&message, plan, outcome);
                 }
@@ -268,8 +274,14 @@ impl Session {
         let looked_up = place.map_or(Stage::Key, |_| Stage::LookUp);
         self.trace_text(looked_up, Some(text));
         let Some(dialect) = self.dialect() else {
+            let mut plan = Plan::unknown(Expect::Results);
+            plan.effects.may_turn_log_off = may_run_text(text);
+            if names_the_log(text) {
+                plan.effects.session = SessionEffect::BinlogOff;
+                plan.forgets = true;
+            }
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
-            return self.forward(message, Plan::unknown(Expect::Results), outcome);
+            return self.forward(message, plan, outcome);
         };
         let statement = self.analyse(text, dialect);
         let face = self
@@ -296,6 +308,7 @@ impl Session {
         self.mark(Stage::Analysis);
         let asked = Planned {
             text,
+            dialect,
             key,
             place,
             began,
@@ -318,9 +331,10 @@ impl Session {
             place,
             began,
             label,
+            dialect: _,
         } = *asked;
         let mut plan = Plan {
-            effects: effects_of(statement),
+            effects: effects_of(statement, text),
             writes: self.plan_writes(statement),
             looked_up: place.map(|_| began),
             counted: Some((label, began)),
@@ -331,6 +345,9 @@ impl Session {
             plan.writes = PlannedWrites::Everything;
             plan.forgets = true;
         }
+        // Before the tables are looked up, so that what becomes known of their views meanwhile is
+        // found again when the answer comes.
+        let code = self.code_basis(statement, text, asked.dialect);
         let outcome = match self.plan_read(statement, place, key, label) {
             Ok(fill) => {
                 plan.fill = Some(fill);
@@ -339,6 +356,10 @@ impl Session {
             Err(_) if plan.writes != PlannedWrites::Nothing => Outcome::Write,
             Err(why) => Outcome::Bypass(why),
         };
+        plan.code = code;
+        if code.is_none() {
+            may_run_code(&mut plan);
+        }
         (plan, outcome)
     }
 
@@ -372,6 +393,10 @@ impl Session {
     pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {
         if statement.diagnostics || !self.state.lacks_settings() {
             return false;
+        }
+        if self.state.log_is_doubtful() && statement.writes != Writes::Nothing {
+            // Also where nothing is cached now: what is kept may be served again later.
+            return self.shared.upstream.settings_query().is_some();
         }
         if is_ambiguous(statement) {
             // Also where nothing is cached now: else the session would pass through when something
@@ -450,13 +475,6 @@ impl Session {
     }
 }
 
-pub(super) fn effects_of(statement: &Statement) -> Effects {
-    Effects {
-        session: statement.session,
-        transaction: statement.transaction,
-    }
-}
-
 /// Whether text can be a `SELECT` at all, by its first letter: only such text is looked up.
 pub(crate) fn may_be_select(text: &[u8]) -> bool {
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -469,14 +487,4 @@ pub(crate) fn may_be_select(text: &[u8]) -> bool {
 /// Whether it isn't known what the statement does, because it can be read in more than one way.
 fn is_ambiguous(statement: &Statement) -> bool {
     matches!(statement.cacheable, Err(Refusal::Ambiguous))
-}
-
-/// Whether a statement that wasn't understood mentions `sql_log_bin`: several statements in one,
-/// text to be executed. Then its changes, and the session's from here on, may leave no trace.
-pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
-    const NAME: &[u8] = b"sql_log_bin";
-    matches!(statement.session, SessionEffect::Unknown(_))
-        && text
-            .windows(NAME.len())
-            .any(|window| window.eq_ignore_ascii_case(NAME))
 }

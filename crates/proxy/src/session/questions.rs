@@ -1,11 +1,11 @@
 //! Remora's own questions on the session's connection to the server, asked between the client's
 //! messages: what the settings are, and the repetition of a statement answered from memory.
 
+use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
-use remora_wire::rows::{Row, parse_text_row};
+use remora_wire::rows::parse_text_row;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
-use remora_wire::{Capabilities, WireError};
 
 use super::prepared::{PreparedRead, StatementId};
 use super::unseen::Repetition;
@@ -35,7 +35,12 @@ impl Session {
             self.state.not_told(Bypass::SettingsUnknown);
             return Ok(());
         }
-        let row = only_row(&answer, query.fields())?;
+        // No row would mean that something in the session keeps the server from giving one.
+        let row = last_row(&answer).map(|row| parse_text_row(row, query.fields()));
+        let Some(Ok(row)) = row else {
+            self.state.not_told(Bypass::SettingsUnknown);
+            return Ok(());
+        };
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             self.state.learn(fingerprint);
@@ -43,6 +48,7 @@ impl Session {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);
             self.state.not_told(Bypass::FingerprintsFull);
         }
+        self.learn_tables_created().await?;
         self.registration.update(&self.state);
         Ok(())
     }
@@ -155,19 +161,17 @@ impl Session {
     }
 }
 
-/// The single row of a text result set of `fields` columns: the packet before the end mark. What
-/// stands before it depends on whether this client wants definitions and their own end mark.
-fn only_row(answer: &[u8], fields: usize) -> Result<Row, WireError> {
-    const WHAT: &str = "settings";
+/// The payload of the last row of a result set: the packet before the end mark; `None` if there is
+/// none. What stands before it depends on whether this client wants definitions and their own end
+/// mark.
+pub(super) fn last_row(answer: &[u8]) -> Option<&[u8]> {
+    let mut packets = Vec::new();
     let mut rest = answer;
-    let mut last_two: [Option<&[u8]>; 2] = [None; 2];
     while let Some(header) = Header::peek(rest) {
         let end = HEADER_BYTES + header.length;
-        let payload = rest
-            .get(HEADER_BYTES..end)
-            .ok_or(WireError::Truncated(WHAT))?;
-        last_two = [last_two[1], Some(payload)];
+        packets.push(rest.get(HEADER_BYTES..end)?);
         rest = &rest[end..];
     }
-    parse_text_row(last_two[0].ok_or(WireError::Truncated(WHAT))?, fields)
+    let (_, row_and_before) = packets.split_last()?;
+    row_and_before.last().copied()
 }

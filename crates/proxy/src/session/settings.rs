@@ -14,6 +14,8 @@ use remora_sql::{Dialect, RESULT_SETTINGS};
 use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
+use crate::upstream::server_facts::{INSTANCE_FIELDS, Instance, UUID_FIELD};
+
 /// How the open transaction, or the next, sees other transactions' commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
@@ -32,9 +34,12 @@ pub struct Fingerprint {
     pub id: u64,
     /// The default schema.
     pub schema: Option<String>,
-    /// The account, as `CURRENT_USER()` gives it, if account and default schema can be read with
-    /// certainty in the character set in which the server gave them.
+    /// The account, as `CURRENT_USER()` gives it.
     pub account: Option<String>,
+    /// The server that the session speaks to; `None` if its answer can't be read.
+    pub instance: Option<Instance>,
+    /// Whether the session's changes reach the log (`@@sql_log_bin`).
+    pub logs_changes: bool,
     /// How the server reads statement text; `None` if as a language that Remora can't read.
     pub dialect: Option<Dialect>,
     /// The isolation level of transactions that begin from now on.
@@ -80,36 +85,64 @@ impl TextCharset {
 
 /// The question that a session asks, and how to read its answer. Made once per server, from the
 /// variables that this server has.
+///
+/// No setting of the session distorts the answer: each value is asked for as bytes, which no
+/// character set converts, and with a `LIMIT`, which `sql_select_limit` gives way to.
 #[derive(Debug, Clone)]
 pub struct SettingsQuery {
     sql: String,
     names: Vec<String>,
 }
 
-/// Fields that stand before the variables in the answer.
-const LEADING_FIELDS: [&str; 3] = ["CURRENT_USER()", "CURRENT_ROLE()", "DATABASE()"];
-/// The same on a server that has no roles.
-const LEADING_FIELDS_WITHOUT_ROLES: [&str; 3] = ["CURRENT_USER()", "NULL", "DATABASE()"];
-/// Which of them is the account.
+/// The places of what is asked for before the variables.
 const ACCOUNT_FIELD: usize = 0;
-/// Which of them is the default schema.
+const ROLE_FIELD: usize = 1;
 const SCHEMA_FIELD: usize = 2;
+const LOG_BIN_FIELD: usize = 3;
+/// Of the first of those that make up an [`Instance`].
+const INSTANCE_FIELD: usize = 4;
+/// Fields before the variables.
+const LEADING_FIELDS: usize = INSTANCE_FIELD + INSTANCE_FIELDS.len();
+
+/// What a server has of all that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerFeatures {
+    /// `CURRENT_ROLE()`
+    pub has_roles: bool,
+    /// `@@server_uuid`
+    pub has_uuid: bool,
+}
 
 impl SettingsQuery {
-    /// A question for these session variables, to a server that has roles or not.
-    pub fn new(has_roles: bool, variables: impl IntoIterator<Item = String>) -> SettingsQuery {
+    /// A question for these session variables.
+    pub fn new(
+        features: ServerFeatures,
+        variables: impl IntoIterator<Item = String>,
+    ) -> SettingsQuery {
         let names: Vec<String> = variables.into_iter().collect();
-        let leading = if has_roles {
-            LEADING_FIELDS
+        let role = if features.has_roles {
+            "CURRENT_ROLE()"
         } else {
-            LEADING_FIELDS_WITHOUT_ROLES
+            "NULL"
         };
-        let fields = leading.iter().map(|field| (*field).to_owned());
-        let fields: Vec<String> = fields
-            .chain(names.iter().map(|n| format!("@@{n}")))
+        let mut leading = [""; INSTANCE_FIELD];
+        leading[ACCOUNT_FIELD] = "CURRENT_USER()";
+        leading[ROLE_FIELD] = role;
+        leading[SCHEMA_FIELD] = "DATABASE()";
+        leading[LOG_BIN_FIELD] = "@@sql_log_bin";
+        let instance = INSTANCE_FIELDS.map(|field| match field {
+            UUID_FIELD if !features.has_uuid => "NULL",
+            field => field,
+        });
+        let fields: Vec<String> = leading
+            .into_iter()
+            .chain(instance)
+            .map(str::to_owned)
+            .chain(names.iter().map(|name| format!("@@{name}")))
+            .map(|field| format!("CAST({field} AS BINARY)"))
             .collect();
         SettingsQuery {
-            sql: format!("SELECT {}", fields.join(", ")),
+            sql: format!("SELECT {} LIMIT 1", fields.join(", ")),
             names,
         }
     }
@@ -126,7 +159,7 @@ impl SettingsQuery {
 
     /// How many fields the answer has.
     pub fn fields(&self) -> usize {
-        LEADING_FIELDS.len() + self.names.len()
+        LEADING_FIELDS + self.names.len()
     }
 
     fn value<'r>(&self, row: &'r Row, names: &[&str]) -> Option<&'r [u8]> {
@@ -134,7 +167,7 @@ impl SettingsQuery {
             .names
             .iter()
             .position(|name| names.contains(&name.as_str()))?;
-        row.get(LEADING_FIELDS.len() + at)?.as_deref()
+        row.get(LEADING_FIELDS + at)?.as_deref()
     }
 
     /// Whether no setting has a value under which results depend on more than the key says.
@@ -164,20 +197,10 @@ impl SettingsQuery {
         }
     }
 
-    /// The account, if it and the default schema are text in a character set that is read right.
-    fn account(&self, row: &Row) -> Option<String> {
-        let results = self.value(row, &["character_set_results"]);
-        let is_utf8 = results.is_some_and(|name| matches!(name, b"utf8" | b"utf8mb3" | b"utf8mb4"));
-        let is_read_right = |value: &[u8]| {
-            // A set with wider characters than bytes would show in zeros.
-            is_utf8 || value.iter().all(|byte| (b' '..=b'~').contains(byte))
-        };
-        let field = |at: usize| row.get(at).and_then(Option::as_deref);
-        if !field(SCHEMA_FIELD).is_none_or(is_read_right) {
-            return None;
-        }
-        let account = field(ACCOUNT_FIELD).filter(|account| is_read_right(account))?;
-        String::from_utf8(account.to_vec()).ok()
+    /// Whether the session's changes reach the log.
+    fn logs_changes(row: &Row) -> bool {
+        field(row, LOG_BIN_FIELD)
+            .is_some_and(|value| value == b"1" || value.eq_ignore_ascii_case(b"ON"))
     }
 
     fn charset(&self, row: &Row) -> TextCharset {
@@ -186,6 +209,14 @@ impl SettingsQuery {
             .unwrap_or_default();
         TextCharset::from_name(&String::from_utf8_lossy(name))
     }
+}
+
+fn field(row: &Row, at: usize) -> Option<&[u8]> {
+    row.get(at)?.as_deref()
+}
+
+fn text(row: &Row, at: usize) -> Option<String> {
+    String::from_utf8(field(row, at)?.to_vec()).ok()
 }
 
 /// What of a connection belongs to the fingerprint beside the settings.
@@ -285,11 +316,12 @@ impl Fingerprints {
                 return Err(TooManyFingerprints);
             }
         }
-        let schema = answer.get(SCHEMA_FIELD).and_then(Option::as_deref);
         let fingerprint = Arc::new(Fingerprint {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
-            schema: schema.and_then(|name| String::from_utf8(name.to_vec()).ok()),
-            account: query.account(answer),
+            schema: text(answer, SCHEMA_FIELD),
+            account: text(answer, ACCOUNT_FIELD),
+            instance: Instance::of_fields(&answer[INSTANCE_FIELD..LEADING_FIELDS]),
+            logs_changes: SettingsQuery::logs_changes(answer),
             dialect: query.dialect(answer),
             isolation: query.isolation(answer),
             charset: query.charset(answer),

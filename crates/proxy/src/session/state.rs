@@ -131,6 +131,12 @@ pub struct SessionState {
     pass_through: Option<Bypass>,
     /// Its changes don't reach the binary log, or not as rows.
     writes_are_unlogged: bool,
+    /// Something ran that may have turned the log off for the session.
+    log_is_doubtful: bool,
+    /// Code ran that isn't seen: triggers, functions behind views. It may have created temporary
+    /// tables, which would stand in for others.
+    code_ran: bool,
+    tables_created: TablesCreated,
     /// Its `query_cache_type`.
     cache_type: CacheType,
     /// Where its look-ups go, or why it has none. Derived from the fields above.
@@ -138,10 +144,13 @@ pub struct SessionState {
 }
 
 /// The status flags that differ between sessions and stand in each result.
-const STATUS_IN_KEY: [StatusFlags; 3] = [
+const STATUS_IN_KEY: [StatusFlags; 5] = [
     StatusFlags::AUTOCOMMIT,
     StatusFlags::IN_TRANSACTION,
     StatusFlags::IN_READ_ONLY_TRANSACTION,
+    // They follow `sql_mode`, but not always: a trigger that sets it leaves them behind.
+    StatusFlags::NO_BACKSLASH_ESCAPES,
+    StatusFlags::ANSI_QUOTES,
 ];
 
 /// The flags of [`STATUS_IN_KEY`] as bits.
@@ -192,6 +201,9 @@ impl SessionState {
             next_transaction_differs: false,
             pass_through: None,
             writes_are_unlogged: false,
+            log_is_doubtful: false,
+            code_ran: false,
+            tables_created: TablesCreated::default(),
             cache_type,
             scope: Err(Bypass::SettingsUnknown),
         };
@@ -268,15 +280,45 @@ impl SessionState {
         status_bits(self.status) == status_bits(mark.status)
     }
 
+    /// Whether something ran that may have turned the log off: the server must be asked before the
+    /// session writes, or what it writes counts as unlogged.
+    pub fn log_is_doubtful(&self) -> bool {
+        self.log_is_doubtful
+    }
+
+    /// Whether code ran that isn't seen, so that the server must tell how many tables the session
+    /// has created.
+    pub fn wants_tables_created(&self) -> bool {
+        self.code_ran && self.pass_through.is_none()
+    }
+
     /// The server told the settings.
     pub fn learn(&mut self, fingerprint: Arc<Fingerprint>) {
+        if !fingerprint.logs_changes {
+            self.apply(SessionEffect::BinlogOff);
+        }
+        self.log_is_doubtful = false;
         self.settings = Settings::Known(fingerprint);
+        self.derive_scope();
+    }
+
+    /// The server told how many `CREATE TABLE` it has counted in the session, or didn't tell. Code
+    /// can only create temporary tables unseen. If it created any, or nobody can know, names may
+    /// mean something else from now on.
+    pub fn learn_tables_created(&mut self, counted: Option<CountedTables>) {
+        if !counted.is_some_and(|counted| self.tables_created.explains(counted)) {
+            self.pass_from_now_on(Bypass::TemporaryTables);
+        }
+        self.code_ran = false;
         self.derive_scope();
     }
 
     /// The server was asked for the settings and didn't tell.
     pub fn not_told(&mut self, why: Bypass) {
         self.settings = Settings::Untold;
+        if self.log_is_doubtful {
+            self.apply(SessionEffect::BinlogOff);
+        }
         self.pass_through(why);
     }
 
@@ -306,6 +348,14 @@ impl SessionState {
         if let Some(scope) = wrote {
             self.written.add(scope);
         }
+        self.count_created(effects.created, summary);
+        if effects.runs_code {
+            self.runs_code();
+        }
+        if effects.may_turn_log_off {
+            self.log_is_doubtful = true;
+            self.settings = Settings::Unknown;
+        }
         self.apply(effects.session);
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.written = Written::nothing();
@@ -318,6 +368,37 @@ impl SessionState {
             }
         }
         self.derive_scope();
+    }
+
+    fn count_created(&mut self, created: CreatedCount, summary: &Summary) {
+        match created {
+            CreatedCount::Same => {}
+            CreatedCount::OneMore => self.tables_created.one_more(summary.succeeded()),
+            CreatedCount::Reset => {
+                self.tables_created.is_certain = false;
+                if self.code_ran {
+                    // The server could have told what that code did, and now it can't.
+                    self.pass_from_now_on(Bypass::TemporaryTables);
+                }
+            }
+        }
+    }
+
+    /// Code ran that isn't seen.
+    fn runs_code(&mut self) {
+        self.forget_settings();
+        self.code_ran = true;
+        self.changed_in_transaction |= !self.is_certainly_outside_transaction();
+    }
+
+    /// All that is said in a language which Remora doesn't read may change settings. It stays that
+    /// language.
+    fn forget_settings(&mut self) {
+        let is_foreign =
+            matches!(&self.settings, Settings::Known(known) if known.dialect.is_none());
+        if !is_foreign {
+            self.settings = Settings::Unknown;
+        }
     }
 
     fn apply(&mut self, effect: SessionEffect) {
@@ -341,14 +422,9 @@ impl SessionState {
                 self.writes_are_unlogged = true;
                 self.pass_through = Some(Bypass::WritesUnlogged);
             }
+            SessionEffect::Unknown(UnknownEffect::StoredFunction) => self.runs_code(),
             SessionEffect::Unknown(effect) => {
-                // All that is said in a language which Remora doesn't read has unknown effects. It
-                // stays that language.
-                let is_foreign =
-                    matches!(&self.settings, Settings::Known(known) if known.dialect.is_none());
-                if may_change_settings(effect) && !is_foreign {
-                    self.settings = Settings::Unknown;
-                }
+                self.forget_settings();
                 self.pass_from_now_on(match effect {
                     UnknownEffect::UnknownVariable => Bypass::UnknownSetting,
                     _ => Bypass::UnknownSessionState,
@@ -464,6 +540,59 @@ impl SessionState {
     }
 }
 
+/// What the server has counted of the tables that a session has created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountedTables {
+    /// Temporary tables only.
+    Temporary(u64),
+    /// Every `CREATE TABLE`.
+    All(u64),
+}
+
+/// What a statement does to that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CreatedCount {
+    /// Nothing.
+    Same,
+    /// It is a `CREATE`, and counted if it is one of a table.
+    OneMore,
+    /// The count may begin again (`FLUSH STATUS`).
+    Reset,
+}
+
+/// The tables that a session has created before everybody's eyes.
+#[derive(Debug, Clone, Copy)]
+struct TablesCreated {
+    count: u64,
+    /// Whether the server has counted just as many: nobody knows whether one that failed counts.
+    is_certain: bool,
+}
+
+impl Default for TablesCreated {
+    fn default() -> TablesCreated {
+        TablesCreated {
+            count: 0,
+            is_certain: true,
+        }
+    }
+}
+
+impl TablesCreated {
+    fn one_more(&mut self, succeeded: bool) {
+        self.count += 1;
+        self.is_certain &= succeeded;
+    }
+
+    /// Whether the session needn't have created any other. A session that creates temporary tables
+    /// before everybody's eyes passes through by that alone.
+    fn explains(self, counted: CountedTables) -> bool {
+        match counted {
+            CountedTables::Temporary(count) => count == 0,
+            CountedTables::All(count) => self.is_certain && count == self.count,
+        }
+    }
+}
+
 /// What a statement does besides answering.
 #[derive(Debug, Clone)]
 pub struct Effects {
@@ -471,6 +600,12 @@ pub struct Effects {
     pub session: SessionEffect,
     /// To the transaction.
     pub transaction: Transaction,
+    /// It may run code that isn't seen: triggers, functions behind views.
+    pub runs_code: bool,
+    /// To the server's count of the tables that the session has created.
+    pub created: CreatedCount,
+    /// It may run text that isn't seen, which may turn the log off for the session.
+    pub may_turn_log_off: bool,
 }
 
 impl Effects {
@@ -478,24 +613,15 @@ impl Effects {
     pub const NONE: Effects = Effects {
         session: SessionEffect::None,
         transaction: Transaction::None,
+        runs_code: false,
+        created: CreatedCount::Same,
+        may_turn_log_off: false,
     };
 
     /// Whether the statement may end the open transaction with a commit.
     pub fn may_commit(&self) -> bool {
         !matches!(self.transaction, Transaction::None | Transaction::Savepoint)
     }
-}
-
-/// Whether what isn't seen can have been a `SET` or a `USE`. A routine has a mode and a default
-/// schema of its own, and the session's are as before when it ends; that it sets the session's
-/// character set isn't reckoned with.
-fn may_change_settings(effect: UnknownEffect) -> bool {
-    !matches!(
-        effect,
-        UnknownEffect::StoredFunction
-            | UnknownEffect::StoredProcedure
-            | UnknownEffect::DistributedTransaction
-    )
 }
 
 #[cfg(test)]
@@ -514,6 +640,8 @@ mod tests {
             isolation,
             charset: TextCharset::Utf8,
             allows_caching: true,
+            instance: None,
+            logs_changes: true,
         })
     }
 
@@ -560,6 +688,7 @@ mod tests {
         Effects {
             session,
             transaction,
+            ..Effects::NONE
         }
     }
 
@@ -576,8 +705,8 @@ mod tests {
     }
 
     const BEGIN: Effects = Effects {
-        session: SessionEffect::None,
         transaction: Transaction::Begin,
+        ..Effects::NONE
     };
 
     #[test]

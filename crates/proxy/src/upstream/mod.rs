@@ -66,6 +66,8 @@ pub struct UpstreamConfig {
     pub catalogue_queue_max: usize,
     /// Time for the answer on all foreign keys of the server, milliseconds.
     pub catalogue_scan_timeout_ms: u64,
+    /// Views that are looked at for code that they run.
+    pub catalogue_views_max: usize,
     /// Tables whose changes are counted one by one.
     pub table_counts_max: usize,
     /// Tables that are loaded together.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use remora_sql::RESULT_SETTINGS;
 
 use super::client::{Client, ClientError, text};
-use crate::session::settings::SettingsQuery;
+use crate::session::settings::{ServerFeatures, SettingsQuery};
 
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: the account may not ask this.
 const ACCESS_DENIED: u16 = 1227;
@@ -48,6 +48,18 @@ pub struct Instance {
     /// MySQL's `@@server_uuid`; empty on MariaDB.
     pub uuid: String,
 }
+
+/// What a session asks to know the instance that it speaks to, in the order in which
+/// [`Instance::of_fields`] reads it.
+pub const INSTANCE_FIELDS: [&str; 5] = [
+    "@@GLOBAL.server_id",
+    "@@hostname",
+    "@@port",
+    "@@pid_file",
+    UUID_FIELD,
+];
+/// Of those, the one that MariaDB lacks.
+pub const UUID_FIELD: &str = "@@server_uuid";
 
 /// The log's filters, from `SHOW MASTER STATUS`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -192,7 +204,11 @@ impl ServerFacts {
 
     /// The question for a session's settings on this server.
     pub fn settings_query(&self) -> SettingsQuery {
-        SettingsQuery::new(self.has_roles(), self.result_settings.iter().cloned())
+        let features = ServerFeatures {
+            has_roles: self.has_roles(),
+            has_uuid: !self.instance.uuid.is_empty(),
+        };
+        SettingsQuery::new(features, self.result_settings.iter().cloned())
     }
 }
 
@@ -240,6 +256,24 @@ fn log_status_question(family: Family, release: Release) -> &'static str {
 }
 
 impl Instance {
+    /// From the answer to [`INSTANCE_FIELDS`]; `None` if it can't be read.
+    pub fn of_fields(fields: &[Option<Vec<u8>>]) -> Option<Instance> {
+        let [server_id, hostname, port, pid_file, uuid] = fields else {
+            return None;
+        };
+        let text = |field: &Option<Vec<u8>>| match field {
+            None => Some(String::new()),
+            Some(bytes) => String::from_utf8(bytes.clone()).ok(),
+        };
+        Some(Instance {
+            server_id: text(server_id)?.parse().ok()?,
+            hostname: text(hostname)?,
+            port: text(port)?,
+            pid_file: text(pid_file)?,
+            uuid: text(uuid)?,
+        })
+    }
+
     /// Asks who answers on this connection.
     pub async fn ask(client: &mut Client) -> Result<Instance, ClientError> {
         let sql = "SELECT @@server_id, @@hostname, @@port, @@pid_file";

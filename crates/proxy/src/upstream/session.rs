@@ -16,7 +16,7 @@ use std::time::Duration;
 use remora_cache::Position;
 use tokio::time::Instant;
 
-use super::catalogue::loader;
+use super::catalogue::loader::{self, ScanLimits};
 use super::check::{Finding, check, is_caching_off};
 use super::client::{Client, ClientError};
 use super::follower::{Follower, Start};
@@ -215,6 +215,7 @@ async fn follow(
     let mut control = connect(config).await?;
     count(&shared.counters.reached, 1);
     let facts = ServerFacts::gather(&mut control).await?;
+    shared.set_instance(facts.instance.clone());
     shared.set_settings_query(facts.settings_query());
     shared.set_functions_of_57(facts.has_functions_of_57());
     let findings = check(&facts, config.server_id);
@@ -306,9 +307,12 @@ async fn begin_anew(
 async fn load_catalogue(config: &UpstreamConfig, shared: &UpstreamShared, facts: &ServerFacts) {
     loop {
         let privileges = shared.privilege_epoch();
-        let scan_limit = Duration::from_millis(config.catalogue_scan_timeout_ms);
+        let limits = ScanLimits {
+            time: Duration::from_millis(config.catalogue_scan_timeout_ms),
+            views_max: config.catalogue_views_max,
+        };
         let ended = match connect(config).await {
-            Ok(mut client) => loader::run(shared, &mut client, facts, privileges, scan_limit).await,
+            Ok(mut client) => loader::run(shared, &mut client, facts, privileges, limits).await,
             Err(error) => Err(error),
         };
         let Err(error) = ended else {

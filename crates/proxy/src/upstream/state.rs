@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::UpstreamConfig;
 use super::catalogue::Catalogue;
 use super::check::Finding;
+use super::server_facts::Instance;
 use super::table_changes::TableChanges;
 use crate::clock::Clock;
 use crate::reason::CachingOff;
@@ -162,6 +163,8 @@ pub struct UpstreamCounters {
     pub catalogue_scan_timeouts: AtomicU64,
     /// Rounds of questions in which they were.
     pub catalogue_batches: AtomicU64,
+    /// Lists of views given up because there were too many.
+    pub catalogue_views_over_bound: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64, by: u64) {
@@ -190,6 +193,8 @@ pub struct UpstreamShared {
     lag_ms_max: u64,
     state: RwLock<UpstreamState>,
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
+    /// The server that is followed, or was last.
+    instance: RwLock<Option<Instance>>,
     /// See [`remora_sql::Dialect::functions_of_57`].
     functions_of_57: AtomicBool,
 }
@@ -216,6 +221,7 @@ impl UpstreamShared {
             lag_ms_max: config.lag_ms_max,
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
+            instance: RwLock::new(None),
             functions_of_57: AtomicBool::new(false),
         }
     }
@@ -262,6 +268,20 @@ impl UpstreamShared {
         if slot.as_deref().is_none_or(|old| old.sql() != query.sql()) {
             *slot = Some(Arc::new(query));
         }
+    }
+
+    /// Whether a session that speaks to this server speaks to the one that is followed.
+    pub fn follows(&self, instance: &Instance) -> bool {
+        let followed = self.instance.read().unwrap_or_else(PoisonError::into_inner);
+        followed.as_ref() == Some(instance)
+    }
+
+    pub(super) fn set_instance(&self, instance: Instance) {
+        let mut followed = self
+            .instance
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *followed = Some(instance);
     }
 
     /// What the follower is doing.

@@ -46,6 +46,7 @@ impl Session {
                         replacement: Some(Replacement::Analysed),
                         ..Plan::plain(Expect::Results)
                     };
+                    let plan = self.with_code_of_entry(plan);
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
                     return self.forward(&message, plan, outcome);
                 }
@@ -63,6 +64,7 @@ impl Session {
         self.mark(Stage::Analysis);
         let planned = Planned {
             text,
+            dialect: asked.dialect,
             key,
             place,
             began,

@@ -10,7 +10,7 @@ use remora_wire::packet::put_message;
 
 use super::super::dispatch::Step;
 use super::super::exchange::{Plan, Settling};
-use super::super::query::effects_of;
+use super::super::hidden::effects_of;
 use super::super::{Ended, Session};
 use super::replace::Asked;
 use crate::query_cache;
@@ -52,7 +52,7 @@ impl Session {
         };
         let label = self.label_of(text, dialect);
         let plan = Plan {
-            effects: effects_of(statement),
+            effects: effects_of(statement, text),
             counted: Some((label, began)),
             settling,
             ..Plan::plain(Expect::Results)

@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::columns::{Column, Interner, in_order};
 use super::facts::{TableFacts, TableRefusal};
 use super::foreign_keys;
+use super::hidden_code;
 use super::questions::{self, Keys, Kind};
 use super::relations::Relations;
 use super::views;
@@ -24,17 +25,29 @@ const WATERMARK_PATIENCE: Duration = Duration::from_millis(200);
 const REST: u32 = 9;
 /// The longest rest.
 const REST_MAX: Duration = Duration::from_secs(1);
+/// How long to wait with the list of views while the log isn't followed up to now.
+const NOT_LIVE_REST: Duration = Duration::from_millis(20);
+/// How long to wait with the list of views after there were too many.
+const TOO_MANY_VIEWS_REST: Duration = Duration::from_secs(60);
+
+/// Bounds of the questions on the whole server.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::upstream) struct ScanLimits {
+    /// How long one may take.
+    pub(in crate::upstream) time: Duration,
+    /// How many views are looked at.
+    pub(in crate::upstream) views_max: usize,
+}
 
 /// Loads tables until the connection fails, or until accounts have changed since `privileges` (the
-/// epoch before it was made): what an account may do everywhere is settled when it connects. The
-/// question on all foreign keys may take `scan_limit`. `facts` are of the server that the follower
-/// follows.
+/// epoch before it was made): what an account may do everywhere is settled when it connects.
+/// `facts` are of the server that the follower follows.
 pub(in crate::upstream) async fn run(
     shared: &UpstreamShared,
     client: &mut Client,
     facts: &ServerFacts,
     privileges: u64,
-    scan_limit: Duration,
+    limits: ScanLimits,
 ) -> Result<(), ClientError> {
     if Instance::ask(client).await? != facts.instance {
         return Err(ClientError::Answer(
@@ -51,13 +64,28 @@ pub(in crate::upstream) async fn run(
         interner: Interner::default(),
     };
     let mut relations = None;
+    let mut views_rest_until = Instant::now();
     loop {
-        if !catalogue.has_requests() {
-            catalogue.bell.notified().await;
+        if !catalogue.has_requests() && !catalogue.hidden_code.wants_list() {
+            tokio::select! {
+                () = catalogue.bell.notified() => {}
+                () = catalogue.hidden_code.is_wanted() => {}
+            }
             continue;
         }
         if shared.privilege_epoch() != privileges {
             return Ok(());
+        }
+        if catalogue.hidden_code.wants_list() && Instant::now() >= views_rest_until {
+            let rest = loader.list_views(shared, limits).await?;
+            views_rest_until = Instant::now() + rest;
+            continue;
+        }
+        if !catalogue.has_requests() {
+            let rest = views_rest_until.saturating_duration_since(Instant::now());
+            // Meanwhile a table may be asked for.
+            let _ = timeout(rest, catalogue.bell.notified()).await;
+            continue;
         }
         let batch = catalogue.next_batch();
         // Not live: the requests are dropped, and made again by whoever needs it then.
@@ -70,10 +98,8 @@ pub(in crate::upstream) async fn run(
             .is_some_and(|known| is_fresh(shared, known))
         {
             let batch_max = catalogue.batch_max();
-            let keys = foreign_keys::list(loader.client, facts, batch_max, scan_limit).await;
-            if matches!(keys, Err(ClientError::Timeout(limit)) if limit == scan_limit) {
-                count(&shared.counters.catalogue_scan_timeouts, 1);
-            }
+            let keys = foreign_keys::list(loader.client, facts, batch_max, limits.time).await;
+            count_scan_timeout(shared, &keys, limits.time);
             relations = Some(Relations::of(as_of, keys?));
         }
         let Some(relations) = &relations else {
@@ -100,6 +126,16 @@ pub(in crate::upstream) async fn run(
 fn rest_after(took: Duration, loaded: usize, wasted: usize) -> Option<Duration> {
     let is_mostly_wasted = wasted * 2 > loaded;
     is_mostly_wasted.then(|| (took * REST).min(REST_MAX))
+}
+
+fn count_scan_timeout<T>(
+    shared: &UpstreamShared,
+    answer: &Result<T, ClientError>,
+    allowed: Duration,
+) {
+    if matches!(answer, Err(ClientError::Timeout(limit)) if *limit == allowed) {
+        count(&shared.counters.catalogue_scan_timeouts, 1);
+    }
 }
 
 /// A watermark at or above the last change of any definition that the facts will depend on, taken
@@ -183,6 +219,33 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
+    /// Lists the views that may run code. Gives for how long not to ask again.
+    async fn list_views(
+        &mut self,
+        shared: &UpstreamShared,
+        limits: ScanLimits,
+    ) -> Result<Duration, ClientError> {
+        // While it isn't live nothing is served, and whoever wants the list goes on wanting it.
+        let Some(as_of) = fresh_as_of(shared, &[]).await else {
+            return Ok(NOT_LIVE_REST);
+        };
+        let began = Instant::now();
+        let views = hidden_code::list(self.client, limits.views_max, limits.time, self.dialect);
+        let views = views.await;
+        count_scan_timeout(shared, &views, limits.time);
+        let took = began.elapsed();
+        Ok(match views? {
+            Some(names) => {
+                shared.catalogue.hidden_code.insert(as_of, names);
+                took * REST
+            }
+            None => {
+                count(&shared.counters.catalogue_views_over_bound, 1);
+                TOO_MANY_VIEWS_REST
+            }
+        })
+    }
+
     /// The facts of some tables and views; those that go beyond a bound are left out.
     async fn load(
         &mut self,

@@ -7,6 +7,7 @@
 //! | `loader`, `questions`, `columns` | asking the server |
 //! | `foreign_keys`, `relations` | listing foreign keys; what they connect |
 //! | `views` | what views read |
+//! | `hidden_code` | which views may run code |
 //!
 //! Sessions ask without waiting. What isn't known is asked of the server by the loader on a
 //! connection of its own; until then the statement passes through. While definitions leave before
@@ -34,6 +35,7 @@
 mod columns;
 mod facts;
 mod foreign_keys;
+mod hidden_code;
 pub(super) mod loader;
 mod questions;
 mod relations;
@@ -48,6 +50,7 @@ use remora_cache::{AsOf, Tag, Timeline};
 use tokio::sync::Notify;
 
 pub use self::facts::{CascadeParent, ColumnFacts, ColumnKind, TableFacts, TableRefusal};
+pub use self::hidden_code::{CodeBasis, HiddenCode};
 use self::store::{Known, Store};
 
 /// `lower_case_table_names` isn't known yet.
@@ -113,6 +116,8 @@ struct Requests {
 
 /// The catalogue. See the module's documentation.
 pub struct Catalogue {
+    /// Which views may run code.
+    pub hidden_code: HiddenCode,
     timeline: Arc<Timeline>,
     store: Store,
     requests: Mutex<Requests>,
@@ -133,6 +138,7 @@ impl Catalogue {
         batch_max: usize,
     ) -> Catalogue {
         Catalogue {
+            hidden_code: HiddenCode::new(Arc::clone(&timeline)),
             timeline,
             store: Store::new(tables_max),
             requests: Mutex::new(Requests::default()),

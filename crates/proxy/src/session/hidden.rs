@@ -1,0 +1,213 @@
+//! What a statement may do that its text doesn't show.
+//!
+//! A view can call functions, a trigger runs with a write, `EXECUTE` and `CALL` run what isn't in
+//! the text. Such code can write any table, so the statement is fenced like a write to everything.
+//! It can also change the session: set variables, create temporary tables that stand in for others,
+//! and, by `EXECUTE` and `CALL`, turn the log off for what the session writes. So afterwards the
+//! server is asked before anything is believed of the session again: for its settings, for the
+//! number of tables that it has created, and for `sql_log_bin`.
+//!
+//! **Rule.** A statement is harmless if nothing in its text can call code, and none of the views
+//! that it names does (by [`crate::upstream::catalogue::HiddenCode`]), and no trigger of the tables
+//! that it writes (by the catalogue). Whatever isn't known counts as code.
+
+use remora_sql::{Dialect, Mentions, SessionEffect, Statement, StatementKind};
+use remora_wire::command::Expect;
+use remora_wire::rows::parse_text_row;
+use remora_wire::walker::Ending;
+
+use super::exchange::Plan;
+use super::fence::PlannedWrites;
+use super::questions::last_row;
+use super::state::{CountedTables, CreatedCount, Effects};
+use super::{Ended, Session};
+use crate::upstream::catalogue::CodeBasis;
+
+/// The question for the tables that a session has created. What functions and triggers create is
+/// counted as well: by MySQL among all, by MariaDB in the second row, apart.
+const TABLES_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
+/// The name in that row.
+const TEMPORARY_CREATED: &[u8] = b"Com_create_temporary_table";
+/// Fields of its answer: name and value.
+const STATUS_FIELDS: usize = 2;
+/// The number of names that are kept of a prepared statement; with more it may mention any.
+const PREPARED_NAMES_MAX: usize = 128;
+
+/// What a statement does besides answering.
+pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
+    Effects {
+        session: statement.session,
+        transaction: statement.transaction,
+        runs_code: false,
+        created: created_count(statement.kind, text),
+        may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))
+            && may_run_text(text),
+    }
+}
+
+/// Whether a text has one of the words by which other text is run.
+pub(super) fn may_run_text(text: &[u8]) -> bool {
+    [&b"execute"[..], b"call"]
+        .iter()
+        .any(|word| contains(text, word))
+}
+
+/// Whether a statement that wasn't understood mentions `sql_log_bin`: several statements in one,
+/// text to be executed. Then its changes, and the session's from here on, may leave no trace.
+pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
+    matches!(statement.session, SessionEffect::Unknown(_)) && names_the_log(text)
+}
+
+/// Whether `sql_log_bin` stands in a text.
+pub(super) fn names_the_log(text: &[u8]) -> bool {
+    contains(text, b"sql_log_bin")
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len())
+        .any(|window| window.eq_ignore_ascii_case(word))
+}
+
+/// A `CREATE` of something else than a table is counted as one here, and not by the server: at
+/// worst the session isn't believed.
+fn created_count(kind: StatementKind, text: &[u8]) -> CreatedCount {
+    match kind {
+        StatementKind::Ddl if creates_table(text) => CreatedCount::OneMore,
+        StatementKind::Flush => CreatedCount::Reset,
+        _ => CreatedCount::Same,
+    }
+}
+
+fn creates_table(text: &[u8]) -> bool {
+    let begins = text.trim_ascii_start().get(..6);
+    begins.is_some_and(|word| word.eq_ignore_ascii_case(b"create")) && contains(text, b"table")
+}
+
+impl Session {
+    /// On what it rests that a statement runs no code unseen; `None` if it may.
+    pub(super) fn code_basis(
+        &self,
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> Option<CodeBasis> {
+        let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+        hidden_code.basis(|| self.mentions(statement, text, dialect))
+    }
+
+    /// The same for a statement that was prepared, which mentions these names.
+    pub(super) fn code_basis_of(&self, mentions: &Mentions) -> Option<CodeBasis> {
+        let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+        hidden_code.basis(|| mentions.clone())
+    }
+
+    /// The plan of a statement whose result is in memory, and may not be served now. It ran no code
+    /// when that was kept; a view that has changed since is known to have, unless the list isn't
+    /// current.
+    pub(super) fn with_code_of_entry(&self, mut plan: Plan) -> Plan {
+        let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+        plan.code = hidden_code.basis_of_kept_result();
+        if plan.code.is_none() {
+            may_run_code(&mut plan);
+        }
+        plan
+    }
+
+    /// The names that a statement mentions.
+    fn mentions(&self, statement: &Statement, text: &[u8], dialect: Dialect) -> Mentions {
+        match &statement.cacheable {
+            Ok(select) => Mentions::of_tables(select.tables.iter().map(|name| &*name.table)),
+            Err(_) if self.tells_values_apart(text) => Mentions::of(text, dialect),
+            Err(_) => Mentions::anything(),
+        }
+    }
+
+    /// The same, to be kept for when it is executed.
+    pub(super) fn mentions_to_keep(
+        &self,
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> Mentions {
+        self.mentions(statement, text, dialect)
+            .bounded(PREPARED_NAMES_MAX)
+    }
+
+    /// Asks the server how many tables the session has created, if code ran that isn't seen.
+    pub(super) async fn learn_tables_created(&mut self) -> Result<(), Ended> {
+        if !self.state.wants_tables_created() {
+            return Ok(());
+        }
+        let mut answer = Vec::new();
+        let message = [self.query_head(), TABLES_CREATED.as_bytes()].concat();
+        let summary = self
+            .ask(&message, Expect::Results, Some(&mut answer))
+            .await?;
+        let row = last_row(&answer).filter(|_| summary.ending == Ending::ResultSet);
+        let row = row.and_then(|row| parse_text_row(row, STATUS_FIELDS).ok());
+        self.state
+            .learn_tables_created(row.as_deref().and_then(counted_tables));
+        Ok(())
+    }
+}
+
+fn counted_tables(row: &[Option<Vec<u8>>]) -> Option<CountedTables> {
+    let [Some(name), Some(value)] = row else {
+        return None;
+    };
+    let count = std::str::from_utf8(&narrow(value)).ok()?.parse().ok()?;
+    let is_of_temporary = narrow(name).eq_ignore_ascii_case(TEMPORARY_CREATED);
+    Some(if is_of_temporary {
+        CountedTables::Temporary(count)
+    } else {
+        CountedTables::All(count)
+    })
+}
+
+/// ASCII text in any character set: in the wide ones zeros stand between its bytes.
+fn narrow(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|byte| *byte != 0).collect()
+}
+
+/// What is planned becomes what code that isn't seen may do.
+pub(super) fn may_run_code(plan: &mut Plan) {
+    plan.code = None;
+    plan.writes = PlannedWrites::Everything;
+    plan.effects.runs_code = true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_in_any_character_set() {
+        let counted = |name: &[u8], value: &[u8]| {
+            counted_tables(&[Some(name.to_vec()), Some(value.to_vec())])
+        };
+        let all = b"Com_create_table";
+        assert_eq!(counted(all, b"12"), Some(CountedTables::All(12)));
+        assert_eq!(counted(all, b"\x001\x002"), Some(CountedTables::All(12)));
+        assert_eq!(counted(all, b""), None);
+        let wide: Vec<u8> = TEMPORARY_CREATED
+            .iter()
+            .flat_map(|byte| [0, *byte])
+            .collect();
+        assert_eq!(counted(&wide, b"\x000"), Some(CountedTables::Temporary(0)));
+    }
+
+    #[test]
+    fn text_that_runs_text_may_turn_the_log_off() {
+        for (text, may) in [
+            ("EXECUTE IMMEDIATE @s", true),
+            ("call p()", true),
+            ("SELECT 1; SELECT 2", false),
+        ] {
+            let statement = remora_sql::analyse(text.as_bytes(), Dialect::default());
+            let effects = effects_of(&statement, text.as_bytes());
+            assert_eq!(effects.may_turn_log_off, may, "{text}");
+        }
+        let harmless = remora_sql::analyse(b"SELECT call_id FROM t", Dialect::default());
+        assert!(!effects_of(&harmless, b"SELECT call_id FROM t").may_turn_log_off);
+    }
+}

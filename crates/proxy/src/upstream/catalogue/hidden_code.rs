@@ -1,0 +1,268 @@
+//! Which views may run code that a statement's text doesn't show.
+//!
+//! A view can call stored functions, and those can write tables, set variables and create temporary
+//! tables. So a statement is only harmless if none of the views that it names does. All views of
+//! the server are listed, and judged by their texts; what is kept are the names of those that may
+//! run code, without their schemas: a table that happens to have such a name only costs a wider
+//! fence.
+//!
+//! # The rule
+//!
+//! The list carries the watermark `as_of` taken before its question was sent. It is used only while
+//! neither definitions as a whole nor the names of tables have changed since
+//! ([`Tag::definitions`], which every statement on a view touches, and [`Tag::relations`], which a
+//! `RENAME` touches). Until it has been asked for again, every statement that reads a table counts
+//! as one that may run code.
+//!
+//! The schemas of the server's own (`sys` and the like) are left out: their views call functions of
+//! the server's makers, which write nothing.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use remora_cache::{AsOf, Tag, Timeline};
+use remora_sql::{Dialect, Doubt, Mentions, NameHash, Writes};
+use tokio::sync::Notify;
+
+use crate::upstream::client::{Client, ClientError, text};
+
+/// The longest text of a view that is read, characters.
+const VIEW_TEXT_CHARS_MAX: usize = 65_536;
+
+/// What is known of code that views run.
+pub struct HiddenCode {
+    timeline: Arc<Timeline>,
+    known: RwLock<Option<Known>>,
+    generation: AtomicU64,
+    wanted: AtomicBool,
+    /// Rung when the list is wanted.
+    bell: Notify,
+}
+
+#[derive(Debug)]
+struct Known {
+    as_of: AsOf,
+    generation: u64,
+    /// The views that may run code.
+    names: HashSet<NameHash>,
+}
+
+/// On what it rests that a statement runs no code unseen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeBasis {
+    /// It reads no table.
+    ReadsNothing,
+    /// No view that it names runs code, by the list of this generation.
+    Listed(u64),
+}
+
+impl HiddenCode {
+    pub(super) fn new(timeline: Arc<Timeline>) -> HiddenCode {
+        HiddenCode {
+            timeline,
+            known: RwLock::new(None),
+            generation: AtomicU64::new(0),
+            wanted: AtomicBool::new(true),
+            bell: Notify::new(),
+        }
+    }
+
+    /// Why a statement runs no code unseen; `None` if it may. `mentions` isn't called if nothing in
+    /// the text could make a difference.
+    pub fn basis(&self, mentions: impl FnOnce() -> Mentions) -> Option<CodeBasis> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = known.as_ref().filter(|known| self.is_current(known)) else {
+            drop(known);
+            if !mentions().reads_tables() {
+                return Some(CodeBasis::ReadsNothing);
+            }
+            self.want();
+            return None;
+        };
+        let listed = CodeBasis::Listed(known.generation);
+        if known.names.is_empty() {
+            return Some(listed);
+        }
+        let runs_code = mentions().may_read(&known.names);
+        (!runs_code).then_some(listed)
+    }
+
+    /// The same for a statement whose result was kept: it ran no code when it was read, and what it
+    /// reads hasn't changed as far as the list is current.
+    pub fn basis_of_kept_result(&self) -> Option<CodeBasis> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = known.as_ref().filter(|known| self.is_current(known));
+        known.map(|known| CodeBasis::Listed(known.generation))
+    }
+
+    /// Whether that still holds.
+    pub fn holds(&self, basis: CodeBasis) -> bool {
+        match basis {
+            CodeBasis::ReadsNothing => true,
+            CodeBasis::Listed(generation) => {
+                let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+                known
+                    .as_ref()
+                    .is_some_and(|known| known.generation == generation && self.is_current(known))
+            }
+        }
+    }
+
+    fn is_current(&self, known: &Known) -> bool {
+        let tags = [Tag::definitions(), Tag::relations()];
+        self.timeline.is_live()
+            && self
+                .timeline
+                .outdated(known.as_of, tags.into_iter())
+                .is_none()
+    }
+
+    fn want(&self) {
+        if !self.wanted.swap(true, Ordering::SeqCst) {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Waits until somebody wants the list.
+    pub(super) async fn is_wanted(&self) {
+        while !self.wanted.load(Ordering::SeqCst) {
+            self.bell.notified().await;
+        }
+    }
+
+    pub(super) fn wants_list(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst)
+    }
+
+    /// Keeps what was asked for after `as_of`.
+    pub(super) fn insert(&self, as_of: AsOf, names: HashSet<NameHash>) {
+        let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
+        let known = Known {
+            as_of,
+            generation,
+            names,
+        };
+        // Whoever finds it outdated from here on wants another.
+        self.wanted.store(false, Ordering::SeqCst);
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
+    }
+}
+
+/// A view, as its text says.
+struct View {
+    name: NameHash,
+    mentions: Mentions,
+    runs_code: bool,
+}
+
+impl View {
+    fn of(name: &str, text: Option<&str>, dialect: Dialect) -> View {
+        let text =
+            text.filter(|text| !text.is_empty() && text.chars().count() < VIEW_TEXT_CHARS_MAX);
+        let Some(text) = text else {
+            return View {
+                name: NameHash::of(name.as_bytes()),
+                mentions: Mentions::anything(),
+                runs_code: true,
+            };
+        };
+        // What a backslash means in it depends on how the view was made.
+        let doubt = Doubt {
+            modes: true,
+            ..Doubt::default()
+        };
+        let statement = doubt.analyse(text.as_bytes(), dialect);
+        View {
+            name: NameHash::of(name.as_bytes()),
+            mentions: Mentions::of(text.as_bytes(), dialect),
+            runs_code: statement.writes != Writes::Nothing,
+        }
+    }
+}
+
+/// Those that run code, themselves or through another.
+fn running_code(views: &[View]) -> HashSet<NameHash> {
+    let own = views.iter().filter(|view| view.runs_code);
+    let mut names: HashSet<NameHash> = own.map(|view| view.name).collect();
+    loop {
+        let through = views
+            .iter()
+            .filter(|view| !names.contains(&view.name) && view.mentions.may_name(&names));
+        let through: Vec<_> = through.map(|view| view.name).collect();
+        if through.is_empty() {
+            return names;
+        }
+        names.extend(through);
+    }
+}
+
+/// Asks for the views that run code: `None` if there are more than `views_max` views.
+pub(super) async fn list(
+    client: &mut Client,
+    views_max: usize,
+    time_limit: Duration,
+    dialect: Dialect,
+) -> Result<Option<HashSet<NameHash>>, ClientError> {
+    let sql = format!(
+        "SELECT TABLE_NAME, LEFT(VIEW_DEFINITION, {VIEW_TEXT_CHARS_MAX}) \
+         FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN \
+         ('sys', 'mysql', 'information_schema', 'performance_schema') LIMIT {}",
+        views_max.saturating_add(1)
+    );
+    let rows = client
+        .query_within(&sql, views_max.saturating_add(1), time_limit)
+        .await?;
+    if rows.len() > views_max {
+        return Ok(None);
+    }
+    let views: Vec<_> = rows
+        .iter()
+        .map(|row| View::of(text(row, 0).unwrap_or("#"), text(row, 1), dialect))
+        .collect();
+    Ok(Some(running_code(&views)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(views: &[(&str, &str)]) -> HashSet<NameHash> {
+        let views: Vec<_> = views
+            .iter()
+            .map(|(name, text)| View::of(name, Some(*text), Dialect::default()))
+            .collect();
+        running_code(&views)
+    }
+
+    fn hashes(names: &[&str]) -> HashSet<NameHash> {
+        names
+            .iter()
+            .map(|name| NameHash::of(name.as_bytes()))
+            .collect()
+    }
+
+    #[test]
+    fn a_view_runs_the_code_of_the_views_that_it_reads() {
+        let views = [
+            (
+                "plain",
+                "select `a`.`x` AS `x` from `s`.`a` where `a`.`y` like '\\%'",
+            ),
+            ("calls", "select `s`.`f`() AS `x`"),
+            ("reads_calls", "select `calls`.`x` AS `x` from `s`.`calls`"),
+            ("reads_that", "select `x` from `s`.`READS_CALLS`"),
+            ("hidden", ""),
+        ];
+        let expected = hashes(&["calls", "reads_calls", "reads_that", "hidden"]);
+        assert_eq!(names(&views), expected);
+        assert_eq!(names(&views[..1]), hashes(&[]));
+    }
+
+    #[test]
+    fn what_another_mode_lets_a_view_call_counts() {
+        let text = r"select '\', `s`.`f`(), ' -- '";
+        assert_eq!(names(&[("v", text)]), hashes(&["v"]));
+    }
+}
