@@ -253,8 +253,10 @@ impl Session {
         self.trace_execution(Stage::Key, Some(id));
         let mut plan = self.plan_execution(message, id, command);
         plan.looked_up = Some(began);
-        let outcome = match plan.writes {
-            PlannedWrites::Nothing => outcome,
+        // By what its text says, not by what code might do.
+        let writes = self.prepared.get(id).map(|known| &known.writes);
+        let outcome = match writes {
+            Some(PlannedWrites::Nothing) => outcome,
             _ => Outcome::Write,
         };
         self.forward(message, plan, outcome)

@@ -292,6 +292,10 @@ impl UpstreamShared {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         match state {
+            // Until the views are known, each statement that reads a table may run code.
+            UpstreamState::Following { .. } if !self.catalogue.hidden_code.was_asked() => {
+                UpstreamState::Connecting
+            }
             UpstreamState::Following { .. } => {
                 let age = self
                     .clock

@@ -37,6 +37,7 @@ pub struct HiddenCode {
     known: RwLock<Option<Known>>,
     generation: AtomicU64,
     wanted: AtomicBool,
+    was_asked: AtomicBool,
     /// Rung when the list is wanted.
     bell: Notify,
 }
@@ -65,6 +66,7 @@ impl HiddenCode {
             known: RwLock::new(None),
             generation: AtomicU64::new(0),
             wanted: AtomicBool::new(true),
+            was_asked: AtomicBool::new(false),
             bell: Notify::new(),
         }
     }
@@ -136,6 +138,18 @@ impl HiddenCode {
         self.wanted.load(Ordering::SeqCst)
     }
 
+    /// Whether the server has been asked for its views since the start, whatever it answered.
+    pub fn was_asked(&self) -> bool {
+        self.was_asked.load(Ordering::SeqCst)
+    }
+
+    /// The server has answered that there are too many. Whoever finds the list missing from here on
+    /// wants it again.
+    pub(super) fn give_up(&self) {
+        self.wanted.store(false, Ordering::SeqCst);
+        self.was_asked.store(true, Ordering::SeqCst);
+    }
+
     /// Keeps what was asked for after `as_of`.
     pub(super) fn insert(&self, as_of: AsOf, names: HashSet<NameHash>) {
         let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
@@ -147,6 +161,7 @@ impl HiddenCode {
         // Whoever finds it outdated from here on wants another.
         self.wanted.store(false, Ordering::SeqCst);
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        self.was_asked.store(true, Ordering::SeqCst);
     }
 }
 

@@ -240,6 +240,7 @@ impl Loader<'_> {
                 took * REST
             }
             None => {
+                shared.catalogue.hidden_code.give_up();
                 count(&shared.counters.catalogue_views_over_bound, 1);
                 TOO_MANY_VIEWS_REST
             }
