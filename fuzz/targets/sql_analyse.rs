@@ -6,9 +6,9 @@
 use libfuzzer_sys::fuzz_target;
 use remora_sql::{
     Block, CONDITIONS_MAX, CONSTANTS_MAX, Condition, DIGEST_TEXT_BYTES_MAX, Dialect, NarrowedWrite,
-    Select, SessionEffect, SourceSet, Statement, StatementKind, TABLES_MAX, Test, Transaction,
-    WRITTEN_ROWS_MAX, Writes, WrittenRows, analyse, analyse_prefix, analyse_prepared, key_text,
-    normalise, shape,
+    Natives, Select, SessionEffect, SourceSet, Statement, StatementKind, TABLES_MAX, Test,
+    Transaction, WRITTEN_ROWS_MAX, Writes, WrittenRows, analyse, analyse_prefix, analyse_prepared,
+    key_text, normalise, shape,
 };
 
 fn dialect(flags: u8) -> Dialect {
@@ -18,7 +18,7 @@ fn dialect(flags: u8) -> Dialect {
         pipes_as_concat: flags & 4 != 0,
         ignore_space: flags & 8 != 0,
         high_not_precedence: flags & 16 != 0,
-        functions_of_57: flags & 32 != 0,
+        natives: Natives::from_index(flags >> 5),
     }
 }
 

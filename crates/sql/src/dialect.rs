@@ -18,9 +18,47 @@ pub struct Dialect {
     pub ignore_space: bool,
     /// `HIGH_NOT_PRECEDENCE`: `NOT` binds as tightly as `!`.
     pub high_not_precedence: bool,
-    /// The functions that came with MySQL 5.7 are the server's own: MySQL 5.7.22 and later, MariaDB
-    /// 10.5 and later. On older ones their names may be those of stored functions, which can write.
-    pub functions_of_57: bool,
+    /// Which functions are the server's own.
+    pub natives: Natives,
+}
+
+/// Servers that have the same functions of their own, as far as those are known. On all others a
+/// function's name may be that of a stored one, which can write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Natives {
+    /// What every server has: MySQL 5.6, or one that isn't known.
+    #[default]
+    Oldest,
+    /// MySQL 5.7.22 and later.
+    MySql57,
+    /// MySQL 8.0.31 and later.
+    MySql80,
+    /// MariaDB 10.5 and later.
+    MariaDb105,
+    /// MariaDB 10.11 and later.
+    MariaDb1011,
+}
+
+impl Natives {
+    /// Every value.
+    pub const ALL: [Natives; 5] = [
+        Natives::Oldest,
+        Natives::MySql57,
+        Natives::MySql80,
+        Natives::MariaDb105,
+        Natives::MariaDb1011,
+    ];
+
+    /// Its place in [`Natives::ALL`].
+    pub fn index(self) -> u8 {
+        self as u8
+    }
+
+    /// That at a place in [`Natives::ALL`].
+    pub fn from_index(index: u8) -> Natives {
+        let known = Natives::ALL.get(usize::from(index));
+        known.copied().unwrap_or_default()
+    }
 }
 
 /// Modes under which the server reads another language, which this crate can't.

@@ -1,13 +1,15 @@
 //! The built-in functions that are known, and what each depends on.
 //!
 //! Only names stand here that are native in every supported server (MySQL 5.7.22 and later, MariaDB
-//! 10.5 and later; those that MySQL 5.6 lacks are known only where [`Dialect::functions_of_57`]
-//! says so): a name that only some of them know may be somebody's stored function in the others,
-//! and a stored function can write. So `REGEXP_REPLACE`, `JSON_VALUE`, `NVL`, `ANY_VALUE`,
-//! `UUID_TO_BIN`, `NEXTVAL` and the like are unknown here on purpose. So are `POINT`, `LINESTRING`
-//! and the like: MariaDB looks for a stored function when their arguments don't fit.
+//! 10.5 and later; those that MySQL 5.6 lacks are known only where [`Dialect::natives`] says so): a
+//! name that only some of them know may be somebody's stored function in the others, and a stored
+//! function can write. Such names stand in [`further`], each with its servers. `NEXTVAL` and the
+//! like are unknown on purpose: they write. So are `POINT` and its kin on MariaDB, which looks for
+//! a stored function when their arguments don't fit.
 
-use crate::dialect::Dialect;
+pub(crate) mod further;
+
+use crate::dialect::{Dialect, Natives};
 use crate::fold::hash_folded;
 
 /// What the value of a function depends on.
@@ -593,9 +595,11 @@ const SINCE_57: &str = "RELEASE_ALL_LOCKS";
 /// The function that a server of this dialect has under that name, in any case, if it can't be a
 /// stored one.
 pub(crate) fn native_function(name: &[u8], dialect: Dialect) -> Option<&'static Function> {
-    let function = find_function(name)?;
+    let Some(function) = find_function(name) else {
+        return further::find(name, dialect.natives);
+    };
     let is_new = function.name.starts_with("JSON_") || function.name == SINCE_57;
-    (dialect.functions_of_57 || !is_new).then_some(function)
+    (dialect.natives != Natives::Oldest || !is_new).then_some(function)
 }
 
 /// The known function of that name, in any case.

@@ -32,13 +32,14 @@ mod statement;
 mod token;
 
 pub use classify::{analyse, analyse_prefix, analyse_prepared};
-pub use dialect::Dialect;
+pub use dialect::{Dialect, Natives};
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};
 pub use doubt::Doubt;
 pub use face::{
     Assignment, FaceSelect, FaceSet, FaceStatement, FaceValue, FaceVariable, Listing, NameFilter,
     NameTest, Pattern, ShowNames, ShowRemora, VariableScope, VariableUse, recognise,
 };
+pub use functions::further::{FURTHER_FUNCTIONS, FurtherFunction};
 pub use functions::{Class, FUNCTIONS, Function, find_function};
 pub use hint::unread_cache_hint;
 pub use key_text::{key_text, may_differ_from_key_text};

@@ -346,7 +346,7 @@ fn a_space_before_the_parenthesis_can_mean_a_stored_function() {
 #[test]
 fn a_name_that_an_old_server_leaves_to_stored_functions_is_no_functions() {
     let newer = Dialect {
-        functions_of_57: true,
+        natives: remora_sql::Natives::MySql57,
         ..Dialect::default()
     };
     for call in ["JSON_EXTRACT(a, '$.b')", "json_valid(a)"] {
@@ -382,7 +382,7 @@ fn every_deterministic_function_can_be_cached_in_its_own_form() {
         "() OVER w",
     ];
     let newer = Dialect {
-        functions_of_57: true,
+        natives: remora_sql::Natives::MySql57,
         ..Dialect::default()
     };
     for function in FUNCTIONS

@@ -231,13 +231,17 @@ impl Session {
         );
         let registration = Registration::log_in(&shared, logged_in.connection_id, client_address);
         let cache_type = shared.query_cache.cache_type();
+        let mut state = SessionState::new(flavour, logged_in.mark, cache_type);
+        if shared.upstream.logins_run_code() {
+            state.login_ran_code();
+        }
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
             shared,
             worker,
             client,
             server,
-            state: SessionState::new(flavour, logged_in.mark, cache_type),
+            state,
             prepared,
             method: logged_in.method,
             inbox: Vec::new(),

@@ -8,6 +8,7 @@ use remora_wire::rows::parse_text_row;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::prepared::{PreparedRead, StatementId};
+use super::settings::SettingsQuery;
 use super::unseen::Repetition;
 use super::{CHUNK_BYTES, Ended, Session};
 use crate::reason::{Bypass, Limit};
@@ -41,6 +42,7 @@ impl Session {
             self.state.not_told(Bypass::SettingsUnknown);
             return Ok(());
         };
+        self.state.learn_log(SettingsQuery::logs_changes(&row));
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             self.state.learn(fingerprint);

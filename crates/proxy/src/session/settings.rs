@@ -38,8 +38,6 @@ pub struct Fingerprint {
     pub account: Option<String>,
     /// The server that the session speaks to; `None` if its answer can't be read.
     pub instance: Option<Instance>,
-    /// Whether the session's changes reach the log (`@@sql_log_bin`).
-    pub logs_changes: bool,
     /// How the server reads statement text; `None` if as a language that Remora can't read.
     pub dialect: Option<Dialect>,
     /// The isolation level of transactions that begin from now on.
@@ -197,8 +195,8 @@ impl SettingsQuery {
         }
     }
 
-    /// Whether the session's changes reach the log.
-    fn logs_changes(row: &Row) -> bool {
+    /// Whether the session's changes reach the log (`@@sql_log_bin`).
+    pub fn logs_changes(row: &Row) -> bool {
         field(row, LOG_BIN_FIELD)
             .is_some_and(|value| value == b"1" || value.eq_ignore_ascii_case(b"ON"))
     }
@@ -321,7 +319,6 @@ impl Fingerprints {
             schema: text(answer, SCHEMA_FIELD),
             account: text(answer, ACCOUNT_FIELD),
             instance: Instance::of_fields(&answer[INSTANCE_FIELD..LEADING_FIELDS]),
-            logs_changes: SettingsQuery::logs_changes(answer),
             dialect: query.dialect(answer),
             isolation: query.isolation(answer),
             charset: query.charset(answer),

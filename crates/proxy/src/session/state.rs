@@ -201,7 +201,8 @@ impl SessionState {
             next_transaction_differs: false,
             pass_through: None,
             writes_are_unlogged: false,
-            log_is_doubtful: false,
+            // Nobody knows what a login does for this account.
+            log_is_doubtful: true,
             code_ran: false,
             tables_created: TablesCreated::default(),
             cache_type,
@@ -292,12 +293,17 @@ impl SessionState {
         self.code_ran && self.pass_through.is_none()
     }
 
-    /// The server told the settings.
-    pub fn learn(&mut self, fingerprint: Arc<Fingerprint>) {
-        if !fingerprint.logs_changes {
+    /// The server told whether the session's changes reach the log.
+    pub fn learn_log(&mut self, logs_changes: bool) {
+        if !logs_changes {
             self.apply(SessionEffect::BinlogOff);
+            self.derive_scope();
         }
         self.log_is_doubtful = false;
+    }
+
+    /// The server told the settings.
+    pub fn learn(&mut self, fingerprint: Arc<Fingerprint>) {
         self.settings = Settings::Known(fingerprint);
         self.derive_scope();
     }
@@ -449,6 +455,11 @@ impl SessionState {
     /// Which results of the session are kept.
     pub fn cache_type(&self) -> CacheType {
         self.cache_type
+    }
+
+    /// The login has run statements that the session hasn't sent.
+    pub fn login_ran_code(&mut self) {
+        self.code_ran = true;
     }
 
     /// `SET SESSION query_cache_type`.
@@ -641,7 +652,6 @@ mod tests {
             charset: TextCharset::Utf8,
             allows_caching: true,
             instance: None,
-            logs_changes: true,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use remora_sql::RESULT_SETTINGS;
+use remora_sql::{Natives, RESULT_SETTINGS};
 
 use super::client::{Client, ClientError, text};
 use crate::session::settings::{ServerFeatures, SettingsQuery};
@@ -116,6 +116,7 @@ const VARIABLES: &[&str] = &[
     "gtid_mode",
     "enforce_gtid_consistency",
     "group_replication_group_name",
+    "init_connect",
     "daemon_memcached_r_batch_size",
 ];
 
@@ -168,16 +169,25 @@ impl ServerFacts {
         release(&self.version)
     }
 
+    /// Whether each login runs statements of the server's (`init_connect`).
+    pub fn logins_run_code(&self) -> bool {
+        !self.variable("init_connect").unwrap_or_default().is_empty()
+    }
+
     /// Whether accounts can have roles.
     pub fn has_roles(&self) -> bool {
         self.family == Family::MariaDb || self.release() >= (8, 0, 0)
     }
 
-    /// See [`remora_sql::Dialect::functions_of_57`].
-    pub fn has_functions_of_57(&self) -> bool {
+    /// Which functions are its own.
+    pub fn natives(&self) -> Natives {
+        let release = self.release();
         match self.family {
-            Family::MariaDb => self.release() >= (10, 5, 0),
-            Family::MySql => self.release() >= (5, 7, 22),
+            Family::MariaDb if release >= (10, 11, 0) => Natives::MariaDb1011,
+            Family::MariaDb if release >= (10, 5, 0) => Natives::MariaDb105,
+            Family::MySql if release >= (8, 0, 31) => Natives::MySql80,
+            Family::MySql if release >= (5, 7, 22) => Natives::MySql57,
+            _ => Natives::Oldest,
         }
     }
 

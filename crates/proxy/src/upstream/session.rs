@@ -217,7 +217,8 @@ async fn follow(
     let facts = ServerFacts::gather(&mut control).await?;
     shared.set_instance(facts.instance.clone());
     shared.set_settings_query(facts.settings_query());
-    shared.set_functions_of_57(facts.has_functions_of_57());
+    shared.set_natives(facts.natives());
+    shared.set_logins_run_code(facts.logins_run_code());
     let findings = check(&facts, config.server_id);
     if is_caching_off(&findings) {
         return Err(Lost::Unsuitable(findings.into()));

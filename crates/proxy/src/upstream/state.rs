@@ -1,10 +1,10 @@
 //! What the follower's thread tells the others: states, counters, and the bells to ring.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use remora_cache::Timeline;
-use remora_sql::Dialect;
+use remora_sql::{Dialect, Natives};
 use tokio::sync::Notify;
 
 use super::UpstreamConfig;
@@ -195,8 +195,9 @@ pub struct UpstreamShared {
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
     /// The server that is followed, or was last.
     instance: RwLock<Option<Instance>>,
-    /// See [`remora_sql::Dialect::functions_of_57`].
-    functions_of_57: AtomicBool,
+    logins_run_code: AtomicBool,
+    /// [`Natives::index`] of the server's functions.
+    natives: AtomicU8,
 }
 
 impl UpstreamShared {
@@ -222,7 +223,8 @@ impl UpstreamShared {
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
             instance: RwLock::new(None),
-            functions_of_57: AtomicBool::new(false),
+            logins_run_code: AtomicBool::new(true),
+            natives: AtomicU8::new(Natives::Oldest.index()),
         }
     }
 
@@ -243,13 +245,22 @@ impl UpstreamShared {
     /// The dialect, as a server of this age reads it.
     pub fn aged(&self, dialect: Dialect) -> Dialect {
         Dialect {
-            functions_of_57: self.functions_of_57.load(Ordering::SeqCst),
+            natives: Natives::from_index(self.natives.load(Ordering::SeqCst)),
             ..dialect
         }
     }
 
-    pub(super) fn set_functions_of_57(&self, has_them: bool) {
-        self.functions_of_57.store(has_them, Ordering::SeqCst);
+    /// Whether a login may run statements of the server's, which the session hasn't sent.
+    pub fn logins_run_code(&self) -> bool {
+        self.logins_run_code.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn set_logins_run_code(&self, run_code: bool) {
+        self.logins_run_code.store(run_code, Ordering::SeqCst);
+    }
+
+    pub(super) fn set_natives(&self, natives: Natives) {
+        self.natives.store(natives.index(), Ordering::SeqCst);
     }
 
     /// The question for a session's settings; `None` until the server is known.

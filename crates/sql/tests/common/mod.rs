@@ -4,7 +4,7 @@
 pub(crate) mod describe;
 
 use proptest::prelude::*;
-use remora_sql::{Dialect, Statement, TableName, Writes, analyse};
+use remora_sql::{Dialect, Natives, Statement, TableName, Writes, analyse};
 
 /// The analysis under the default dialect.
 pub(crate) fn default(text: &str) -> Statement {
@@ -40,8 +40,8 @@ pub(crate) fn tables_written(text: &str) -> Vec<String> {
 
 /// Every dialect.
 pub(crate) fn dialects() -> impl Strategy<Value = Dialect> {
-    any::<[bool; 6]>().prop_map(|[a, b, c, d, e, f]| Dialect {
-        functions_of_57: f,
+    any::<([bool; 5], u8)>().prop_map(|([a, b, c, d, e], natives)| Dialect {
+        natives: Natives::from_index(natives % 5),
         ansi_quotes: a,
         no_backslash_escapes: b,
         pipes_as_concat: c,
