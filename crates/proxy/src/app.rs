@@ -375,12 +375,13 @@ fn build_shared(
         },
         Box::new(move |entry| outdated(&judge, entry, clock.now_ms())),
     );
+    let store = Arc::new(store);
     Arc::new(Shared {
         clock,
         upstream: Arc::new(UpstreamShared::new(&config, Arc::clone(&timeline), clock)),
         last_attempt: LastAttempt::none(),
         timeline,
-        store: Arc::new(store),
+        store: Arc::clone(&store),
         fills: FillsInFlight::new(cache.fills_in_flight_max),
         fingerprints: Fingerprints::new(cache.fingerprints_max),
         link,
@@ -405,6 +406,7 @@ fn build_shared(
         },
         query_cache: QueryCacheSettings::new(Configured {
             cache_type: settings.query_cache.cache_type,
+            size_bytes: store.stats().memory_bytes_max,
             limit_bytes: cache.result_bytes_max.bytes(),
             strip_comments: cache.strip_comments,
         }),

@@ -36,8 +36,9 @@ pub use dialect::{Dialect, Natives};
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};
 pub use doubt::Doubt;
 pub use face::{
-    Assignment, FaceSelect, FaceSet, FaceStatement, FaceValue, FaceVariable, Listing, NameFilter,
-    NameTest, Pattern, ShowNames, ShowRemora, VariableScope, VariableUse, recognise,
+    Assignment, FaceExpression, FaceSelect, FaceSet, FaceStatement, FaceValue, FaceVariable,
+    Listing, NameFilter, NameTest, Pattern, ShowNames, ShowRemora, VariableScope, VariableUse,
+    recognise,
 };
 pub use functions::further::{FURTHER_FUNCTIONS, FurtherFunction};
 pub use functions::{Class, FUNCTIONS, Function, find_function};

@@ -27,6 +27,16 @@ pub fn column_name(payload: &[u8]) -> Result<String, WireError> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
+/// The type in a column definition's payload (`MYSQL_TYPE_…`).
+///
+/// Source: MySQL internals, "Column Definition": behind it stand flags, decimals and two bytes more.
+pub fn column_type(payload: &[u8]) -> Result<u8, WireError> {
+    const FROM_END: usize = 6;
+    let at = payload.len().checked_sub(FROM_END);
+    at.map(|at| payload[at])
+        .ok_or(WireError::Truncated("column's type"))
+}
+
 /// A row's payload as fields. It must hold exactly `columns` of them.
 pub fn parse_text_row(payload: &[u8], columns: usize) -> Result<Row, WireError> {
     let mut reader = Reader::new(payload);

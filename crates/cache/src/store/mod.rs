@@ -151,6 +151,14 @@ impl Store {
         }
     }
 
+    /// Sets how much of the memory results may take from now on, bytes. It never is more than there
+    /// is. Those that are stored stay; [`Store::clear`] drops them.
+    pub fn limit_results(&self, bytes: usize) {
+        for shard in &self.shards {
+            shard.limit_results(bytes / self.shards.len());
+        }
+    }
+
     /// Looks a key up, and calls `serve` with the entry while it is pinned: no copy, no reference
     /// count. `digest` is that of the key.
     ///

@@ -1,7 +1,7 @@
 //! One shard of the store: a map for the readers, a policy behind a mutex for the writers.
 
 use std::hash::BuildHasherDefault;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use papaya::{Guard as _, HashMap, LocalGuard, ResizeMode};
@@ -32,6 +32,8 @@ pub(super) struct Shard {
     pub(super) ledger: Arc<Ledger>,
     /// The room is needed: results leave for others. Only a hint, read without the lock.
     is_full: AtomicBool,
+    /// How much live entries may take, whatever else there is room for.
+    results_bytes_max: AtomicUsize,
     /// Guards the policy and every change of the map.
     writers: Mutex<Writers>,
 }
@@ -66,6 +68,7 @@ impl Shard {
                 .build(),
             ledger: Arc::new(Ledger::new(bytes_max)),
             is_full: AtomicBool::new(false),
+            results_bytes_max: AtomicUsize::new(usize::MAX),
             writers: Mutex::new(Writers {
                 policy: Policy::new(),
                 stored: 0,
@@ -73,6 +76,10 @@ impl Shard {
                 invalidated: Invalidations::default(),
             }),
         }
+    }
+
+    pub(super) fn limit_results(&self, bytes: usize) {
+        self.results_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether a result for this digest should be stored: while there is room always, else only if
@@ -91,6 +98,9 @@ impl Shard {
         is_outdated: &impl Fn(&Entry) -> bool,
         evicted: &mut Evictions,
     ) -> Result<(), NotStored> {
+        if cost > self.results_bytes_max.load(Ordering::Relaxed) {
+            return Err(NotStored::NoRoom);
+        }
         for _ in 0..RESERVATION_ROUNDS {
             if self.ledger.try_take(cost) {
                 return Ok(());
@@ -299,7 +309,8 @@ impl Shard {
     fn live_target(&self, nodes: usize) -> usize {
         let max = self.ledger.bytes_max();
         let index = nodes * (NODE_BYTES + MAP_SLOT_BYTES) + Ghost::bytes_for(nodes);
-        (max - max / 16).saturating_sub(index)
+        let results = self.results_bytes_max.load(Ordering::Relaxed);
+        (max - max / 16).saturating_sub(index).min(results)
     }
 
     /// Lets the memory of evicted entries grow with the number of entries. It forgets then, so it

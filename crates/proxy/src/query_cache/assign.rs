@@ -12,6 +12,11 @@ use super::MIN_RES_UNIT_BYTES;
 use super::settings::{Change, QueryCacheSettings};
 use crate::config::CacheType;
 
+/// What a `query_cache_size` below this becomes is 0, as with MariaDB.
+const SIZE_BYTES_MIN: usize = 40 * 1024;
+/// What it is rounded down to, as with MariaDB.
+const SIZE_UNIT_BYTES: usize = 1024;
+
 /// Characters that a `SIGNAL` takes as message.
 const MESSAGE_CHARACTERS_MAX: usize = 128;
 
@@ -36,8 +41,6 @@ pub(crate) struct Refused {
 pub(crate) struct Judge<'a> {
     /// The values now.
     pub settings: &'a QueryCacheSettings,
-    /// The memory of the store, bytes.
-    pub size_bytes: usize,
 }
 
 impl Refused {
@@ -119,8 +122,7 @@ impl Judge<'_> {
         let assignments = match set {
             FaceSet::Assignments(assignments) => assignments,
             FaceSet::Mixed(variable) => {
-                let why =
-                    "is set to a plain value, and by a SET of the query cache's variables alone";
+                let why = "is set by a SET of the query cache's variables alone, and not to what only a query tells";
                 return Decision {
                     needs_privilege: false,
                     outcome: Err(Refused::not_here(*variable, why)),
@@ -152,11 +154,18 @@ impl Judge<'_> {
             // It can't be set at all.
             FaceVariable::Have => {}
             FaceVariable::Type => self.add_type(one, change)?,
-            FaceVariable::Size => change.has_size = Some(self.has_size(one)?),
+            FaceVariable::Size => change.size_bytes = Some(self.size_bytes(one)?),
             FaceVariable::Limit => change.limit_bytes = Some(self.limit_bytes(one)?),
             FaceVariable::StripComments => {
-                let configured = self.settings.configured().strip_comments;
-                change.strip_comments = Some(switch(one)?.unwrap_or(configured));
+                let wanted = switch(one)?;
+                if one.scope == VariableScope::Global {
+                    let configured = self.settings.configured().strip_comments;
+                    change.global_strips = Some(wanted.unwrap_or(configured));
+                } else {
+                    let global = self.settings.strip_comments();
+                    let default = change.global_strips.unwrap_or(global);
+                    change.session_strips = Some(wanted.unwrap_or(default));
+                }
             }
             FaceVariable::MinResUnit => {
                 if !matches!(number(one)?, None | Some(MIN_RES_UNIT_BYTES)) {
@@ -189,19 +198,16 @@ impl Judge<'_> {
         Ok(())
     }
 
-    fn has_size(&self, one: &Assignment) -> Result<bool, Refused> {
-        let size = self.size_bytes as u64;
-        match number(one)? {
-            Some(0) => Ok(false),
-            None => Ok(true),
-            Some(bytes) if bytes >= size => Ok(true),
-            Some(_) => {
-                let why = format!(
-                    "can be set to 0 or {size}; for another size set cache.memory_bytes_max, then restart"
-                );
-                Err(Refused::not_here(one.variable, &why))
-            }
-        }
+    /// Servers take what they can of it, too: whole kibibytes, and nothing of less than they need.
+    fn size_bytes(&self, one: &Assignment) -> Result<usize, Refused> {
+        let highest = self.settings.configured().size_bytes;
+        let wanted = number(one)?.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        Ok(match wanted {
+            None => highest,
+            Some(bytes) if bytes >= highest => highest,
+            Some(bytes) if bytes < SIZE_BYTES_MIN => 0,
+            Some(bytes) => bytes - bytes % SIZE_UNIT_BYTES,
+        })
     }
 
     fn limit_bytes(&self, one: &Assignment) -> Result<usize, Refused> {
@@ -221,12 +227,9 @@ impl Judge<'_> {
 
 /// Whether the variable can be set where it is.
 fn check_scope(one: &Assignment) -> Result<(), Refused> {
-    // A session's own rule for comments would only make it miss what others have kept.
-    let has_session_value =
-        one.variable.has_session_value() && one.variable != FaceVariable::StripComments;
     if one.variable == FaceVariable::Have {
         Err(Refused::read_only(one.variable))
-    } else if one.scope != VariableScope::Global && !has_session_value {
+    } else if one.scope != VariableScope::Global && !one.variable.has_session_value() {
         Err(Refused::global(one.variable))
     } else {
         Ok(())
@@ -256,7 +259,7 @@ fn choice<const N: usize>(one: &Assignment, names: [&str; N]) -> Result<Option<u
         FaceValue::Null => Err(Refused::wrong_value(variable, "NULL")),
         // Servers read what doesn't fit 64 bits as a decimal number.
         FaceValue::Number(number) if !fits_64_bits(*number) => Err(Refused::wrong_type(variable)),
-        FaceValue::Fraction(_) => Err(Refused::wrong_type(variable)),
+        FaceValue::Fraction(_) | FaceValue::Expression(_) => Err(Refused::wrong_type(variable)),
         FaceValue::Number(number) => usize::try_from(*number)
             .ok()
             .filter(|at| *at < N)
@@ -277,9 +280,11 @@ fn number(one: &Assignment) -> Result<Option<u64>, Refused> {
         FaceValue::Default => Ok(None),
         FaceValue::Number(number) if *number < 0 => Err(Refused::wrong_value(one.variable, number)),
         FaceValue::Number(number) => Ok(Some(u64::try_from(*number).unwrap_or(u64::MAX))),
-        FaceValue::Word(_) | FaceValue::String(_) | FaceValue::Fraction(_) | FaceValue::Null => {
-            Err(Refused::wrong_type(one.variable))
-        }
+        FaceValue::Word(_)
+        | FaceValue::String(_)
+        | FaceValue::Fraction(_)
+        | FaceValue::Null
+        | FaceValue::Expression(_) => Err(Refused::wrong_type(one.variable)),
     }
 }
 
@@ -297,6 +302,7 @@ mod tests {
     fn settings() -> QueryCacheSettings {
         QueryCacheSettings::new(Configured {
             cache_type: CacheType::On,
+            size_bytes: 1 << 28,
             limit_bytes: 1 << 20,
             strip_comments: true,
         })
@@ -306,10 +312,7 @@ mod tests {
         let Some(FaceStatement::Set(set)) = recognise(text.as_bytes(), Dialect::default()) else {
             panic!("{text} is no SET of the query cache's variables");
         };
-        let judge = Judge {
-            settings,
-            size_bytes: 1 << 28,
-        };
+        let judge = Judge { settings };
         judge.decide(&set)
     }
 
@@ -365,15 +368,47 @@ mod tests {
             (
                 "SET GLOBAL query_cache_size = 0",
                 Change {
-                    has_size: Some(false),
+                    size_bytes: Some(0),
                     ..none
                 },
                 true,
             ),
             (
+                "SET GLOBAL query_cache_size = 1355777",
+                Change {
+                    size_bytes: Some(1_355_776),
+                    ..none
+                },
+                true,
+            ),
+            (
+                "SET GLOBAL query_cache_size = 99999999999",
+                Change {
+                    size_bytes: Some(1 << 28),
+                    ..none
+                },
+                true,
+            ),
+            (
+                "SET GLOBAL query_cache_size = 2048",
+                Change {
+                    size_bytes: Some(0),
+                    ..none
+                },
+                true,
+            ),
+            (
+                "SET SESSION query_cache_strip_comments = OFF",
+                Change {
+                    session_strips: Some(false),
+                    ..none
+                },
+                false,
+            ),
+            (
                 "SET @@global.query_cache_size = 256 * 1024 * 1024",
                 Change {
-                    has_size: Some(true),
+                    size_bytes: Some(1 << 28),
                     ..none
                 },
                 true,
@@ -382,7 +417,7 @@ mod tests {
                 "SET GLOBAL query_cache_limit = 4096, GLOBAL query_cache_strip_comments = OFF",
                 Change {
                     limit_bytes: Some(4096),
-                    strip_comments: Some(false),
+                    global_strips: Some(false),
                     ..none
                 },
                 true,
@@ -422,10 +457,8 @@ mod tests {
             ),
             ("SET GLOBAL query_cache_limit = 99999999999", 1231, true),
             ("SET GLOBAL query_cache_limit = -1", 1231, true),
-            ("SET GLOBAL query_cache_size = 1048576", 1231, true),
             ("SET GLOBAL query_cache_wlock_invalidate = ON", 1231, true),
             ("SET query_cache_wlock_invalidate = 1", 1231, false),
-            ("SET query_cache_strip_comments = ON", 1229, false),
             ("SET GLOBAL query_cache_min_res_unit = 512", 1231, true),
             (
                 "SET GLOBAL query_cache_limit = 1, max_connections = 5",

@@ -13,7 +13,7 @@ use crate::reason::{About, Bypass, CachingOff, Outcome};
 use crate::shared::Shared;
 
 pub(crate) use self::assign::{Decision, Judge, Refused};
-pub use self::settings::{Change, Configured, QueryCacheSettings};
+pub use self::settings::{Change, Configured, OwnValues, QueryCacheSettings};
 
 /// What the statements of the query cache's own face may do, from the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -34,35 +34,34 @@ pub struct FaceLimits {
 /// meaning here.
 const MIN_RES_UNIT_BYTES: u64 = 4_096;
 
-/// The names and values that belong into a listing, in the order of their names; `cache_type` is
-/// the `query_cache_type` that is asked for.
+/// The names and values that belong into a listing, in the order of their names; `own` are the
+/// session's or the global ones, as is asked for.
 pub(crate) fn listed(
     shared: &Shared,
     listing: Listing,
-    cache_type: CacheType,
+    own: OwnValues,
 ) -> Vec<(&'static str, String)> {
     match listing {
         Listing::Status => counters(shared),
         Listing::Variables => FaceVariable::ALL
             .iter()
-            .map(|variable| (variable.name(), value(shared, *variable, cache_type)))
+            .map(|variable| (variable.name(), value(shared, *variable, own)))
             .collect(),
     }
 }
 
-/// A variable's value, as `SHOW VARIABLES` writes it; `cache_type` is the `query_cache_type` that
+/// A variable's value, as `SHOW VARIABLES` writes it; `own` are the session's or the global ones, as
 /// is asked for.
-pub(crate) fn value(shared: &Shared, variable: FaceVariable, cache_type: CacheType) -> String {
+pub(crate) fn value(shared: &Shared, variable: FaceVariable, own: OwnValues) -> String {
     let settings = &shared.query_cache;
     match variable {
         FaceVariable::Have => "YES".to_owned(),
         FaceVariable::Limit => settings.limit_bytes().to_string(),
         FaceVariable::MinResUnit => MIN_RES_UNIT_BYTES.to_string(),
-        FaceVariable::Size if !settings.has_size() => "0".to_owned(),
-        FaceVariable::Size => shared.store.stats().memory_bytes_max.to_string(),
-        FaceVariable::StripComments if settings.strip_comments() => "ON".to_owned(),
+        FaceVariable::Size => settings.size_bytes().to_string(),
+        FaceVariable::StripComments if own.strip_comments => "ON".to_owned(),
         FaceVariable::StripComments | FaceVariable::WlockInvalidate => "OFF".to_owned(),
-        FaceVariable::Type => match cache_type {
+        FaceVariable::Type => match own.cache_type {
             CacheType::Off => "OFF".to_owned(),
             CacheType::On => "ON".to_owned(),
             CacheType::Demand => "DEMAND".to_owned(),
@@ -73,7 +72,8 @@ pub(crate) fn value(shared: &Shared, variable: FaceVariable, cache_type: CacheTy
 /// The counters, as `SHOW STATUS` lists them.
 fn counters(shared: &Shared) -> Vec<(&'static str, String)> {
     let stats = shared.store.stats();
-    let free = stats.memory_bytes_max.saturating_sub(stats.bytes);
+    let size = stats.memory_bytes_max.min(shared.query_cache.size_bytes());
+    let free = size.saturating_sub(stats.bytes);
     let free_blocks = u64::from(free > 0);
     let entries = stats.entries as u64;
     let numbers = [

@@ -8,7 +8,8 @@
 //!   doesn't. Switching off also drops everything, by the store's epoch: a fill takes that first
 //!   and looks here afterwards, so none that was allowed before is stored behind it.
 //! - **The limit** only keeps results out.
-//! - **Stripping comments** decides by which text a result is kept and looked for. A text that was
+//! - **Stripping comments**, of which each session has a value of its own, decides by which text a
+//!   result is kept and looked for. A text that was
 //!   made by one rule is, taken as a statement, one with the same result as those that it was made
 //!   from, by the argument of [`remora_sql::key_text`]. So whoever comes to it by the other rule
 //!   finds the right result.
@@ -22,6 +23,8 @@ use crate::config::CacheType;
 pub struct Configured {
     /// `query_cache_type`.
     pub cache_type: CacheType,
+    /// The memory for results, bytes: also the highest value that can be set.
+    pub size_bytes: usize,
     /// The largest result that is kept, bytes: also the highest value that can be set.
     pub limit_bytes: usize,
     /// Whether a statement is looked up by its text without comments ([`remora_sql::key_text`]).
@@ -35,8 +38,17 @@ pub struct QueryCacheSettings {
     cache_type: AtomicU8,
     limit_bytes: AtomicUsize,
     strip_comments: AtomicBool,
-    /// Whether `query_cache_size` is what is configured, not 0.
-    has_size: AtomicBool,
+    /// `query_cache_size`; 0: nothing is kept.
+    size_bytes: AtomicUsize,
+}
+
+/// The values that each session has for itself. It takes the global ones when it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnValues {
+    /// `query_cache_type`.
+    pub cache_type: CacheType,
+    /// `query_cache_strip_comments`.
+    pub strip_comments: bool,
 }
 
 /// What a `SET` changes.
@@ -48,10 +60,12 @@ pub struct Change {
     pub global_type: Option<CacheType>,
     /// `query_cache_limit`, bytes.
     pub limit_bytes: Option<usize>,
-    /// `query_cache_strip_comments`.
-    pub strip_comments: Option<bool>,
-    /// Whether `query_cache_size` is what is configured, else 0.
-    pub has_size: Option<bool>,
+    /// The session's `query_cache_strip_comments`.
+    pub session_strips: Option<bool>,
+    /// `query_cache_strip_comments` of sessions that begin from now on.
+    pub global_strips: Option<bool>,
+    /// `query_cache_size`, bytes.
+    pub size_bytes: Option<usize>,
 }
 
 impl QueryCacheSettings {
@@ -62,7 +76,7 @@ impl QueryCacheSettings {
             cache_type: AtomicU8::new(configured.cache_type as u8),
             limit_bytes: AtomicUsize::new(configured.limit_bytes),
             strip_comments: AtomicBool::new(configured.strip_comments),
-            has_size: AtomicBool::new(true),
+            size_bytes: AtomicUsize::new(configured.size_bytes),
         }
     }
 
@@ -79,14 +93,22 @@ impl QueryCacheSettings {
         known.unwrap_or(CacheType::Off)
     }
 
-    /// Whether `query_cache_size` isn't 0.
-    pub fn has_size(&self) -> bool {
-        self.has_size.load(Ordering::SeqCst)
+    /// `query_cache_size`, bytes.
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes.load(Ordering::SeqCst)
+    }
+
+    /// What a session begins with.
+    pub fn own_values(&self) -> OwnValues {
+        OwnValues {
+            cache_type: self.cache_type(),
+            strip_comments: self.strip_comments(),
+        }
     }
 
     /// Whether anything may be kept at all. A fill asks when it has taken the store's epoch.
     pub fn is_on(&self) -> bool {
-        self.has_size() && self.cache_type() != CacheType::Off
+        self.size_bytes() != 0 && self.cache_type() != CacheType::Off
     }
 
     /// The largest result that is kept, bytes.
@@ -94,13 +116,14 @@ impl QueryCacheSettings {
         self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether a statement is looked up by its text without comments. Asked for each statement.
+    /// The global `query_cache_strip_comments`.
     pub fn strip_comments(&self) -> bool {
         self.strip_comments.load(Ordering::Relaxed)
     }
 
     /// Puts the global values of a change in force. Gives whether everything must be dropped now:
-    /// nothing is to be kept any more.
+    /// nothing is to be kept any more, or the memory has another size, upon which servers drop
+    /// everything, too.
     #[must_use]
     pub fn change(&self, change: &Change) -> bool {
         if let Some(cache_type) = change.global_type {
@@ -109,12 +132,12 @@ impl QueryCacheSettings {
         if let Some(bytes) = change.limit_bytes {
             self.limit_bytes.store(bytes, Ordering::Relaxed);
         }
-        if let Some(strips) = change.strip_comments {
+        if let Some(strips) = change.global_strips {
             self.strip_comments.store(strips, Ordering::Relaxed);
         }
-        if let Some(has_size) = change.has_size {
-            self.has_size.store(has_size, Ordering::SeqCst);
-        }
-        change.has_size == Some(false) || change.global_type == Some(CacheType::Off)
+        let is_resized = change
+            .size_bytes
+            .is_some_and(|bytes| self.size_bytes.swap(bytes, Ordering::SeqCst) != bytes);
+        is_resized || change.global_type == Some(CacheType::Off)
     }
 }

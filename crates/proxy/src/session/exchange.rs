@@ -453,7 +453,7 @@ impl Session {
             }
             Settling::Executed(executed) => self.executed(&executed, summary.succeeded()),
             Settling::Reset if summary.succeeded() => {
-                let global = self.shared.query_cache.cache_type();
+                let global = self.shared.query_cache.own_values();
                 self.state.reset(summary.mark, global);
                 self.prepared.clear();
             }

@@ -230,8 +230,8 @@ impl Session {
             limits.prepared_text_bytes_max,
         );
         let registration = Registration::log_in(&shared, logged_in.connection_id, client_address);
-        let cache_type = shared.query_cache.cache_type();
-        let mut state = SessionState::new(flavour, logged_in.mark, cache_type);
+        let own = shared.query_cache.own_values();
+        let mut state = SessionState::new(flavour, logged_in.mark, own);
         if shared.upstream.logins_run_code() {
             state.login_ran_code();
         }

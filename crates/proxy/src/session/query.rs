@@ -105,7 +105,7 @@ impl Session {
     /// What a statement is looked up by: its text, or what is put into `stripped`. What can't be a
     /// `SELECT` isn't read for that.
     pub(super) fn key_text<'t>(&self, text: &'t [u8], stripped: &'t mut Vec<u8>) -> &'t [u8] {
-        let differs = self.shared.query_cache.strip_comments()
+        let differs = self.state.strips_comments()
             && may_be_select(text)
             && remora_sql::may_differ_from_key_text(text)
             && self

@@ -14,6 +14,7 @@ use remora_wire::{Capabilities, StatusFlags};
 
 use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
 use crate::config::CacheType;
+use crate::query_cache::OwnValues;
 use crate::reason::Bypass;
 
 /// Tags of tables that a transaction may write before they count as everything: two for each table.
@@ -137,8 +138,8 @@ pub struct SessionState {
     /// tables, which would stand in for others.
     code_ran: bool,
     tables_created: TablesCreated,
-    /// Its `query_cache_type`.
-    cache_type: CacheType,
+    /// Its own values of the query cache's variables.
+    own: OwnValues,
     /// Where its look-ups go, or why it has none. Derived from the fields above.
     scope: Result<Scope, Bypass>,
 }
@@ -190,7 +191,7 @@ enum RowFormat {
 
 impl SessionState {
     /// A session that has just logged in.
-    pub fn new(flavour: Flavour, mark: Option<EndMark>, cache_type: CacheType) -> SessionState {
+    pub fn new(flavour: Flavour, mark: Option<EndMark>, own: OwnValues) -> SessionState {
         let mut state = SessionState {
             flavour,
             settings: Settings::Unknown,
@@ -205,7 +206,7 @@ impl SessionState {
             log_is_doubtful: true,
             code_ran: false,
             tables_created: TablesCreated::default(),
-            cache_type,
+            own,
             scope: Err(Bypass::SettingsUnknown),
         };
         state.derive_scope();
@@ -454,7 +455,22 @@ impl SessionState {
 
     /// Which results of the session are kept.
     pub fn cache_type(&self) -> CacheType {
-        self.cache_type
+        self.own.cache_type
+    }
+
+    /// Whether its statements are looked up by their texts without comments. Asked for each one.
+    pub fn strips_comments(&self) -> bool {
+        self.own.strip_comments
+    }
+
+    /// Its own values of the query cache's variables.
+    pub fn own_values(&self) -> OwnValues {
+        self.own
+    }
+
+    /// `SET SESSION query_cache_strip_comments`.
+    pub fn set_strip_comments(&mut self, strips: bool) {
+        self.own.strip_comments = strips;
     }
 
     /// The login has run statements that the session hasn't sent.
@@ -464,22 +480,17 @@ impl SessionState {
 
     /// `SET SESSION query_cache_type`.
     pub fn set_cache_type(&mut self, cache_type: CacheType) {
-        self.cache_type = cache_type;
+        self.own.cache_type = cache_type;
         self.derive_scope();
     }
 
     /// `COM_RESET_CONNECTION` succeeded: the session is as after the login.
-    pub fn reset(&mut self, mark: Option<EndMark>, cache_type: CacheType) {
-        *self = SessionState::new(self.flavour, mark, cache_type);
+    pub fn reset(&mut self, mark: Option<EndMark>, own: OwnValues) {
+        *self = SessionState::new(self.flavour, mark, own);
     }
 
     /// `COM_CHANGE_USER` succeeded.
-    pub fn changed_user(
-        &mut self,
-        privilege_epoch: u64,
-        mark: Option<EndMark>,
-        cache_type: CacheType,
-    ) {
+    pub fn changed_user(&mut self, privilege_epoch: u64, mark: Option<EndMark>, own: OwnValues) {
         *self = SessionState::new(
             Flavour {
                 login_epoch: privilege_epoch,
@@ -487,7 +498,7 @@ impl SessionState {
                 ..self.flavour
             },
             mark,
-            cache_type,
+            own,
         );
     }
 
@@ -505,7 +516,7 @@ impl SessionState {
         if let Some(why) = self.pass_through {
             return Err(why);
         }
-        if self.cache_type == CacheType::Off {
+        if self.own.cache_type == CacheType::Off {
             return Err(Bypass::QueryCacheOff);
         }
         let Settings::Known(fingerprint) = &self.settings else {
@@ -668,7 +679,7 @@ mod tests {
             status: AUTOCOMMIT,
             warnings: 0,
         };
-        let mut state = SessionState::new(flavour(), Some(mark), CacheType::On);
+        let mut state = SessionState::new(flavour(), Some(mark), own(CacheType::On));
         state.learn(fingerprint(isolation));
         state
     }
@@ -676,6 +687,13 @@ mod tests {
     fn ok(status: StatusFlags) -> Summary {
         Summary {
             ending: Ending::Ok,
+        }
+    }
+
+    fn own(cache_type: CacheType) -> OwnValues {
+        OwnValues {
+            cache_type,
+            strip_comments: true,
             mark: Some(EndMark {
                 status,
                 warnings: 0,
@@ -721,7 +739,7 @@ mod tests {
 
     #[test]
     fn a_fresh_session_must_ask_for_its_settings_first() {
-        let state = SessionState::new(flavour(), Some(EndMark::default()), CacheType::On);
+        let state = SessionState::new(flavour(), Some(EndMark::default()), own(CacheType::On));
         assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
         assert!(state.wants_settings());
     }
@@ -834,7 +852,7 @@ mod tests {
                 status: AUTOCOMMIT,
                 warnings: 0,
             };
-            state.reset(Some(mark), CacheType::On);
+            state.reset(Some(mark), own(CacheType::On));
             assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
         }
     }
@@ -849,7 +867,7 @@ mod tests {
             state.set_cache_type(cache_type);
             assert!(state.scope().is_ok() && state.binary_scope().is_ok());
         }
-        state.reset(None, CacheType::Off);
+        state.reset(None, own(CacheType::Off));
         assert_eq!(state.scope(), Err(Bypass::QueryCacheOff));
     }
 

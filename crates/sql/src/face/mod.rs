@@ -10,6 +10,7 @@
 //! | `SHOW [GLOBAL\|SESSION\|LOCAL] STATUS\|VARIABLES [LIKE … \| WHERE Variable_name …]` | [`FaceStatement::Show`] |
 //! | `SELECT @@version, @@query_cache_size` | [`FaceStatement::Select`] |
 //! | `SET GLOBAL query_cache_size = …` | [`FaceStatement::Set`] |
+//! | `SET @old = @@query_cache_size` | [`FaceStatement::Save`] |
 //! | `FLUSH QUERY CACHE`, `RESET QUERY CACHE` | [`FaceStatement::Flush`], [`FaceStatement::Reset`] |
 //! | `SHOW REMORA …` | [`FaceStatement::ShowRemora`] |
 //! | `EXPLAIN REMORA [ANALYZE] SELECT …` | [`FaceStatement::ExplainRemora`] |
@@ -28,7 +29,7 @@ use crate::dialect::Dialect;
 
 pub use self::filter::{NameFilter, NameTest, Pattern};
 pub use self::select::{FaceSelect, VariableUse};
-pub use self::set::{Assignment, FaceSet, FaceValue};
+pub use self::set::{Assignment, FaceExpression, FaceSet, FaceValue};
 pub use self::show::{Listing, ShowNames, ShowRemora};
 pub use self::variable::{FaceVariable, VariableScope};
 
@@ -41,6 +42,8 @@ pub enum FaceStatement<'t> {
     Select(FaceSelect),
     /// A `SET` of the query cache's variables.
     Set(FaceSet),
+    /// A `SET` of user variables to values of the query cache's.
+    Save(FaceSelect),
     /// `FLUSH QUERY CACHE`.
     Flush,
     /// `RESET QUERY CACHE`.
@@ -70,7 +73,9 @@ pub fn recognise(text: &[u8], dialect: Dialect) -> Option<FaceStatement<'_>> {
         return show::show(parser);
     }
     if is("set") {
-        return set::set(parser).map(FaceStatement::Set);
+        return set::set(parser)
+            .map(FaceStatement::Set)
+            .or_else(|| set::saved(parser).map(FaceStatement::Save));
     }
     if is("flush") || is("reset") {
         return command(parser);

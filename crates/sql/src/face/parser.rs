@@ -10,6 +10,7 @@ use crate::token::{Token, TokenKind as T};
 pub(super) struct Parser<'t> {
     cursor: Cursor<'t>,
     dialect: Dialect,
+    end_before: usize,
 }
 
 impl<'t> Parser<'t> {
@@ -17,11 +18,18 @@ impl<'t> Parser<'t> {
         Parser {
             cursor: Cursor::new(text, dialect),
             dialect,
+            end_before: 0,
         }
     }
 
     pub(super) fn advance(&mut self) -> Token {
+        self.end_before = self.cursor.current().end;
         self.cursor.advance()
+    }
+
+    /// Where the token before the cursor ends, if that was passed by [`Parser::advance`].
+    pub(super) fn end_before(&self) -> usize {
+        self.end_before
     }
 
     /// The word at the cursor, without quotes.

@@ -45,6 +45,9 @@ pub(super) fn select(mut parser: Parser<'_>) -> Option<FaceSelect> {
         if parser.take_kind(T::Comma) {
             continue;
         }
+        if parser.take("into") {
+            take_user_variables(&mut parser)?;
+        }
         if parser.take("limit") {
             parser.take_number()?;
         }
@@ -54,8 +57,21 @@ pub(super) fn select(mut parser: Parser<'_>) -> Option<FaceSelect> {
     None
 }
 
+/// `@a, @b`, behind `INTO`.
+fn take_user_variables(parser: &mut Parser<'_>) -> Option<()> {
+    for _ in 0..ITEMS_MAX {
+        if !parser.take_kind(T::UserVariable) {
+            return None;
+        }
+        if !parser.take_kind(T::Comma) {
+            return Some(());
+        }
+    }
+    None
+}
+
 /// A variable in a list.
-enum Item {
+pub(super) enum Item {
     /// One of the query cache's.
     Own(VariableUse),
     /// Another.
@@ -63,7 +79,7 @@ enum Item {
 }
 
 /// `@@[scope.]name`, without white space within.
-fn item(parser: &mut Parser<'_>) -> Option<Item> {
+pub(super) fn item(parser: &mut Parser<'_>) -> Option<Item> {
     let at = parser.current();
     if at.kind != T::DoubleAt {
         return None;
@@ -113,7 +129,9 @@ fn alias(parser: &mut Parser<'_>) -> Option<bool> {
     let with_as = parser.take("as");
     let token = parser.current();
     match token.kind {
-        T::Word(_) if !with_as && parser.at("limit") => return Some(false),
+        T::Word(_) if !with_as && (parser.at("limit") || parser.at("into")) => {
+            return Some(false);
+        }
         T::Word(word) if word.is_reserved() => return None,
         T::QuotedName | T::String | T::Word(_) => {}
         _ => return (!with_as).then_some(false),

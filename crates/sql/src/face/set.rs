@@ -1,18 +1,22 @@
 //! `SET GLOBAL query_cache_size = …`.
 
 use super::parser::Parser;
+use super::select::{FaceSelect, Item, VariableUse, item};
 use super::variable::{FaceVariable, VariableScope};
 use crate::token::TokenKind as T;
 
 /// Assignments that one statement may have.
 const ASSIGNMENTS_MAX: usize = 32;
+/// Words and signs that an expression may have.
+const EXPRESSION_TOKENS_MAX: usize = 64;
 
 /// A `SET` that assigns variables of the query cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaceSet {
     /// It assigns these and nothing else.
     Assignments(Vec<Assignment>),
-    /// It assigns the global value of this one, but beside other things or by an expression.
+    /// It assigns the global value of this one, but beside other things or by an expression that
+    /// isn't looked into.
     Mixed(FaceVariable),
 }
 
@@ -42,6 +46,20 @@ pub enum FaceValue {
     Default,
     /// `NULL`
     Null,
+    /// What the server must be asked for.
+    Expression(FaceExpression),
+}
+
+/// Variables, numbers and strings, perhaps with signs of arithmetic between them: what changes
+/// nothing and reads no table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaceExpression {
+    /// Where it begins in the text.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// The query cache's variables in it.
+    pub uses: Vec<VariableUse>,
 }
 
 pub(super) fn set(mut parser: Parser<'_>) -> Option<FaceSet> {
@@ -63,7 +81,7 @@ fn assignments(mut parser: Parser<'_>) -> Option<Vec<Assignment>> {
         if !parser.take_kind(T::Equal) && !parser.take_kind(T::Assign) {
             return None;
         }
-        let value = value(&mut parser)?;
+        let value = value_or_expression(&mut parser)?;
         all.push(Assignment {
             variable,
             scope,
@@ -99,6 +117,79 @@ fn target(
     let variable = FaceVariable::of(parser.word()?)?;
     parser.advance();
     Some((scope, variable))
+}
+
+/// A plain value if nothing more belongs to it, else an expression.
+fn value_or_expression(parser: &mut Parser<'_>) -> Option<FaceValue> {
+    let mut probe = *parser;
+    if let Some(value) = value(&mut probe)
+        && ends_value(&probe)
+    {
+        *parser = probe;
+        return Some(value);
+    }
+    expression(parser).map(FaceValue::Expression)
+}
+
+fn ends_value(parser: &Parser<'_>) -> bool {
+    matches!(parser.current().kind, T::Comma | T::Semicolon | T::End)
+}
+
+fn expression(parser: &mut Parser<'_>) -> Option<FaceExpression> {
+    let start = parser.start();
+    let mut end = start;
+    let mut uses = Vec::new();
+    let mut depth = 0_u32;
+    for _ in 0..EXPRESSION_TOKENS_MAX {
+        let token = parser.current();
+        match token.kind {
+            _ if depth == 0 && ends_value(parser) => {
+                return (end > start).then_some(FaceExpression { start, end, uses });
+            }
+            T::DoubleAt => {
+                if let Item::Own(found) = item(parser)? {
+                    end = found.end;
+                    uses.push(VariableUse {
+                        has_alias: true,
+                        ..found
+                    });
+                } else {
+                    end = parser.end_before();
+                }
+                continue;
+            }
+            T::LeftParen => depth += 1,
+            T::RightParen => depth = depth.checked_sub(1)?,
+            T::Number | T::String | T::UserVariable => {}
+            T::Plus | T::Minus | T::Star | T::Slash => {}
+            T::Word(_) if parser.at("div") || parser.at("null") => {}
+            _ => return None,
+        }
+        parser.advance();
+        end = token.end;
+    }
+    None
+}
+
+/// `SET @a = @@query_cache_size, @b = …`: the query cache's variables in what user variables are
+/// set to; for instance to put them back afterwards.
+pub(super) fn saved(mut parser: Parser<'_>) -> Option<FaceSelect> {
+    parser.expect("set")?;
+    let mut uses = Vec::new();
+    for _ in 0..ASSIGNMENTS_MAX {
+        if !parser.take_kind(T::UserVariable)
+            || !(parser.take_kind(T::Equal) || parser.take_kind(T::Assign))
+        {
+            return None;
+        }
+        uses.extend(expression(&mut parser)?.uses);
+        if !parser.take_kind(T::Comma) {
+            let is_certain =
+                !parser.saw_executable_comment() && !uses.is_empty() && parser.at_end();
+            return is_certain.then_some(FaceSelect { uses });
+        }
+    }
+    None
 }
 
 fn value(parser: &mut Parser<'_>) -> Option<FaceValue> {

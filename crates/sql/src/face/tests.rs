@@ -227,9 +227,9 @@ fn assignments_are_read_or_kept_from_the_server() {
     }
     for text in [
         "SET autocommit = 1, GLOBAL query_cache_size = 0",
-        "SET GLOBAL query_cache_size = @a",
         "SET GLOBAL query_cache_size = (SELECT 1)",
-        "SET @@global.query_cache_size = 1 + 1",
+        "SET GLOBAL query_cache_size = @a := 1",
+        "SET GLOBAL query_cache_size = f(1)",
         "SET /*!50001 GLOBAL */ query_cache_size = @a",
         "SET GLOBAL query_cache_size = 1, max_connections = 5",
         "SET GLOBAL max_connections = 5, query_cache_size = 1",
@@ -237,6 +237,77 @@ fn assignments_are_read_or_kept_from_the_server() {
     ] {
         let mixed = FaceStatement::Set(FaceSet::Mixed(FaceVariable::Size));
         assert_eq!(read(text), Some(mixed), "{text}");
+    }
+}
+
+#[test]
+fn a_value_that_the_server_must_be_asked_for_is_left_in_the_text() {
+    for (text, expression, uses) in [
+        ("SET GLOBAL query_cache_size = @a", "@a", &[][..]),
+        (
+            "SET GLOBAL query_cache_size=@`a b` , query_cache_limit = 1;",
+            "@`a b`",
+            &[],
+        ),
+        ("SET @@global.query_cache_size = 1 + 1", "1 + 1", &[]),
+        ("SET GLOBAL query_cache_size = (@a*1024) ", "(@a*1024)", &[]),
+        (
+            "SET GLOBAL query_cache_size = @@global.max_connections * 2",
+            "@@global.max_connections * 2",
+            &[],
+        ),
+        (
+            "SET GLOBAL query_cache_size = @@max_connections",
+            "@@max_connections",
+            &[],
+        ),
+        (
+            "SET GLOBAL query_cache_size = @@query_cache_limit + @@global.query_cache_limit",
+            "@@query_cache_limit + @@global.query_cache_limit",
+            &["@@query_cache_limit", "@@global.query_cache_limit"],
+        ),
+    ] {
+        let Some(FaceStatement::Set(FaceSet::Assignments(all))) = read(text) else {
+            panic!("{text}: {:?}", read(text));
+        };
+        let FaceValue::Expression(found) = &all[0].value else {
+            panic!("{text}: {all:?}");
+        };
+        assert_eq!(&text[found.start..found.end], expression, "{text}");
+        let found: Vec<_> = found
+            .uses
+            .iter()
+            .map(|one| &text[one.start..one.end])
+            .collect();
+        assert_eq!(found, uses, "{text}");
+    }
+}
+
+#[test]
+fn values_that_are_saved_are_found() {
+    for (text, uses) in [
+        ("SET @a = @@query_cache_type", &["@@query_cache_type"][..]),
+        (
+            "SET @a := @@global.query_cache_size, @b = @@sql_mode, @c = @@query_cache_limit / 2;",
+            &["@@global.query_cache_size", "@@query_cache_limit"],
+        ),
+        ("SET @a = 1", &[]),
+        ("SET @a = @@sql_mode", &[]),
+        ("SET @a = @@query_cache_type, autocommit = 1", &[]),
+        ("SET @a = (SELECT @@query_cache_type)", &[]),
+        (
+            "SELECT @@global.query_cache_type, @@version INTO @a, @b",
+            &["@@global.query_cache_type"],
+        ),
+        ("SELECT @@query_cache_type INTO OUTFILE 'x'", &[]),
+    ] {
+        let found = match read(text) {
+            Some(FaceStatement::Save(found) | FaceStatement::Select(found)) => found.uses,
+            None => Vec::new(),
+            other => panic!("{text}: {other:?}"),
+        };
+        let found: Vec<_> = found.iter().map(|one| &text[one.start..one.end]).collect();
+        assert_eq!(found, uses, "{text}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod errors;
 mod hints;
+mod values;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -223,23 +224,35 @@ fn a_lower_limit_keeps_larger_results_out() {
 #[test]
 fn results_of_either_rule_for_comments_are_right_under_the_other() {
     let front = Front::new("face_comments", &TABLE);
-    let (mut operator, mut guest) = (front.guest(), front.guest());
+    let (mut writer, mut guest, mut other) = (front.guest(), front.guest(), front.guest());
     let commented = "/* trace 1 */ SELECT b FROM t WHERE a = 1";
     let (mut value, mut is_stripping) = (10, true);
     for round in 0..6 {
         warm(&front, &mut guest, READ);
         warm(&front, &mut guest, commented);
         let rule = if is_stripping { "OFF" } else { "ON" };
-        operator.setup(&[&format!("SET GLOBAL query_cache_strip_comments = {rule}")]);
+        guest.setup(&[&format!("SET query_cache_strip_comments = {rule}")]);
+        let unchanged = variable(&mut other, "", "query_cache_strip_comments");
+        assert_eq!(unchanged, "ON");
         assert_eq!(variable(&mut guest, "", "query_cache_strip_comments"), rule);
         is_stripping = !is_stripping;
         if round % 2 == 0 {
             value += 1;
-            operator.setup(&[&format!("UPDATE t SET b = {value} WHERE a = 1")]);
+            writer.setup(&[&format!("UPDATE t SET b = {value} WHERE a = 1")]);
         }
         for sql in [READ, commented] {
-            assert_eq!(guest.value(sql).0, Some(value.to_string()), "{sql}");
+            for session in [&mut guest, &mut other] {
+                assert_eq!(session.value(sql).0, Some(value.to_string()), "{sql}");
+            }
         }
+    }
+    other.setup(&["SET GLOBAL query_cache_strip_comments = OFF"]);
+    let mut new = front.guest();
+    for (session, expected) in [(&mut other, "ON"), (&mut new, "OFF")] {
+        let own = variable(session, "", "query_cache_strip_comments");
+        assert_eq!(own, expected);
+        let global = variable(session, "GLOBAL", "query_cache_strip_comments");
+        assert_eq!(global, "OFF");
     }
 }
 

@@ -1,9 +1,11 @@
 //! Statements of the face that the server answers in other words.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use remora_sql::{
     Dialect, FaceSelect, FaceStatement, FaceVariable, Refusal, Statement, VariableScope,
+    VariableUse,
 };
 use remora_wire::command::Expect;
 use remora_wire::packet::put_message;
@@ -45,7 +47,9 @@ impl Session {
             FaceStatement::ExplainRemora { analyze, statement } => {
                 return Some(self.explain_remora(asked, *analyze, statement));
             }
-            FaceStatement::Select(list) => (self.with_values(text, list), Settling::Plain),
+            FaceStatement::Select(list) | FaceStatement::Save(list) => {
+                (self.with_values(text, list), Settling::Plain)
+            }
             FaceStatement::Flush => (self.needing_reload(text)?, Settling::Plain),
             FaceStatement::Reset => (self.needing_reload(text)?, Settling::EmptyStore),
             _ => return None,
@@ -78,16 +82,26 @@ impl Session {
 
     /// The list with values in place of the query cache's variables, under the same names.
     fn with_values(&self, text: &[u8], list: &FaceSelect) -> Vec<u8> {
-        let mut sent = Vec::with_capacity(text.len() + 64 * list.uses.len());
-        let mut at = 0;
-        for one in &list.uses {
+        self.with_values_in(text, 0..text.len(), &list.uses)
+    }
+
+    /// The same of a part of a text.
+    pub(super) fn with_values_in(
+        &self,
+        text: &[u8],
+        part: Range<usize>,
+        uses: &[VariableUse],
+    ) -> Vec<u8> {
+        let mut sent = Vec::with_capacity(part.len() + 64 * uses.len());
+        let mut at = part.start;
+        for one in uses {
             let written = &text[one.start..one.end];
             sent.extend_from_slice(&text[at..one.start]);
-            let cache_type = match one.scope {
-                VariableScope::Global => self.shared.query_cache.cache_type(),
-                VariableScope::Session | VariableScope::Default => self.state.cache_type(),
+            let own = match one.scope {
+                VariableScope::Global => self.shared.query_cache.own_values(),
+                VariableScope::Session | VariableScope::Default => self.state.own_values(),
             };
-            let value = query_cache::value(&self.shared, one.variable, cache_type);
+            let value = query_cache::value(&self.shared, one.variable, own);
             let expression = match one.variable {
                 FaceVariable::Have | FaceVariable::Type => format!("'{value}'"),
                 FaceVariable::StripComments | FaceVariable::WlockInvalidate => {
@@ -103,7 +117,7 @@ impl Session {
             }
             at = one.end;
         }
-        sent.extend_from_slice(&text[at..]);
+        sent.extend_from_slice(&text[at..part.end]);
         sent
     }
 }

@@ -84,12 +84,12 @@ impl Session {
             }
         };
         let merged = summary.and_then(|_| {
-            let cache_type = if names.is_global {
-                self.shared.query_cache.cache_type()
+            let own = if names.is_global {
+                self.shared.query_cache.own_values()
             } else {
-                self.state.cache_type()
+                self.state.own_values()
             };
-            let listed = query_cache::listed(&self.shared, names.listing, cache_type);
+            let listed = query_cache::listed(&self.shared, names.listing, own);
             merge::merge(&held, self.capabilities(), &names.filter, &listed)
         });
         let answer = merged.unwrap_or(held);

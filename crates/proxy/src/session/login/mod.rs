@@ -289,7 +289,7 @@ impl Session {
         };
         match conversation.relay().await? {
             Verdict::Accepted(mark) => {
-                let global = self.shared.query_cache.cache_type();
+                let global = self.shared.query_cache.own_values();
                 self.state.changed_user(epoch, mark, global);
                 self.prepared.clear();
                 Ok(())
