@@ -80,6 +80,11 @@ impl ServerLink {
         self.compression
     }
 
+    /// Whether the server is told for whom connections are made.
+    pub fn tells_addresses(&self) -> bool {
+        self.proxy_protocol != ProxyProtocol::Off
+    }
+
     /// Connects within the configured time and says whom for, if that is configured. Without
     /// addresses it is for Remora itself, or for a client that came by no address.
     pub async fn connect(&self, addresses: Option<Addresses>) -> io::Result<Stream> {

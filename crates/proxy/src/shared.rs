@@ -19,6 +19,7 @@ use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
 use crate::traces::Traces;
 use crate::upstream::UpstreamShared;
+use crate::upstream::privileges::Privileges;
 use crate::verification::Verification;
 
 /// Everything that sessions on all workers use. Nothing in it takes a lock on a hit.
@@ -82,9 +83,9 @@ pub struct SessionLimits {
 }
 
 impl Shared {
-    /// How often privileges are known to have changed.
-    pub fn privilege_epoch(&self) -> u64 {
-        self.upstream.privilege_epoch()
+    /// When privileges changed.
+    pub fn privileges(&self) -> &Arc<Privileges> {
+        &self.upstream.privileges
     }
 
     /// Whether the server can be reached, as far as is known.

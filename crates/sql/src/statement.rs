@@ -173,8 +173,10 @@ reasons! {
 pub enum SessionEffect {
     /// Nothing.
     None,
-    /// Variables may have changed that are listed in [`crate::RESULT_SETTINGS`], or the role.
+    /// Variables may have changed that are listed in [`crate::RESULT_SETTINGS`].
     SettingsChanged,
+    /// `SET ROLE`.
+    Role,
     /// The default schema changed (`USE`), and with it the database's character set variables.
     DefaultSchema,
     /// `SET TRANSACTION` without `SESSION` or `GLOBAL`: for the next transaction only.

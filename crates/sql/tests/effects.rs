@@ -364,7 +364,7 @@ fn account_management_writes_everything_and_commits() {
         assert_eq!(default(text).kind, Kind::AccountManagement, "{text}");
         assert_eq!(default(text).transaction, Tx::ImplicitCommit, "{text}");
     }
-    nothing("SET ROLE r", Kind::Set, Session::SettingsChanged, Tx::None);
+    nothing("SET ROLE r", Kind::Set, Session::Role, Tx::None);
 }
 
 #[test]

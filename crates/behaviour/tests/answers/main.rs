@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod caching;
+mod change_user;
 mod commands;
 mod prepared;
 mod privileges;

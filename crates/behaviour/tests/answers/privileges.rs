@@ -3,9 +3,12 @@
 use std::time::{Duration, Instant};
 
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
+use remora_testkit::log_gate::LogGate;
+use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
+use remora_wire::command::Expect;
 
-use remora_behaviour::front::{Front, assert_same};
+use remora_behaviour::front::{Front, assert_same, lease};
 
 /// For how long what was changed elsewhere may be unknown to Remora: `follow.lag_ms_max`, and some
 /// more for the reading itself.
@@ -369,6 +372,228 @@ fn a_privilege_lost_elsewhere_is_lost_within_the_bound() {
     let accounts = Accounts::new("lost_elsewhere");
     for loss in LOSSES.iter().filter(|loss| (loss.has)(accounts.kind())) {
         accounts.check(loss, false);
+    }
+}
+
+/// After an error Remora knows nothing of a session's transaction, and asks the server everything,
+/// until this has been answered.
+const CERTAIN: &str = "DO 0";
+
+/// Ways to have the server read the tables of privileges again.
+#[derive(Debug, Clone, Copy)]
+enum Reading {
+    Statement(&'static str),
+    Prepared(&'static str),
+    Command,
+}
+
+const READINGS: [Reading; 6] = [
+    Reading::Statement("FLUSH PRIVILEGES"),
+    Reading::Statement("FLUSH LOCAL PRIVILEGES"),
+    Reading::Statement("FLUSH NO_WRITE_TO_BINLOG PRIVILEGES"),
+    Reading::Statement("DO 1; FLUSH LOCAL PRIVILEGES"),
+    Reading::Prepared("FLUSH LOCAL PRIVILEGES"),
+    Reading::Command,
+];
+
+impl Reading {
+    fn run(self, admin: &mut Client) {
+        /// `COM_REFRESH`, and its bit for privileges.
+        const REFRESH: (u8, &[u8]) = (0x07, &[0x01]);
+        match self {
+            Reading::Statement(sql) => drop(admin.query(sql).unwrap()),
+            Reading::Prepared(sql) => {
+                let id = admin.prepare(sql.as_bytes()).unwrap();
+                admin.execute(id, &[]).unwrap();
+            }
+            Reading::Command => {
+                let (byte, body) = REFRESH;
+                admin.command(byte, body, Expect::Single).unwrap();
+            }
+        }
+    }
+}
+
+/// What is edited, and what that takes away once the tables are read again: from whom?
+fn edits(kind: Kind) -> [(&'static str, Loss, bool); 2] {
+    let loss = |what, give, query| Loss {
+        what,
+        give,
+        take: &[],
+        first: &[],
+        query,
+        has: any,
+    };
+    let globally = if kind.is_mysql() {
+        "UPDATE mysql.user SET Select_priv = 'N' WHERE User = '{alice}'"
+    } else {
+        "UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.access', 0) WHERE User = '{alice}'"
+    };
+    [
+        (
+            "DELETE FROM mysql.tables_priv WHERE User = '{alice}'",
+            loss(
+                "a table's privilege is edited",
+                &["GRANT SELECT ON {db}.t TO {alice}@'%'"],
+                "SELECT a + 12 FROM {db}.t",
+            ),
+            true,
+        ),
+        (
+            globally,
+            loss(
+                "a global privilege is edited",
+                &["GRANT SELECT ON *.* TO {alice}@'%'"],
+                "SELECT a + 13 FROM {db}.t",
+            ),
+            // Sessions keep what they had when they logged in.
+            false,
+        ),
+    ]
+}
+
+/// The edit is in the log, what puts it in force perhaps isn't. Between the two all is as before,
+/// and is kept again.
+#[test]
+fn privileges_that_are_read_again_through_remora_drop_what_was_kept_before() {
+    let accounts = Accounts::new("read_again");
+    let front = &accounts.front;
+    for reading in READINGS {
+        for (edit, loss, old_lose) in edits(accounts.kind()) {
+            accounts.begin();
+            let mut admin = front.guest();
+            accounts.run(admin.client(), loss.give);
+            front.catch_up();
+            let mut direct = accounts.session(false, &loss).unwrap();
+            let allowed = accounts.read(&mut direct, &loss);
+            let mut before = accounts.session(true, &loss).unwrap();
+            accounts.run(admin.client(), &[edit]);
+            front.catch_up();
+            let mut after = accounts.session(true, &loss).unwrap();
+            for session in [&mut before, &mut after] {
+                accounts.warm(session, &loss, &allowed);
+            }
+
+            reading.run(admin.client());
+            let what = format!("{}, {reading:?}", loss.what);
+            let mut new = accounts.session(true, &loss).unwrap();
+            let refused = accounts.new_session_reads(false, &loss);
+            assert_eq!(refused[4], 0xff, "{what}: {refused:?}");
+            let expected_old = accounts.read(&mut direct, &loss);
+            assert_eq!(expected_old == refused, old_lose, "{what}");
+            for _ in 0..3 {
+                // Those that may have it in memory again come first.
+                for session in [&mut before, &mut after] {
+                    assert_same(&what, &accounts.read(session, &loss), &expected_old);
+                }
+                assert_same(&what, &accounts.read(&mut new, &loss), &refused);
+                for session in [&mut before, &mut after, &mut new] {
+                    session.query(CERTAIN).unwrap();
+                }
+                front.catch_up();
+            }
+        }
+    }
+}
+
+/// Without the privilege nothing happens, and nothing is dropped.
+#[test]
+fn privileges_are_not_read_again_for_those_who_may_not() {
+    let accounts = Accounts::new("no_reload");
+    let front = &accounts.front;
+    accounts.begin();
+    let mut admin = front.direct();
+    accounts.run(&mut admin, &["GRANT SELECT ON {db}.t TO {alice}@'%'"]);
+    front.catch_up();
+    let mut alice = front.guest_as(&accounts.alice(false));
+    let query = accounts.fill_in("SELECT * FROM {db}.t");
+    let expected = front.direct().query_bytes(&query).unwrap().to_vec();
+    alice.becomes_hit(&query, &expected);
+    // After an error a session knows nothing of its transaction: so in another one.
+    let mut other = front.guest_as(&accounts.alice(false));
+    let refused = other.run("FLUSH LOCAL PRIVILEGES");
+    assert_eq!(refused.bytes[4], 0xff, "{refused:?}");
+    front.catch_up();
+    assert_eq!(alice.run(&query).outcome, "hit");
+}
+
+/// The server looks at a role's global privileges when the role is taken up.
+#[test]
+fn a_role_taken_up_before_it_lost_a_privilege_shares_nothing_with_one_taken_up_afterwards() {
+    let accounts = Accounts::new("role_before");
+    let kind = accounts.kind();
+    if kind.skips(!has_roles(kind), "it has no roles") {
+        return;
+    }
+    let front = &accounts.front;
+    accounts.begin();
+    let mut admin = front.guest();
+    accounts.run(
+        admin.client(),
+        &[
+            "CREATE ROLE {readers}",
+            "GRANT SELECT ON *.* TO {readers}",
+            "GRANT {readers} TO {alice}@'%'",
+        ],
+    );
+    front.catch_up();
+    let set = accounts.fill_in("SET ROLE {readers}");
+    let query = accounts.fill_in("SELECT a + 14 FROM {db}.t");
+    let mut sessions: Vec<Client> = [false, true, false, true]
+        .into_iter()
+        .map(|through| accounts.alice(through).connect().unwrap())
+        .collect();
+    for early in &mut sessions[..2] {
+        early.query(&set).unwrap();
+    }
+    accounts.run(admin.client(), &["REVOKE SELECT ON *.* FROM {readers}"]);
+    for late in &mut sessions[2..] {
+        late.query(&set).unwrap();
+    }
+    for _ in 0..5 {
+        front.catch_up();
+        let answers: Vec<Vec<u8>> = sessions
+            .iter_mut()
+            .map(|session| {
+                session.query(CERTAIN).unwrap();
+                session.query_bytes(&query).unwrap().to_vec()
+            })
+            .collect();
+        assert_same("the role's earlier user", &answers[1], &answers[0]);
+        assert_same("the role's later user", &answers[3], &answers[2]);
+    }
+}
+
+/// Whoever logs in between the server's answer and the log's word of it belongs behind the change.
+#[test]
+fn a_login_right_after_a_privilege_was_lost_shares_nothing_with_earlier_ones() {
+    let server = lease();
+    let gate = LogGate::start(server.address()).unwrap();
+    let options = RemoraOptions::following()
+        .with("upstream.address", &gate.address().to_string())
+        .with("follow.lag_ms_max", "60000");
+    let accounts = Accounts {
+        front: Front::on(server, "lost_login", options, &T),
+    };
+    let front = &accounts.front;
+    accounts.begin();
+    let mut admin = front.guest();
+    accounts.run(admin.client(), &["GRANT SELECT ON *.* TO {alice}@'%'"]);
+    front.catch_up();
+    let query = accounts.fill_in("SELECT a + 15 FROM {db}.t");
+    let mut early = front.guest_as(&accounts.alice(false));
+    let allowed = early.run(&query).bytes;
+    gate.hold(true);
+    accounts.run(admin.client(), &["REVOKE SELECT ON *.* FROM {alice}@'%'"]);
+    let mut late = front.guest_as(&accounts.alice(false));
+    gate.hold(false);
+    front.catch_up();
+    // The server looks at what an account may do everywhere when it logs in.
+    early.becomes_hit(&query, &allowed);
+    for _ in 0..3 {
+        let refused = late.run(&query).bytes;
+        assert_eq!(refused[4], 0xff, "{refused:?}");
+        late.setup(&[CERTAIN]);
     }
 }
 

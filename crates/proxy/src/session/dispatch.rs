@@ -13,12 +13,16 @@ use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, Command};
 
-use super::exchange::{Exchange, Plan, Settling};
+use super::exchange::{Exchange, Plan, PrivilegeWrite, Settling};
 use super::face::Assigning;
+use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
+
+/// `COM_REFRESH`: flushes what its bits say, privileges among them, without a trace in the log.
+const REFRESH: u8 = 0x07;
 
 /// What is to be done next in a session.
 pub(super) enum Step {
@@ -178,6 +182,10 @@ impl Session {
                 settling: Settling::OptionChanged,
                 ..plan
             },
+            Command::Other(REFRESH) => Plan {
+                writes: PlannedWrites::Privileges(PrivilegeStatement::Hidden),
+                ..Plan::unknown(command.expect())
+            },
             Command::Other(_) => Plan::unknown(command.expect()),
             _ => plan,
         }
@@ -198,18 +206,28 @@ impl Session {
             self.count(plan.counted.map(|(label, _)| label), outcome);
         }
         let wrote = self.resolve_writes(&plan.writes);
-        // Nobody could be asked whether it will be logged.
-        plan.forgets |= wrote.is_some() && self.state.log_is_doubtful();
+        if wrote.is_some() && self.state.log_is_doubtful() {
+            // Nobody could be asked whether it will be logged.
+            self.state.writes_in_doubt();
+        }
         let fence = self.raise_fence(&plan.effects, wrote.as_ref());
         if !leaves_diagnostics(message)
             && let Some(closed) = self.unseen_hit.clear()
         {
             self.close_late(closed)?;
         }
-        let epoch = self.shared.privilege_epoch();
+        let privileges = self.shared.privileges();
+        let look = privileges.begin_look();
+        let writes_privileges = match plan.writes {
+            PlannedWrites::Privileges(kind) => Some(PrivilegeWrite {
+                kind,
+                change: privileges.begin_change(),
+            }),
+            _ => None,
+        };
         self.mark(Stage::Plan);
         self.send(message)?;
-        let exchange = Exchange::new(plan, (wrote, fence), epoch);
+        let exchange = Exchange::new(plan, wrote, fence, look, writes_privileges);
         Ok(Step::Exchange(Box::new(exchange)))
     }
 

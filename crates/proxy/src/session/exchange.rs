@@ -17,7 +17,7 @@ use remora_wire::message::MessageWalker;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::face::Replacement;
-use super::fence::{PlannedWrites, Wrote};
+use super::fence::{PlannedWrites, PrivilegeStatement, Wrote};
 use super::fill::Fill;
 use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, WriteScope};
@@ -25,6 +25,11 @@ use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 use crate::upstream::catalogue::CodeBasis;
+use crate::upstream::privileges::{Look, PrivilegeChange};
+
+/// `ER_DBACCESS_DENIED_ERROR`, `ER_ACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR` and
+/// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: the account may not change privileges, so it hasn't.
+const NOT_ALLOWED: [u16; 4] = [1044, 1045, 1142, 1227];
 
 /// What a message will do, decided before it is sent.
 pub(super) struct Plan {
@@ -120,8 +125,8 @@ impl Plan {
 /// A message that is on its way to the server.
 pub(super) struct Exchange {
     plan: Plan,
-    /// How often privileges had changed before the message was sent.
-    privilege_epoch: u64,
+    /// Taken before the message was sent.
+    look: Look,
     writing: Writing,
 }
 
@@ -133,6 +138,18 @@ pub(super) struct Writing {
     fence: Option<Fence>,
     /// Raised because what the first was made from has changed.
     wider: Option<Fence>,
+    /// Whether it changes what results are without a trace in the log.
+    forgets: bool,
+    /// What it does to privileges.
+    privileges: Option<PrivilegeWrite>,
+}
+
+/// A statement that may change privileges, while it is on its way.
+pub(super) struct PrivilegeWrite {
+    /// How it does that.
+    pub kind: PrivilegeStatement,
+    /// Until it is over, nobody knows which privileges the server sees.
+    pub change: PrivilegeChange,
 }
 
 impl Writing {
@@ -145,23 +162,44 @@ impl Writing {
     fn must_finish(&self) -> bool {
         self.fence.is_some()
     }
+
+    /// The server has answered, if it has. To be called before the client gets that.
+    pub(super) fn settle_privileges(&mut self, ending: Option<Ending>) {
+        let Some(PrivilegeWrite { kind, change }) = self.privileges.take() else {
+            return;
+        };
+        let is_refused = matches!(ending, Some(Ending::Err(code)) if NOT_ALLOWED.contains(&code));
+        match kind {
+            PrivilegeStatement::Logged if is_refused => change.refused(),
+            PrivilegeStatement::Reload if is_refused => change.refused(),
+            PrivilegeStatement::Logged => drop(change),
+            PrivilegeStatement::Reload | PrivilegeStatement::Hidden => {
+                drop(change);
+                self.forgets = true;
+            }
+        }
+    }
 }
 
 impl Exchange {
     pub(super) fn new(
         plan: Plan,
-        (wrote, fence): (Option<Wrote>, Option<Fence>),
-        privilege_epoch: u64,
+        wrote: Option<Wrote>,
+        fence: Option<Fence>,
+        look: Look,
+        privileges: Option<PrivilegeWrite>,
     ) -> Exchange {
         Exchange {
-            privilege_epoch,
             writing: Writing {
                 wrote,
                 code: plan.code,
                 fence,
                 wider: None,
+                forgets: plan.forgets,
+                privileges,
             },
             plan,
+            look,
         }
     }
 }
@@ -178,11 +216,11 @@ impl Session {
     pub(super) async fn exchange(&mut self, mut exchange: Box<Exchange>) -> Result<(), Ended> {
         let Exchange {
             plan,
-            privilege_epoch,
+            look,
             writing,
         } = &mut *exchange;
         let result = self.converse(plan, writing).await;
-        self.hand_on_fence(plan.forgets, writing);
+        self.hand_on_fence(writing);
         if let Some(fill) = plan.fill.take() {
             self.count_bypass(fill.label, Bypass::AnswerCutShort);
         }
@@ -191,8 +229,17 @@ impl Session {
             return Ok(());
         };
         self.registration.answered();
-        if plan.effects.session == SessionEffect::DefaultSchema && summary.succeeded() {
-            self.state.chose_schema(*privilege_epoch);
+        if summary.succeeded() {
+            let privileges = self.shared.privileges();
+            match plan.effects.session {
+                SessionEffect::DefaultSchema => self.state.chose_schema(privileges.end_look(*look)),
+                SessionEffect::Role => self.state.chose_role(privileges.end_look(*look)),
+                _ if matches!(plan.settling, Settling::Reset) => {
+                    // Its role is the one of a login again.
+                    self.state.chose_role(privileges.end_look(*look));
+                }
+                _ => {}
+            }
         }
         plan.effects.runs_code |= writing.runs_code();
         let wrote = writing.wrote.as_ref().map(|wrote| &wrote.scope);
@@ -203,12 +250,13 @@ impl Session {
 
     /// The server has answered what writes, or won't any more: the fence, if one is up, goes to the
     /// watermark.
-    pub(super) fn hand_on_fence(&self, forgets: bool, writing: &mut Writing) {
+    pub(super) fn hand_on_fence(&self, writing: &mut Writing) {
+        writing.settle_privileges(None);
         let fences = [writing.fence.take(), writing.wider.take()];
         if fences.iter().all(Option::is_none) {
             return;
         }
-        if forgets || self.state.writes_are_unlogged() {
+        if writing.forgets || self.state.writes_are_unlogged() {
             // The log won't tell of this change. While the fence is up nothing is served, and
             // when it is down nothing from before this moment is.
             self.shared.timeline.forget();
@@ -349,6 +397,7 @@ impl Session {
         let (used, progress) = walker.feed(chunk)?;
         if let Progress::Done(summary) = progress {
             self.look_again_at(writing);
+            writing.settle_privileges(Some(summary.ending));
             if summary.succeeded() && matches!(plan.settling, Settling::EmptyStore) {
                 self.shared.flush();
             }

@@ -16,9 +16,9 @@ use remora_wire::{Capabilities, Command};
 
 use super::dispatch::Step;
 use super::exchange::{Executed, Plan, Settling};
-use super::fence::PlannedWrites;
+use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::Read;
-use super::hidden::{effects_of, may_run_code, turns_the_log_off};
+use super::hidden::{effects_of, may_hide_privileges, may_run_code, turns_the_log_off};
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::query::{Look, Place};
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
@@ -51,8 +51,12 @@ impl Session {
         if turns_the_log_off(&statement, text) {
             effects.session = SessionEffect::BinlogOff;
         }
-        let writes = self.plan_writes(&statement);
         let mentions = self.mentions_to_keep(&statement, text, dialect);
+        let writes = if may_hide_privileges(&statement, text) {
+            PlannedWrites::Privileges(PrivilegeStatement::Hidden)
+        } else {
+            self.plan_writes(&statement)
+        };
         let mut stripped = self.worker.key_text.take();
         let key = self.key_text(text, &mut stripped);
         let read = match (statement.cacheable, self.state.fingerprint()) {

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use remora_cache::{Fence, FenceScope, TableTags};
-use remora_sql::{NarrowedWrite, Statement, StatementKind, TableName, Writes};
+use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, TableName, Writes};
 use remora_wire::execute::BoundValue;
 
 use super::Session;
@@ -39,6 +39,19 @@ pub(super) enum PlannedWrites {
     Unnamed,
     /// Anything.
     Everything,
+    /// Privileges, and with them what may be read.
+    Privileges(PrivilegeStatement),
+}
+
+/// How a statement changes privileges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PrivilegeStatement {
+    /// It says in the log that it has.
+    Logged,
+    /// It has the server read the tables of privileges again, perhaps without a trace in the log.
+    Reload,
+    /// The same may be in a text that isn't understood, among other things.
+    Hidden,
 }
 
 impl PlannedWrites {
@@ -92,6 +105,12 @@ impl Session {
     pub(super) fn plan_writes(&self, statement: &Statement) -> PlannedWrites {
         match &statement.writes {
             Writes::Nothing => PlannedWrites::Nothing,
+            Writes::Everything(EverythingReason::AccountManagement) => {
+                PlannedWrites::Privileges(match statement.kind {
+                    StatementKind::Flush => PrivilegeStatement::Reload,
+                    _ => PrivilegeStatement::Logged,
+                })
+            }
             Writes::Everything(_) if fires_triggers(statement.kind) => PlannedWrites::Unnamed,
             Writes::Everything(_) => PlannedWrites::Everything,
             Writes::Tables(names) => {
@@ -132,7 +151,9 @@ impl Session {
     pub(super) fn resolve_writes(&self, writes: &PlannedWrites) -> Option<Wrote> {
         let (names, fires_triggers, narrowed) = match writes {
             PlannedWrites::Nothing => return None,
-            PlannedWrites::Everything => return Some(Wrote::everything(false)),
+            PlannedWrites::Everything | PlannedWrites::Privileges(_) => {
+                return Some(Wrote::everything(false));
+            }
             PlannedWrites::Unnamed => return Some(Wrote::everything(true)),
             PlannedWrites::Tables {
                 names,

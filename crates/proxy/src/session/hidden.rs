@@ -58,6 +58,12 @@ pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
     matches!(statement.session, SessionEffect::Unknown(_)) && names_the_log(text)
 }
 
+/// Whether a statement that wasn't understood mentions privileges: the server may read them again,
+/// without a trace in the log.
+pub(super) fn may_hide_privileges(statement: &Statement, text: &[u8]) -> bool {
+    matches!(statement.session, SessionEffect::Unknown(_)) && contains(text, b"privileges")
+}
+
 /// Whether `sql_log_bin` stands in a text.
 pub(super) fn names_the_log(text: &[u8]) -> bool {
     contains(text, b"sql_log_bin")
@@ -172,7 +178,9 @@ fn narrow(text: &[u8]) -> Vec<u8> {
 /// What is planned becomes what code that isn't seen may do.
 pub(super) fn may_run_code(plan: &mut Plan) {
     plan.code = None;
-    plan.writes = PlannedWrites::Everything;
+    if !matches!(plan.writes, PlannedWrites::Privileges(_)) {
+        plan.writes = PlannedWrites::Everything;
+    }
     plan.effects.runs_code = true;
 }
 

@@ -83,7 +83,7 @@ const READ_AWAY_MAX: usize = 64;
 pub(crate) enum Ended {
     /// The client left, properly or not, or the server closed the connection.
     Closed(io::Error),
-    /// The server refused the login or the change of user, and told the client.
+    /// The server refused the login, and told the client.
     Refused,
     /// The client broke the protocol, or the server can't be reached; it gets this error.
     Misbehaved {
@@ -214,15 +214,20 @@ impl Session {
         client: Rc<Stream>,
     ) -> Result<Session, Ended> {
         // Before the server looks at privileges, so that a change of them can't be missed.
-        let privilege_epoch = shared.privilege_epoch();
+        let look = shared.privileges().begin_look();
         let addresses = login::addresses(&client, &shared).await?;
         let client_address = addresses.as_ref().map(|both| both.source);
         let server = connect_to_server(&shared, addresses).await?;
         let logged_in = login::relay_login(&client, &server, &shared).await?;
+        let privilege_epoch = shared.privileges().end_look(look);
         let flavour = Flavour {
             capabilities: logged_in.capabilities,
             login_epoch: privilege_epoch,
             schema_epoch: privilege_epoch,
+            role_epoch: privilege_epoch,
+            client: client_address
+                .filter(|_| shared.link.tells_addresses())
+                .map(|address| address.ip()),
         };
         let limits = &shared.limits;
         let prepared = PreparedStatements::new(

@@ -13,9 +13,11 @@ use remora_wire::{Capabilities, attributes};
 
 use super::dispatch::Step;
 use super::exchange::Plan;
-use super::fence::PlannedWrites;
+use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
-use super::hidden::{effects_of, may_run_code, may_run_text, names_the_log, turns_the_log_off};
+use super::hidden::{
+    effects_of, may_hide_privileges, may_run_code, may_run_text, names_the_log, turns_the_log_off,
+};
 use super::prepared::StatementId;
 use super::settings::TextCharset;
 use super::state::Effects;
@@ -344,6 +346,9 @@ impl Session {
             plan.effects.session = SessionEffect::BinlogOff;
             plan.writes = PlannedWrites::Everything;
             plan.forgets = true;
+        }
+        if may_hide_privileges(statement, text) {
+            plan.writes = PlannedWrites::Privileges(PrivilegeStatement::Hidden);
         }
         // Before the tables are looked up, so that what becomes known of their views meanwhile is
         // found again when the answer comes.

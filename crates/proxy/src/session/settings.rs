@@ -7,6 +7,7 @@
 //! byte for byte.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -222,13 +223,39 @@ fn text(row: &Row, at: usize) -> Option<String> {
 pub struct Flavour {
     /// The protocol features that both sides use.
     pub capabilities: Capabilities,
-    /// How often privileges had changed when the session logged in: the server looks at an
-    /// account's global privileges only then, so a session from before a `REVOKE` may still read
-    /// what a later one may not.
+    /// The epoch of privileges in which the session logged in: the server looks at an account's
+    /// global privileges only then, so a session from before a `REVOKE` may still read what a later
+    /// one may not.
     pub login_epoch: u64,
     /// The same when it chose its default schema, the moment at which the server looks at the
     /// account's privileges on that schema.
     pub schema_epoch: u64,
+    /// The same when it took up its role.
+    pub role_epoch: u64,
+    /// The client's address, if the server is told it: privileges on schemas, tables and columns
+    /// are given to hosts, and the server looks for them by this address, not by the account's.
+    pub client: Option<IpAddr>,
+}
+
+impl Flavour {
+    fn put(self, bytes: &mut Vec<u8>) {
+        let capabilities = self.capabilities.without(WITHOUT_EFFECT_ON_RESULTS);
+        bytes.extend_from_slice(&capabilities.0.to_le_bytes());
+        for epoch in [self.login_epoch, self.schema_epoch, self.role_epoch] {
+            bytes.extend_from_slice(&epoch.to_le_bytes());
+        }
+        match self.client {
+            None => bytes.push(0),
+            Some(IpAddr::V4(address)) => {
+                bytes.push(4);
+                bytes.extend_from_slice(&address.octets());
+            }
+            Some(IpAddr::V6(address)) => {
+                bytes.push(6);
+                bytes.extend_from_slice(&address.octets());
+            }
+        }
+    }
 }
 
 /// Flags that change how a connection begins or what it may send, but no byte of a result set.
@@ -329,10 +356,8 @@ impl Fingerprints {
     }
 
     fn bytes(answer: &Row, flavour: Flavour) -> Vec<u8> {
-        let capabilities = flavour.capabilities.without(WITHOUT_EFFECT_ON_RESULTS);
-        let mut bytes = capabilities.0.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&flavour.login_epoch.to_le_bytes());
-        bytes.extend_from_slice(&flavour.schema_epoch.to_le_bytes());
+        let mut bytes = Vec::new();
+        flavour.put(&mut bytes);
         for field in answer {
             match field {
                 None => bytes.push(0),

@@ -134,6 +134,8 @@ pub struct SessionState {
     writes_are_unlogged: bool,
     /// Something ran that may have turned the log off for the session.
     log_is_doubtful: bool,
+    /// The open transaction has written while that wasn't known.
+    wrote_in_doubt: bool,
     /// Code ran that isn't seen: triggers, functions behind views. It may have created temporary
     /// tables, which would stand in for others.
     code_ran: bool,
@@ -204,6 +206,7 @@ impl SessionState {
             writes_are_unlogged: false,
             // Nobody knows what a login does for this account.
             log_is_doubtful: true,
+            wrote_in_doubt: false,
             code_ran: false,
             tables_created: TablesCreated::default(),
             own,
@@ -268,7 +271,13 @@ impl SessionState {
 
     /// Whether the session's changes don't reach the log as rows.
     pub fn writes_are_unlogged(&self) -> bool {
-        self.writes_are_unlogged
+        self.writes_are_unlogged || self.wrote_in_doubt
+    }
+
+    /// A statement is about to write, and nobody knows whether that will be logged. Until its
+    /// transaction ends it counts as not.
+    pub fn writes_in_doubt(&mut self) {
+        self.wrote_in_doubt = true;
     }
 
     /// Whether a statement's changes stay invisible to others until a later commit: a transaction
@@ -366,6 +375,7 @@ impl SessionState {
         self.apply(effects.session);
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.written = Written::nothing();
+            self.wrote_in_doubt = false;
             self.changed_in_transaction = false;
             if matches!(
                 effects.transaction,
@@ -411,7 +421,7 @@ impl SessionState {
     fn apply(&mut self, effect: SessionEffect) {
         match effect {
             SessionEffect::None | SessionEffect::UserLock => {}
-            SessionEffect::SettingsChanged | SessionEffect::DefaultSchema => {
+            SessionEffect::SettingsChanged | SessionEffect::Role | SessionEffect::DefaultSchema => {
                 self.settings = Settings::Unknown;
                 self.changed_in_transaction |= !self.is_certainly_outside_transaction();
             }
@@ -448,9 +458,14 @@ impl SessionState {
             && self.status.has(StatusFlags::AUTOCOMMIT)
     }
 
-    /// The default schema was chosen anew; privileges had changed this often before.
+    /// The default schema was chosen anew, in this epoch of privileges.
     pub fn chose_schema(&mut self, privilege_epoch: u64) {
         self.flavour.schema_epoch = privilege_epoch;
+    }
+
+    /// A role was taken up, or the one there was laid down, in this epoch of privileges.
+    pub fn chose_role(&mut self, privilege_epoch: u64) {
+        self.flavour.role_epoch = privilege_epoch;
     }
 
     /// Which results of the session are kept.
@@ -495,11 +510,22 @@ impl SessionState {
             Flavour {
                 login_epoch: privilege_epoch,
                 schema_epoch: privilege_epoch,
+                role_epoch: privilege_epoch,
                 ..self.flavour
             },
             mark,
             own,
         );
+    }
+
+    /// `COM_CHANGE_USER` was refused, and the server keeps the session: with the account and the
+    /// default schema that it had, which is certain. The rest is as after a login if the server got
+    /// as far as to look at the password, and as it was if not. So what kept results from being
+    /// kept still does, and everything else is unknown.
+    pub fn refused_user(&mut self) {
+        self.status_is_certain = false;
+        self.apply(SessionEffect::SettingsChanged);
+        self.derive_scope();
     }
 
     /// `COM_SET_OPTION` succeeded or not: multi-statements may be on or off.
@@ -671,6 +697,15 @@ mod tests {
             capabilities: Capabilities::PROTOCOL_41,
             login_epoch: 0,
             schema_epoch: 0,
+            role_epoch: 0,
+            client: None,
+        }
+    }
+
+    fn own(cache_type: CacheType) -> OwnValues {
+        OwnValues {
+            cache_type,
+            strip_comments: true,
         }
     }
 
@@ -687,13 +722,6 @@ mod tests {
     fn ok(status: StatusFlags) -> Summary {
         Summary {
             ending: Ending::Ok,
-        }
-    }
-
-    fn own(cache_type: CacheType) -> OwnValues {
-        OwnValues {
-            cache_type,
-            strip_comments: true,
             mark: Some(EndMark {
                 status,
                 warnings: 0,

@@ -356,7 +356,7 @@ impl<'a> Follower<'a> {
             self.touch_definitions(commit, at);
         }
         if accounts {
-            self.shared.bump_privilege_epoch();
+            self.shared.privileges.changed();
         }
         if everything {
             timeline.touch_everything(at);

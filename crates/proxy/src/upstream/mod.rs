@@ -7,6 +7,7 @@
 //! | `session` | one stretch of following: three connections that begin and end together |
 //! | `follower` | the log: events in, tags touched |
 //! | [`logged`] | what a statement in the log changed |
+//! | [`privileges`] | when privileges changed |
 //! | [`place`] | log file names, and the proof that a log goes on |
 //! | `watermark` | how far the server's commits can be seen: the watermark, proofs, fences lowered |
 //! | [`catalogue`] | what tables are |
@@ -21,6 +22,7 @@ pub mod client;
 mod follower;
 pub mod logged;
 pub mod place;
+pub mod privileges;
 pub mod server_facts;
 mod session;
 pub mod state;

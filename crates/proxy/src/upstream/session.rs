@@ -293,6 +293,8 @@ async fn begin_anew(
     };
     shared.table_changes.forget_positions();
     shared.timeline.restart(at);
+    // Between the logs nobody has seen whether they did.
+    shared.privileges.changed();
     let reason = memory.reason;
     let index = RestartReason::ALL
         .iter()

@@ -11,6 +11,7 @@ use super::UpstreamConfig;
 use super::catalogue::Catalogue;
 use super::check::Finding;
 use super::server_facts::Instance;
+use super::privileges::Privileges;
 use super::table_changes::TableChanges;
 use crate::clock::Clock;
 use crate::reason::CachingOff;
@@ -181,6 +182,8 @@ pub struct UpstreamShared {
     pub table_changes: TableChanges,
     /// Counters.
     pub counters: UpstreamCounters,
+    /// When privileges changed.
+    pub privileges: Arc<Privileges>,
     pub(super) timeline: Arc<Timeline>,
     pub(super) clock: Clock,
     /// Rung when somebody needs a newer watermark.
@@ -189,7 +192,6 @@ pub struct UpstreamShared {
     pub(super) visible_bell: Notify,
     /// Rung when the follower has applied more.
     pub(super) applied_bell: Notify,
-    privilege_epoch: AtomicU64,
     lag_ms_max: u64,
     state: RwLock<UpstreamState>,
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
@@ -218,7 +220,7 @@ impl UpstreamShared {
             watermark_bell: Notify::new(),
             visible_bell: Notify::new(),
             applied_bell: Notify::new(),
-            privilege_epoch: AtomicU64::new(0),
+            privileges: Arc::default(),
             lag_ms_max: config.lag_ms_max,
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
@@ -235,11 +237,7 @@ impl UpstreamShared {
 
     /// How often privileges are known to have changed.
     pub fn privilege_epoch(&self) -> u64 {
-        self.privilege_epoch.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn bump_privilege_epoch(&self) {
-        self.privilege_epoch.fetch_add(1, Ordering::SeqCst);
+        self.privileges.epoch()
     }
 
     /// The dialect, as a server of this age reads it.

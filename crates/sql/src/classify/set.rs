@@ -57,7 +57,7 @@ impl Effects {
 fn severity(effect: SessionEffect) -> u8 {
     match effect {
         SessionEffect::None => 0,
-        SessionEffect::SettingsChanged => 1,
+        SessionEffect::SettingsChanged | SessionEffect::Role => 1,
         SessionEffect::BinlogOff => 2,
         _ => 3,
     }
@@ -76,7 +76,7 @@ pub(super) fn set(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
     cursor.advance();
     match cursor.word() {
         K::Password => return Err(definition::account()),
-        K::Role => return Err(Head::new(Kind::Set).session(SessionEffect::SettingsChanged)),
+        K::Role => return Err(Head::new(Kind::Set).session(SessionEffect::Role)),
         K::Default if cursor.next_is_word(K::Role) => return Err(definition::account()),
         K::Statement => return set_statement(cursor),
         K::Transaction => {

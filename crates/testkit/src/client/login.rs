@@ -13,6 +13,8 @@ use remora_wire::{Capabilities, WireError};
 use super::{Client, ClientError, ConnectOptions};
 
 const PACKET_BYTES_MAX: u32 = 64 << 20;
+/// `COM_CHANGE_USER`.
+const CHANGE_USER: u8 = 0x11;
 /// What of a login a request for TLS consists of, bytes.
 const TLS_REQUEST_BYTES: usize = 32;
 
@@ -55,6 +57,33 @@ impl Client {
             self.transport.start_compression(algorithm);
         }
         Ok(())
+    }
+
+    /// Becomes another user on the same connection (`COM_CHANGE_USER`), with another default
+    /// schema. Address and features stay those of the connection.
+    ///
+    /// # Errors
+    /// A refusal is [`ClientError::Server`]. Some servers keep the connection then.
+    pub fn change_user(&mut self, options: &ConnectOptions) -> Result<(), ClientError> {
+        /// No server has it, so each asks for the one that it wants, with a salt of its own.
+        const PLUGIN: &[u8] = b"none\0";
+        let collation = u16::from(ConnectOptions::collation()).to_le_bytes();
+        let no_answer = 0;
+        let payload = [
+            &[CHANGE_USER],
+            options.user.as_bytes(),
+            &[0, no_answer],
+            options.schema.as_bytes(),
+            &[0],
+            &collation,
+            PLUGIN,
+        ]
+        .concat();
+        self.output.clear();
+        put_message(&mut self.output, 0, &payload);
+        self.filled = 0;
+        self.transport.send_command(&self.output)?;
+        self.authenticate(options, 1)
     }
 
     fn authenticate(

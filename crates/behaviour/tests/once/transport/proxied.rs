@@ -7,6 +7,7 @@ use std::time::Duration;
 use remora::config::ProxyProtocol;
 use remora::net::{Addresses, proxy_header};
 use remora_testkit::certificates::Authority;
+use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server};
 use remora_wire::auth::NATIVE_PASSWORD;
@@ -91,6 +92,49 @@ fn without_a_balancer_the_server_sees_the_clients_own_address() {
     let socket = socket2_from("127.0.0.77:0", remora.address());
     let mut guest = Guest::log_in_on(socket, &app()).unwrap();
     assert_eq!(seen_as(&mut guest), format!("{APP_USER}@127.0.0.77"));
+}
+
+/// The server looks for privileges on schemas, tables and columns by the client's address, not by
+/// the host of the account that it found for it.
+#[test]
+fn clients_at_different_addresses_share_no_results() {
+    const READ: &str = "SELECT a FROM lab.guarded";
+    let server = server();
+    server
+        .execute([
+            "CREATE TABLE guarded (a INT PRIMARY KEY)",
+            "INSERT INTO guarded VALUES (7)",
+            "CREATE USER h@'127.0.0.%' IDENTIFIED BY 'h-password'",
+            "INSERT INTO mysql.db (Host, Db, User, Select_priv) VALUES ('127.0.0.2', 'lab', 'h', 'Y')",
+            "FLUSH PRIVILEGES",
+        ])
+        .unwrap();
+    let options = RemoraOptions::following()
+        .with("listen.proxy_protocol_from", "127.0.0.1")
+        .with("upstream.proxy_protocol", "v2");
+    let remora = InProcessRemora::start(&server, &options).unwrap();
+    let hits = || remora.metrics().unwrap().sum("remora_hits_total");
+    let who = Who::new("h", "h-password", NATIVE_PASSWORD);
+    let guest = |source: &str| {
+        let header = proxy_header(ProxyProtocol::V2, Some(from(source)));
+        Guest::log_in_on(connect_with(remora.address(), &header), &who).unwrap()
+    };
+    let mut allowed = guest("127.0.0.2:1000");
+    wait_for("a hit", PATIENCE, || {
+        let before = hits();
+        assert_eq!(allowed.query(READ).unwrap().as_deref(), Some("7"));
+        Ok((hits() > before).then_some(()))
+    })
+    .unwrap();
+    for _ in 0..3 {
+        let refused = guest("127.0.0.3:1000").query(READ).unwrap_err();
+        assert_eq!(refused.code, 1142);
+    }
+    // Another connection from an address has what the first one kept.
+    let before = hits();
+    let mut again = guest("127.0.0.2:2000");
+    assert_eq!(again.query(READ).unwrap().as_deref(), Some("7"));
+    assert!(hits() > before);
 }
 
 /// A connection from a certain address.

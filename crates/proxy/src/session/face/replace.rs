@@ -94,7 +94,7 @@ impl Session {
     ) -> Result<Summary, Ended> {
         let (summary, last) = self.skip_answer(walker, plan, writing).await?;
         // The whole answer is here; what the client gets may take its time.
-        self.hand_on_fence(plan.forgets, writing);
+        self.hand_on_fence(writing);
         let answer = match summary.ending {
             Ending::Err(_) => error_alone(&last)?,
             _ => match Box::pin(self.own_answer(replacement)).await {

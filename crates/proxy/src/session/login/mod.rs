@@ -278,7 +278,7 @@ impl Session {
 
     /// `COM_CHANGE_USER` has been sent: relays its authentication.
     pub(super) async fn relay_change_user(&mut self) -> Result<(), Ended> {
-        let epoch = self.shared.privilege_epoch();
+        let look = self.shared.privileges().begin_look();
         let has_factors = self.capabilities().has(MULTI_FACTOR);
         let conversation = Conversation {
             client: Peer::client(&self.client, 1),
@@ -290,12 +290,17 @@ impl Session {
         match conversation.relay().await? {
             Verdict::Accepted(mark) => {
                 let global = self.shared.query_cache.own_values();
+                let epoch = self.shared.privileges().end_look(look);
                 self.state.changed_user(epoch, mark, global);
                 self.prepared.clear();
                 Ok(())
             }
-            // The server closes the connection after a refused change of user.
-            Verdict::Refused => Err(Ended::Refused),
+            // MySQL closes the connection then, and the session ends with that.
+            Verdict::Refused => {
+                self.state.refused_user();
+                self.prepared.clear();
+                Ok(())
+            }
         }
     }
 }
