@@ -419,6 +419,7 @@ fn build_shared(
                 settings.listen.proxy_protocol_timeout_ms,
             ),
             server_contact_ms_max: settings.workers.server_contact_ms,
+            definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
             shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
         },
     })

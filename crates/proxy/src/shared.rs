@@ -78,6 +78,9 @@ pub struct SessionLimits {
     /// How long a session may be served from memory alone before a statement goes to the server so
     /// that it keeps the connection, milliseconds.
     pub server_contact_ms_max: u64,
+    /// How long a statement that changes a definition waits for Remora's own questions about
+    /// definitions to be answered.
+    pub definition_wait: Duration,
     /// How long running statements may take to finish at a shutdown.
     pub shutdown_grace: Duration,
 }

@@ -229,6 +229,11 @@ pub struct FollowOptions {
     /// that reads a table counts as one that may change anything, and hardly anything is served.
     #[schemars(range(min = 0, max = 10_000_000))]
     pub catalogue_views_max: usize,
+    /// How long a statement that changes a table's definition is held back while Remora's own
+    /// questions about definitions are on their way. Servers lock a table while they answer, and
+    /// refuse a statement with `NOWAIT` then.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub definition_wait_ms: u64,
     /// Tables whose changes are counted one by one, for the dashboard and the metrics; those of
     /// further ones are counted together. Each takes some 200 bytes and is a time series in
     /// Prometheus.
@@ -255,6 +260,7 @@ impl Default for FollowOptions {
             catalogue_batch_max: 16,
             catalogue_scan_timeout_ms: 300_000,
             catalogue_views_max: 65_536,
+            definition_wait_ms: 100,
             table_counts_max: 200,
         }
     }

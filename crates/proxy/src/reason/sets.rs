@@ -163,6 +163,7 @@ reasons! {
         Shapes: "cache.table_shapes_max", "A read was of a kind beyond those that are told apart in its table, or its table beyond those that have any; each change of the table drops its result.";
         CatalogueTables: "follow.catalogue_tables_max", "A table's definition made room for another.";
         CatalogueScanTime: "follow.catalogue_scan_timeout_ms", "The server did not list its foreign keys or its views in time, and definitions stay unknown.";
+        DefinitionWait: "follow.definition_wait_ms", "A statement that changes a definition was sent although Remora's own questions about definitions had not been answered.";
         TableCounts: "follow.table_counts_max", "A commit changed a table that has no count of its own, and was counted with those of other such tables.";
         CatalogueViews: "follow.catalogue_views_max", "The server has more views than are looked at, so each statement that reads a table may run code.";
         CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";

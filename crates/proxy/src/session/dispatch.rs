@@ -58,6 +58,9 @@ pub(super) enum Step {
     /// The server must run an execution that memory answered, because it named the parameters'
     /// types; then the message is looked at again.
     DeliverTypes(StatementId),
+    /// The answers to Remora's own questions about definitions must be awaited, before one is
+    /// changed; then the message is looked at again.
+    AwaitCatalogue,
     /// The server must say whether the account may assign; then the variables change, and the
     /// client is told.
     Assign(Box<Assigning>),
@@ -72,7 +75,7 @@ impl Step {
     pub(super) fn leaves_the_message(&self) -> bool {
         matches!(
             self,
-            Step::LearnSettings | Step::RepeatHit | Step::DeliverTypes(_)
+            Step::LearnSettings | Step::RepeatHit | Step::DeliverTypes(_) | Step::AwaitCatalogue
         )
     }
 }
@@ -227,7 +230,8 @@ impl Session {
         };
         self.mark(Stage::Plan);
         self.send(message)?;
-        let exchange = Exchange::new(plan, wrote, fence, look, writes_privileges);
+        let definitions = self.definition_change.take();
+        let exchange = Exchange::new(plan, wrote, fence, look, writes_privileges, definitions);
         Ok(Step::Exchange(Box::new(exchange)))
     }
 

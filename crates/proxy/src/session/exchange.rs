@@ -25,6 +25,7 @@ use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 use crate::upstream::catalogue::CodeBasis;
+use crate::upstream::catalogue::yielding::DefinitionChange;
 use crate::upstream::privileges::{Look, PrivilegeChange};
 
 /// `ER_DBACCESS_DENIED_ERROR`, `ER_ACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR` and
@@ -127,6 +128,8 @@ pub(super) struct Exchange {
     plan: Plan,
     /// Taken before the message was sent.
     look: Look,
+    /// Keeps Remora's own questions away from the tables whose definitions it changes.
+    _definitions: Option<DefinitionChange>,
     writing: Writing,
 }
 
@@ -188,6 +191,7 @@ impl Exchange {
         fence: Option<Fence>,
         look: Look,
         privileges: Option<PrivilegeWrite>,
+        definitions: Option<DefinitionChange>,
     ) -> Exchange {
         Exchange {
             writing: Writing {
@@ -200,6 +204,7 @@ impl Exchange {
             },
             plan,
             look,
+            _definitions: definitions,
         }
     }
 }
@@ -218,6 +223,7 @@ impl Session {
             plan,
             look,
             writing,
+            ..
         } = &mut *exchange;
         let result = self.converse(plan, writing).await;
         self.hand_on_fence(writing);

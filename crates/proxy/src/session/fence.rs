@@ -18,7 +18,9 @@ use remora_wire::execute::BoundValue;
 use super::Session;
 use super::settings::TextCharset;
 use super::state::{Effects, WriteScope};
+use crate::reason::Limit;
 use crate::tags::{bind, fences_of_write};
+use crate::upstream::catalogue::yielding::DefinitionChange;
 use crate::upstream::catalogue::{Lookup, TableFacts};
 
 /// What a statement writes, with names that no longer depend on the session's default schema.
@@ -211,6 +213,33 @@ impl Session {
                 Lookup::Loading | Lookup::Unavailable => false,
             },
         )
+    }
+
+    /// Keeps Remora's own questions away from the tables of a statement that changes definitions.
+    /// True the first time, if some are on their way.
+    pub(super) fn must_await_catalogue(&mut self, statement: &Statement) -> bool {
+        if statement.kind != StatementKind::Ddl || self.definition_change.is_some() {
+            return false;
+        }
+        let names = match &statement.writes {
+            Writes::Tables(names) => &names[..],
+            Writes::Nothing | Writes::Everything(_) => &[],
+        };
+        let names = names.iter().filter_map(|name| self.qualify(name));
+        let upstream = &self.shared.upstream;
+        let change = DefinitionChange::begin(upstream, names);
+        let must_wait = upstream.catalogue.is_asking();
+        self.definition_change = Some(change);
+        must_wait
+    }
+
+    /// Awaits the answers to the questions that are on their way.
+    pub(super) async fn await_catalogue(&self) {
+        let limit = self.shared.limits.definition_wait;
+        let catalogue = &self.shared.upstream.catalogue;
+        if !catalogue.until_quiet(limit).await {
+            self.shared.metrics.rare.count_limit(Limit::DefinitionWait);
+        }
     }
 
     /// Raises the fence that a statement needs before it is sent, if it needs one.

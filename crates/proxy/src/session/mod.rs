@@ -62,6 +62,7 @@ use crate::net::{Addresses, Endpoint, Stream};
 use crate::reason::{Limit, Stage};
 use crate::shared::Shared;
 use crate::traces::Recorder;
+use crate::upstream::catalogue::yielding::DefinitionChange;
 use crate::worker::Worker;
 
 /// A session's buffers keep this much when they are empty, bytes.
@@ -163,6 +164,8 @@ pub(crate) struct Session {
     outdated: Option<OutdatedResult>,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,
+    /// Keeps Remora's own questions away from the tables of a statement that is about to be sent.
+    definition_change: Option<DefinitionChange>,
     /// Its place in the list of all sessions.
     registration: Registration,
 }
@@ -258,6 +261,7 @@ impl Session {
             trace: None,
             begins_undrawn: false,
             outdated: None,
+            definition_change: None,
         })
     }
 
@@ -298,6 +302,11 @@ impl Session {
                 let delivered = self.deliver_types(id).await;
                 self.mark(Stage::Questions);
                 delivered
+            }
+            Step::AwaitCatalogue => {
+                self.await_catalogue().await;
+                self.mark(Stage::Questions);
+                Ok(())
             }
             Step::Assign(assigning) => {
                 let assigned = self.assign(*assigning).await;

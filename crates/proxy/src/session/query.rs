@@ -301,6 +301,9 @@ impl Session {
         {
             return step;
         }
+        if self.must_await_catalogue(&statement) {
+            return Ok(Step::AwaitCatalogue);
+        }
         let merged = match face {
             Some(FaceStatement::Show(names)) => Some(Box::new(names)),
             _ => None,

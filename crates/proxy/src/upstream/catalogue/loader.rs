@@ -87,12 +87,18 @@ pub(in crate::upstream) async fn run(
             let _ = timeout(rest, catalogue.bell.notified()).await;
             continue;
         }
-        let batch = catalogue.next_batch();
+        let mut batch = catalogue.next_batch();
         // Not live: the requests are dropped, and made again by whoever needs it then.
         let Some(as_of) = fresh_as_of(shared, &batch).await else {
             catalogue.abandon_loading();
             continue;
         };
+        let asking = catalogue.begin_asking(&mut batch);
+        if batch.is_empty() {
+            // Whoever needs them when they have been changed asks again.
+            catalogue.insert(as_of, as_of, Vec::new());
+            continue;
+        }
         if !relations
             .as_ref()
             .is_some_and(|known| is_fresh(shared, known))
@@ -107,6 +113,7 @@ pub(in crate::upstream) async fn run(
         };
         let began = Instant::now();
         let loaded = loader.load(&batch, relations).await?;
+        drop(asking);
         count(&shared.counters.catalogue_batches, 1);
         count(&shared.counters.catalogue_loads, batch.len() as u64);
         let wasted = catalogue.insert(as_of, relations.as_of, loaded);

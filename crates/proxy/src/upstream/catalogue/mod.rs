@@ -8,6 +8,7 @@
 //! | `foreign_keys`, `relations` | listing foreign keys; what they connect |
 //! | `views` | what views read |
 //! | `hidden_code` | which views may run code |
+//! | [`yielding`] | keeping out of the way of statements that change definitions |
 //!
 //! Sessions ask without waiting. What isn't known is asked of the server by the loader on a
 //! connection of its own; until then the statement passes through. While definitions leave before
@@ -41,8 +42,9 @@ mod questions;
 mod relations;
 mod store;
 mod views;
+pub mod yielding;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -109,6 +111,10 @@ struct Requests {
     loading: Vec<TableKey>,
     /// Both.
     wanted: HashSet<TableKey>,
+    /// Those that a statement on its way changes, and how many such statements there are.
+    held: HashMap<TableKey, usize>,
+    /// Whether questions are on their way.
+    is_asking: bool,
     /// After a failure: so many are asked for one by one, so that one that can't be loaded doesn't
     /// keep others from it.
     singly: usize,
@@ -125,6 +131,8 @@ pub struct Catalogue {
     batch_max: usize,
     lower_case_table_names: AtomicU8,
     bell: Notify,
+    /// Rung when no questions are on their way any more.
+    quiet_bell: Notify,
     dropped: AtomicU64,
 }
 
@@ -146,6 +154,7 @@ impl Catalogue {
             batch_max: batch_max.max(1),
             lower_case_table_names: AtomicU8::new(UNKNOWN),
             bell: Notify::new(),
+            quiet_bell: Notify::new(),
             dropped: AtomicU64::new(0),
         }
     }
@@ -172,18 +181,23 @@ impl Catalogue {
         if let Some(facts) = self.store.find(key, |known| self.is_outdated(known)) {
             return Lookup::Known(facts);
         }
+        self.request(self.key(schema, table));
+        Lookup::Loading
+    }
+
+    /// The table that a statement names so.
+    fn key(&self, schema: &str, table: &str) -> TableKey {
         let fold = |name: &str| {
-            if mode == 0 {
+            if self.mode() == 0 {
                 name.to_owned()
             } else {
                 name.to_ascii_lowercase()
             }
         };
-        self.request(TableKey {
+        TableKey {
             schema: fold(schema),
             table: fold(table),
-        });
-        Lookup::Loading
+        }
     }
 
     /// In how many parts the tables are kept.
@@ -313,7 +327,7 @@ impl Catalogue {
 
     fn request(&self, key: TableKey) {
         let mut requests = self.requests();
-        if requests.wanted.contains(&key) {
+        if requests.wanted.contains(&key) || requests.held.contains_key(&key) {
             return;
         }
         if requests.queue.len() >= self.queue_max {

@@ -1,0 +1,58 @@
+//! Statements that change a definition and don't wait for its lock.
+
+use remora_testkit::client::ClientError;
+use remora_testkit::proxies::RemoraOptions;
+use remora_wire::response::ServerError;
+
+use remora_behaviour::front::Front;
+
+const ROUNDS: usize = 50;
+
+/// In MEMORY, since InnoDB locks tables for its own purposes at times.
+const STATEMENTS: [&str; 13] = [
+    "CREATE TABLE t (a INT PRIMARY KEY) ENGINE = MEMORY",
+    "INSERT INTO t VALUES (1)",
+    "ALTER TABLE t ADD b INT",
+    "SELECT * FROM t",
+    "ALTER TABLE t NOWAIT ADD c INT",
+    "SELECT * FROM t",
+    "SELECT a FROM t",
+    "TRUNCATE TABLE t NOWAIT",
+    "INSERT INTO t (a) VALUES (2)",
+    "RENAME TABLE t NOWAIT TO u",
+    "SELECT * FROM u",
+    "CREATE INDEX i ON u (b) NOWAIT",
+    "DROP TABLE u NOWAIT",
+];
+
+/// Remora asks about a table when a statement reads or writes it, and the server locks it then.
+#[test]
+fn a_definition_that_changes_without_waiting_is_not_refused_for_remoras_own_questions() {
+    let options = RemoraOptions::following().with("follow.definition_wait_ms", "60000");
+    let front = Front::with("nowait", options, &[]);
+    let kind = front.server().kind();
+    if kind.skips(kind.is_mysql(), "it has no NOWAIT for definitions") {
+        return;
+    }
+    let through = front.options().at(front.remora().address());
+    let mut refused = Vec::new();
+    for mut client in [front.direct(), through.connect().unwrap()] {
+        client.query("SET lock_wait_timeout = 0").unwrap();
+        let mut count = 0;
+        for _ in 0..ROUNDS {
+            for sql in STATEMENTS {
+                match client.query(sql).map(drop) {
+                    Ok(()) => {}
+                    Err(ClientError::Server(ServerError { code: 1205, .. })) => {
+                        count += 1;
+                        // The next ones need what it was to make.
+                        while client.query(sql).is_err() {}
+                    }
+                    Err(error) => panic!("{sql}: {error}"),
+                }
+            }
+        }
+        refused.push(count);
+    }
+    assert_eq!(refused, [0, 0], "directly, and through Remora");
+}
