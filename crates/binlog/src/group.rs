@@ -7,7 +7,7 @@ use crate::column::TableMap;
 use crate::event::{GroupShape, LoggedTable};
 use crate::gtid::Gtid;
 use crate::transactions::{Commit, CommitKind, Touched};
-use crate::xa::Prepared;
+use crate::xa::{Prepared, Xid};
 
 /// A group of events: a transaction, or a statement by itself.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub(crate) struct Group {
     pub(crate) relations: bool,
     pub(crate) accounts: bool,
     pub(crate) gtid: Option<Gtid>,
+    pub(crate) xid: Option<Xid>,
     /// It ends a prepared XA transaction, and nothing has said yet which.
     pub(crate) ends_prepared: bool,
 }
@@ -42,6 +43,7 @@ impl Group {
             relations: false,
             accounts: false,
             gtid: None,
+            xid: None,
             ends_prepared: false,
         }
     }
@@ -61,6 +63,7 @@ impl Group {
             accounts: self.accounts,
             kind,
             gtid: self.gtid,
+            xid: self.xid,
         }
     }
 

@@ -73,12 +73,18 @@ pub enum QueryMeaning {
 pub enum CommitKind {
     /// A transaction ended.
     Transaction,
+    /// A transaction ended with the statement `COMMIT` instead of a commit event: an engine without
+    /// two-phase commit took part. MariaDB then commits it in all of its engines after it has been
+    /// logged, in no order with other commits.
+    EndedByStatement,
     /// A single statement.
     Standalone,
     /// An XA transaction was prepared; its rows become visible later.
     XaPrepare,
     /// A prepared XA transaction ended.
     XaEnd,
+    /// An XA transaction was prepared and committed at once, and the log says so.
+    XaOnePhase,
     /// A group without an end, closed by what came after it.
     Leftover,
     /// An event between transactions that changes nothing: the log is applied up to here.
@@ -113,6 +119,8 @@ pub struct Commit {
     pub kind: CommitKind,
     /// MySQL's identity of the transaction, if a GTID event that could be read began its group.
     pub gtid: Option<Gtid>,
+    /// The name of the XA transaction that was prepared or ended, if it can be read.
+    pub xid: Option<Xid>,
 }
 
 impl Commit {
@@ -324,9 +332,12 @@ impl Transactions {
 
     fn prepare(&mut self, one_phase: bool, xid: Option<Xid>, end: u64) -> Commit {
         if one_phase {
-            return self.end(end, CommitKind::Transaction);
+            let mut commit = self.end(end, CommitKind::XaOnePhase);
+            commit.xid = xid;
+            return commit;
         }
-        let commit = self.end(end, CommitKind::XaPrepare);
+        let mut commit = self.end(end, CommitKind::XaPrepare);
+        commit.xid.clone_from(&xid);
         if let Some(xid) = xid {
             let prepared = Prepared {
                 touched: commit.touched.clone(),
@@ -345,7 +356,16 @@ impl Transactions {
         let tables_max = self.tables_max;
         let mut kind = CommitKind::Standalone;
         match meaning {
-            QueryMeaning::End => return Some(self.end(end, CommitKind::Transaction)),
+            QueryMeaning::End => {
+                let is_commit = query.text.eq_ignore_ascii_case(b"COMMIT");
+                let kind = if is_commit {
+                    CommitKind::EndedByStatement
+                } else {
+                    // Rolled back. What it has is of engines that can't.
+                    CommitKind::Transaction
+                };
+                return Some(self.end(end, kind));
+            }
             QueryMeaning::Begin => {
                 self.group();
             }
@@ -373,9 +393,10 @@ impl Transactions {
             QueryMeaning::XaEnd => {
                 kind = CommitKind::XaEnd;
                 let xid = Xid::of_end(&query.text);
-                let prepared = xid.and_then(|xid| self.prepared.take(&xid));
-                self.group()
-                    .end_prepared(prepared.unwrap_or_else(Prepared::unknown));
+                let prepared = xid.as_ref().and_then(|xid| self.prepared.take(xid));
+                let group = self.group();
+                group.xid = xid;
+                group.end_prepared(prepared.unwrap_or_else(Prepared::unknown));
             }
             QueryMeaning::Everything => {
                 let group = self.group();
@@ -445,5 +466,6 @@ fn progress(end_offset: u64) -> Commit {
         accounts: false,
         kind: CommitKind::Progress,
         gtid: None,
+        xid: None,
     }
 }

@@ -102,10 +102,10 @@ fn a_real_log_gives_each_commit_with_its_tables_and_its_end() {
         (1638, CommitKind::Transaction, "app.child"),
         (1867, CommitKind::Transaction, "app.parent"),
         (2131, CommitKind::Transaction, "app.child app.parent"), // a cascade
-        (2381, CommitKind::Transaction, "app.m"),
+        (2381, CommitKind::EndedByStatement, "app.m"),
         (2680, CommitKind::Transaction, "app.parent"), // with a savepoint
-        (2930, CommitKind::Transaction, "app.m"),      // in a rolled-back transaction
-        (3180, CommitKind::Transaction, "app.m"),
+        (2930, CommitKind::EndedByStatement, "app.m"), // in a rolled-back transaction
+        (3180, CommitKind::EndedByStatement, "app.m"),
         (3355, CommitKind::Transaction, "*"), // binlog_format=STATEMENT
         (3670, CommitKind::XaPrepare, "app.parent"),
         (3800, CommitKind::XaEnd, "app.parent"),
@@ -119,8 +119,8 @@ fn a_real_log_gives_each_commit_with_its_tables_and_its_end() {
         (6175, CommitKind::Transaction, "app.ctas"),
         (6336, CommitKind::Standalone, "app.child"),
         (6471, CommitKind::Standalone, "*"), // CREATE SEQUENCE
-        (6774, CommitKind::Transaction, "app.sq"),
-        (7036, CommitKind::Transaction, "app.m"),
+        (6774, CommitKind::EndedByStatement, "app.sq"),
+        (7036, CommitKind::EndedByStatement, "app.m"),
     ];
     let expected: Vec<_> = expected
         .map(|(end, kind, tables)| (end, kind, tables.to_string()))
@@ -155,13 +155,13 @@ fn a_commit_has_its_place_where_the_events_before_it_have_none() {
             (806, CommitKind::Standalone, "app.m"),
             (1018, CommitKind::Standalone, "app.child"),
             (1228, CommitKind::Transaction, "app.t"),
-            (1470, CommitKind::Transaction, "app.m"),
+            (1470, CommitKind::EndedByStatement, "app.m"),
             (1758, CommitKind::Transaction, "app.t"), // with a savepoint
             (2013, CommitKind::Transaction, "app.child app.t"), // a cascade
             (2317, CommitKind::XaPrepare, "app.t"),
             (2447, CommitKind::XaEnd, "app.t"),
             (2695, CommitKind::Transaction, "*"), // binlog_format=STATEMENT
-            (2929, CommitKind::Transaction, "*"),
+            (2929, CommitKind::EndedByStatement, "*"),
             (3139, CommitKind::Transaction, "*"), // rolled back
             (3514, CommitKind::Transaction, "app.d"), // CREATE TABLE … SELECT
         ];

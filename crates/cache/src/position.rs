@@ -37,6 +37,12 @@ impl Position {
         self.0 & OFFSET_MAX
     }
 
+    /// The position right before this one. No commit lies between the two.
+    #[must_use]
+    pub const fn before(self) -> Position {
+        Position(self.0.saturating_sub(1))
+    }
+
     /// The packed form, for an atomic.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0

@@ -137,7 +137,7 @@ impl Unservable {
             }
             Unservable::Forgotten => InvalidationReason::Forgotten.describe(),
             Unservable::Fenced => {
-                "A write through Remora to one of its tables has not come back in the binary log yet."
+                "A write through Remora to one of its tables has not come back in the binary log yet, or nothing tells when a commit without two phases can be seen."
             }
             Unservable::Changed(_) => InvalidationReason::Changed.describe(),
             Unservable::Everything => InvalidationReason::Everything.describe(),

@@ -10,6 +10,7 @@ mod fences;
 mod hidden_code;
 mod oracle;
 mod replicas;
+mod slow_commit;
 mod tags;
 mod upstream;
 mod verification;

@@ -16,6 +16,7 @@ use super::logged::meaning;
 use super::place::{FileIdentity, LastEvent, LogName};
 use super::session::{Lost, Progress};
 use super::state::{RestartReason, UpstreamShared, count};
+use super::watermark::is_of_cached_tables;
 use crate::tags::{ChangeTags, Telling};
 
 /// Without yielding, a busy log would keep the watermark task from running on the same thread.
@@ -421,18 +422,39 @@ impl<'a> Follower<'a> {
         timeline.touch(Tag::any_definition(), at);
     }
 
-    /// On MySQL, notes the transaction that may not be visible yet.
+    /// Notes the transaction that may not be visible yet.
     fn enter_into_ledger(&self, commit: &Commit, at: Position) -> Result<(), Lost> {
         let Some(ledger) = self.progress.ledger() else {
+            self.note_what_is_not_told(commit, at);
             return Ok(());
         };
         let Some(gtid) = &commit.gtid else {
             let what = "a transaction has no GTID, or one that can't be read";
             return Err(Lost::restart(RestartReason::LogUnreadable, what));
         };
-        let ends_prepared = commit.kind == CommitKind::XaEnd;
-        ledger.borrow_mut().commit(gtid, at, ends_prepared);
+        let is_of_xa = matches!(commit.kind, CommitKind::XaEnd | CommitKind::XaOnePhase);
+        ledger.borrow_mut().commit(gtid, at, is_of_xa);
         Ok(())
+    }
+
+    /// On MariaDB, notes the commits that its position passes before they can be seen.
+    fn note_what_is_not_told(&self, commit: &Commit, at: Position) {
+        let mut untold = self.progress.untold().borrow_mut();
+        match (commit.kind, &commit.xid) {
+            (CommitKind::XaEnd | CommitKind::XaOnePhase, xid) => {
+                untold.prepared_ended(xid.clone(), at);
+            }
+            (CommitKind::XaPrepare, Some(xid)) => untold.prepared(xid, at),
+            (CommitKind::EndedByStatement, _) if is_of_cached_tables(self.shared, commit) => {
+                if self.progress.sees_idle() {
+                    untold.unordered(at);
+                } else {
+                    let mut unordered = self.progress.unordered().borrow_mut();
+                    unordered.fence(self.shared, &commit.touched);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Remembers the event if everything up to its end has been applied.

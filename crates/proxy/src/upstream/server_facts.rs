@@ -22,8 +22,8 @@ pub enum Family {
 /// A version's leading numbers: `(8, 0, 31)` of `8.0.31-debug`.
 pub type Release = (u32, u32, u32);
 
-/// MySQL 8.0.30 commits a prepared transaction of another connection in the engines before it shows
-/// its GTID; older ones afterwards.
+/// MySQL 8.0.30 commits each XA transaction in the engines before it shows its GTID; older ones do
+/// it afterwards in one phase, and if another connection prepared.
 const XA_COMMITTED_IN_ORDER_SINCE: Release = (8, 0, 30);
 /// MySQL 5.7 shows a transaction's GTID after its commit in the engines; 5.6 before.
 const GTIDS_AFTER_COMMIT_SINCE: Release = (5, 7, 0);
@@ -229,7 +229,8 @@ pub enum Visibility {
     Position,
     /// MySQL: by a set of GTIDs that a commit enters when it can be seen.
     Gtids {
-        /// So do those that `XA COMMIT` makes on another connection than the one that prepared.
+        /// So do those that `XA COMMIT` makes in one phase, or on another connection than the one
+        /// that prepared.
         xa_in_order: bool,
     },
     /// MySQL 5.6: its set of GTIDs has commits that can't be seen yet.

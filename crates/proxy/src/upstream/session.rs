@@ -17,13 +17,14 @@ use remora_cache::Position;
 use tokio::time::Instant;
 
 use super::catalogue::loader::{self, ScanLimits};
+use super::check::privileges::sees_processes;
 use super::check::{Finding, check, is_caching_off};
 use super::client::{Client, ClientError};
 use super::follower::{Follower, Start};
 use super::place::LastEvent;
 use super::server_facts::{Instance, ServerFacts, Visibility};
 use super::state::{RestartReason, UpstreamShared, UpstreamState, count};
-use super::watermark::{self, Ledger, Watermark};
+use super::watermark::{self, Ledger, UnorderedTables, UntoldCommits, Watermark};
 use super::{UpstreamConfig, connect};
 
 /// The offset of a log file's first event, behind the file's magic number.
@@ -78,10 +79,16 @@ pub(super) struct Progress {
     start_file: u64,
     /// MySQL's transactions; none on MariaDB.
     ledger: Option<RefCell<Ledger>>,
+    /// MariaDB's commits that its position doesn't tell; none on MySQL, whose ledger has them.
+    untold: RefCell<UntoldCommits>,
+    /// What MariaDB changed in such commits that nothing else tells, either.
+    unordered: RefCell<UnorderedTables>,
+    /// The account sees when the server's other connections are idle, and they are at times.
+    sees_idle: bool,
 }
 
 impl Progress {
-    fn new(resumes: bool, memory: &mut Memory) -> Progress {
+    fn new(resumes: bool, memory: &mut Memory, facts: &ServerFacts) -> Progress {
         Progress {
             verified: Cell::new(false),
             resumption_due: Cell::new(resumes),
@@ -90,6 +97,10 @@ impl Progress {
             last_commit: Cell::new(memory.last_commit),
             start_file: memory.start_file,
             ledger: memory.ledger.take().map(RefCell::new),
+            untold: RefCell::new(std::mem::take(&mut memory.untold)),
+            unordered: RefCell::new(std::mem::take(&mut memory.unordered)),
+            // The appliers of a replica are never idle.
+            sees_idle: sees_processes(facts) && facts.replica_threads == 0,
         }
     }
 
@@ -98,8 +109,26 @@ impl Progress {
         self.ledger.as_ref()
     }
 
-    fn into_ledger(self) -> Option<Ledger> {
-        self.ledger.map(RefCell::into_inner)
+    /// The commits that MariaDB's position doesn't tell, and that wait for something else to.
+    pub(super) fn untold(&self) -> &RefCell<UntoldCommits> {
+        &self.untold
+    }
+
+    /// The tables that were changed in commits that nothing tells.
+    pub(super) fn unordered(&self) -> &RefCell<UnorderedTables> {
+        &self.unordered
+    }
+
+    /// Whether it can be known when all connections have been idle.
+    pub(super) fn sees_idle(&self) -> bool {
+        self.sees_idle
+    }
+
+    /// Leaves what is known of commits to the next session.
+    fn leave(self, memory: &mut Memory) {
+        memory.ledger = self.ledger.map(RefCell::into_inner);
+        memory.untold = self.untold.into_inner();
+        memory.unordered = self.unordered.into_inner();
     }
 
     /// The stream has been shown to be the right log.
@@ -170,6 +199,10 @@ pub(super) struct Memory {
     start_file: u64,
     /// What is known of MySQL's transactions.
     ledger: Option<Ledger>,
+    /// MariaDB's commits that its position doesn't tell.
+    untold: UntoldCommits,
+    /// What MariaDB changed in such commits that nothing else tells, either.
+    unordered: UnorderedTables,
     /// The session that just ended had followed the right log.
     pub(super) had_followed: bool,
 }
@@ -183,6 +216,8 @@ impl Memory {
             last_commit: Position::ZERO,
             start_file: 0,
             ledger: None,
+            untold: UntoldCommits::default(),
+            unordered: UnorderedTables::default(),
             had_followed: false,
         }
     }
@@ -241,11 +276,12 @@ async fn follow(
         }
         None => begin_anew(shared, memory, &facts, &mut control).await?,
     };
-    let progress = Progress::new(matches!(start, Start::Again(_)), memory);
+    let progress = Progress::new(matches!(start, Start::Again(_)), memory, &facts);
     let server_id = facts.instance.server_id;
     let mut follower = Follower::new(config, shared, &progress, server_id, start);
     if let Err(lost) = follower.request(config, &mut dump).await {
-        memory.ledger = progress.into_ledger();
+        drop(follower);
+        progress.leave(memory);
         return Err(lost);
     }
     count(&shared.counters.connections, 1);
@@ -263,7 +299,7 @@ async fn follow(
     memory.settled_file = progress.settled_file();
     memory.last_commit = progress.last_commit();
     drop(watermark);
-    memory.ledger = progress.into_ledger();
+    progress.leave(memory);
     memory.reason = RestartReason::NothingToCompare;
     Err(lost)
 }
@@ -291,6 +327,8 @@ async fn begin_anew(
         Visibility::Position => None,
         visibility => Some(Ledger::new(visibility, at)),
     };
+    memory.untold = UntoldCommits::default();
+    memory.unordered = UnorderedTables::default();
     shared.table_changes.forget_positions();
     shared.timeline.restart(at);
     // Between the logs nobody has seen whether they did.

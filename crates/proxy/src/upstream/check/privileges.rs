@@ -127,7 +127,18 @@ fn all_given(facts: &ServerFacts) -> String {
              To have them listed at once, give it: GRANT PROCESS ON *.* TO {account};"
         );
     }
+    if facts.visibility() == Visibility::Position && !sees_processes(facts) {
+        meaning.push_str(
+            " Without PROCESS, what a transaction changes that also uses an engine without \
+             two-phase commit (Aria) isn't cached any more.",
+        );
+    }
     meaning
+}
+
+/// Whether the account sees what all other connections are doing.
+pub(in super::super) fn sees_processes(facts: &ServerFacts) -> bool {
+    has_global(&facts.grants, "PROCESS")
 }
 
 /// Whether one of the lines of `SHOW GRANTS` gives a privilege on everything.

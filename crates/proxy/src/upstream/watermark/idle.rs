@@ -2,7 +2,8 @@
 //!
 //! MySQL 5.6 adds a transaction to `@@gtid_executed` when it writes it to the log, before its rows
 //! can be seen; so does 5.7 with an `XA COMMIT` of a transaction that another connection prepared.
-//! There the set tells nothing of when reads can see them. This does:
+//! There the set tells nothing of when reads can see them, nor does MariaDB's position of a commit
+//! without two phases. This does:
 //!
 //! A commit is logged by a connection in the middle of a statement, and its rows can be seen when
 //! that statement is over. Note how far the log has been applied, then ask which connections are in
@@ -20,10 +21,12 @@
 //! replica are in it and never idle, events of the scheduler are in it while they run, and servers
 //! with the memcached plugin are refused by [`check`](super::super::check).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use remora_cache::Position;
+use tokio::time::Instant;
 
 use super::super::client::{Client, ClientError, text};
 
@@ -33,6 +36,9 @@ const QUESTION: &str = "SELECT ID FROM information_schema.PROCESSLIST \
      WHERE COMMAND NOT IN ('Sleep', 'Binlog Dump', 'Binlog Dump GTID', 'Daemon') \
      AND NOT (COMMAND = 'Killed' AND INFO IS NULL AND USER <> 'system user') \
      AND ID <> CONNECTION_ID()";
+/// The question is not asked more often: it costs the server more than others, by the number of its
+/// connections.
+const QUESTIONS_APART: Duration = Duration::from_millis(2);
 /// More connections than any server has.
 const CONNECTIONS_MAX: usize = 200_000;
 
@@ -40,16 +46,23 @@ const CONNECTIONS_MAX: usize = 200_000;
 #[derive(Debug, Default)]
 pub(super) struct IdleWatch {
     waiting: RefCell<Option<(Position, BTreeSet<u64>)>>,
+    asked: Cell<Option<Instant>>,
 }
 
 impl IdleWatch {
-    /// Asks. `applied` is how far the follower had come before. Gives up to where everything can be
-    /// seen.
+    /// Asks, unless it has just done so. `applied` is how far the follower had come before. Gives
+    /// up to where everything can be seen.
     pub(super) async fn ask(
         &self,
         client: &mut Client,
         applied: Position,
     ) -> Result<Option<Position>, ClientError> {
+        let now = Instant::now();
+        let is_soon = |asked: Instant| now.duration_since(asked) < QUESTIONS_APART;
+        if self.asked.get().is_some_and(is_soon) {
+            return Ok(None);
+        }
+        self.asked.set(Some(now));
         let rows = client.query(QUESTION, CONNECTIONS_MAX).await?;
         let id = |row| text(row, 0)?.parse().ok();
         let busy: Option<BTreeSet<u64>> = rows.iter().map(id).collect();

@@ -105,11 +105,11 @@ impl Ledger {
         }
     }
 
-    /// The follower has applied a transaction that ends at `end`. `ends_prepared`: it ends a
-    /// prepared XA transaction.
-    pub(in super::super) fn commit(&mut self, gtid: &Gtid, end: Position, ends_prepared: bool) {
+    /// The follower has applied a transaction that ends at `end`. `is_of_xa`: it commits an
+    /// XA transaction, or ends a prepared one.
+    pub(in super::super) fn commit(&mut self, gtid: &Gtid, end: Position, is_of_xa: bool) {
         let is_told = match self.visibility {
-            Visibility::Gtids { xa_in_order } => xa_in_order || !ends_prepared,
+            Visibility::Gtids { xa_in_order } => xa_in_order || !is_of_xa,
             Visibility::Position | Visibility::NeverTold => false,
         };
         self.applied.insert(gtid.clone());

@@ -6,28 +6,33 @@
 //!
 //! 1. take the answered fences, note the time;
 //! 2. ask; the server answers what can be seen: on MariaDB a position, on MySQL a set of GTIDs;
-//! 3. the watermark becomes the position that this stands for;
+//! 3. the watermark becomes the position that this stands for, as the follower comes there;
 //! 4. when the follower has applied all that the answer names, lower those fences and prove for the
 //!    noted time.
 //!
 //! | file | whose answers it weighs |
 //! |---|---|
-//! | `position` | MariaDB's |
+//! | `position` | MariaDB's; with `untold` and `unordered`, the commits that they don't tell |
 //! | `gtid` | MySQL's; with `ledger`, what the follower has read, and `idle`, what connections are doing |
 //!
-//! **Why the watermark may move before the follower has applied `P`.** It says what a read sent now
-//! will see, and nothing of what the follower knows. A fill with `as_of = P` has seen every commit
-//! up to `P`; if the event of such a commit arrives later, it sets `changed_at <= P`, and the entry
-//! rightly stays valid. A commit above `P` sets `changed_at > P`, and the entry is refused from
-//! then on. Until that event arrives such an entry can be served although the commit has happened:
-//! that is the lag of any follower, bounded by the proofs (step 4), not by the watermark.
+//! **Why the watermark stays behind the follower.** What the server tells isn't true of every kind
+//! of commit, and of which kind a commit is the log says. So the watermark moves to what was told
+//! only as far as the follower has read, and stops before a commit that the answer doesn't tell
+//! ([`untold`]). It goes on with the follower; the server isn't asked again for that.
+//!
+//! A fill with `as_of = P` has seen every commit up to `P`. A commit above `P` sets
+//! `changed_at > P`, and the entry is refused from then on. Until that event arrives such an entry
+//! can be served although the commit has happened: that is the lag of any follower, bounded by the
+//! proofs (step 4), not by the watermark.
 
 mod gtid;
 mod idle;
 mod ledger;
 mod position;
+mod unordered;
+mod untold;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,6 +45,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use self::gtid::GtidSource;
 pub(super) use self::ledger::Ledger;
 use self::position::PositionSource;
+pub(super) use self::unordered::{UnorderedTables, is_of_cached_tables};
+pub(super) use self::untold::UntoldCommits;
 use super::UpstreamConfig;
 use super::client::{Client, ClientError, text};
 use super::place::LogName;
@@ -134,6 +141,8 @@ pub(super) struct Watermark<'a> {
     shared: &'a UpstreamShared,
     progress: &'a Progress,
     source: Source<'a>,
+    /// How far reads can see, by the server's last answer that said so, and when it was asked.
+    told: Cell<Option<(Epoch, Position)>>,
     pending: RefCell<VecDeque<Pending>>,
     /// Rung when `pending` has become shorter.
     room: Notify,
@@ -153,7 +162,7 @@ impl<'a> Watermark<'a> {
         let question = facts.log_status_question();
         let source = match facts.visibility() {
             Visibility::Position => {
-                Source::Positions(PositionSource::new(progress, base, question))
+                Source::Positions(PositionSource::new(shared, progress, base, question))
             }
             visibility => Source::Gtids(GtidSource::new(
                 shared, progress, base, question, visibility,
@@ -163,6 +172,7 @@ impl<'a> Watermark<'a> {
             shared,
             progress,
             source,
+            told: Cell::new(None),
             pending: RefCell::new(VecDeque::new()),
             room: Notify::new(),
             interval_min: Duration::from_micros(config.ask_interval_us_min),
@@ -204,13 +214,12 @@ impl<'a> Watermark<'a> {
         let asked_at_ms = self.shared.clock.now_ms();
         count(&self.shared.counters.asks, 1);
         let worth = match &self.source {
-            Source::Positions(source) => source.ask(client, timeline.visible()).await?,
+            Source::Positions(source) => source.ask(client, self.told_last()).await?,
             Source::Gtids(source) => source.ask(client, self.is_waiting_long()).await?,
         };
         count(&self.shared.counters.reached, 1);
         if let Some(visible) = worth.visible {
-            timeline.advance_visible(epoch, visible);
-            self.shared.visible_bell.notify_waiters();
+            self.told.set(Some((epoch, visible)));
         }
         let answered_at = Instant::now();
         let pending = Pending {
@@ -255,8 +264,32 @@ impl<'a> Watermark<'a> {
         }
     }
 
+    /// The furthest that the server has told: it never goes back.
+    fn told_last(&self) -> Position {
+        let visible = self.shared.timeline.visible();
+        self.told
+            .get()
+            .map_or(visible, |(_, told)| told.max(visible))
+    }
+
+    /// Moves the watermark to what the server has told, as far as the follower has read.
+    fn advance(&self) {
+        let Some((epoch, told)) = self.told.get() else {
+            return;
+        };
+        let timeline = &self.shared.timeline;
+        // First how far it has read: what it has read up to there is noted.
+        let read = told.min(timeline.applied());
+        let visible = self.progress.untold().borrow().visible(read);
+        if visible > timeline.visible() {
+            timeline.advance_visible(epoch, visible);
+            self.shared.visible_bell.notify_waiters();
+        }
+    }
+
     /// Lowers and proves what the follower has caught up with.
     fn settle(&self) {
+        self.advance();
         let shared = self.shared;
         // Before the follower has shown that it reads the right log, its position means nothing.
         while self.progress.knows_all() {

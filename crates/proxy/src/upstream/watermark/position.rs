@@ -15,6 +15,9 @@
 //!   this file can't be cached until something is.
 //! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never
 //!   before a visible commit.
+//!
+//! **Two kinds of commits** aren't waited for by the position, the ends of prepared XA transactions
+//! and what isn't committed in two phases: see [`untold`](super::untold).
 
 use std::cell::Cell;
 
@@ -22,8 +25,9 @@ use remora_cache::Position;
 
 use super::super::client::{Client, ClientError, text};
 use super::super::session::{FILE_BEGINS_AT, Lost, Progress};
-use super::super::state::RestartReason;
-use super::{Answered, Complete, Worth, end_of_log};
+use super::super::state::{RestartReason, UpstreamShared};
+use super::idle::IdleWatch;
+use super::{Answered, Complete, UntoldCommits, Worth, end_of_log};
 
 /// Both the file and the offset; consistent with each other within one `SHOW STATUS`.
 const QUESTION: &str = "SHOW STATUS LIKE 'binlog_snapshot_%'";
@@ -45,6 +49,7 @@ async fn ask(client: &mut Client) -> Result<Answered, Lost> {
 
 /// What is known of the answers of one session.
 pub(super) struct PositionSource<'a> {
+    shared: &'a UpstreamShared,
     progress: &'a Progress,
     base: &'a str,
     log_status_question: &'static str,
@@ -52,36 +57,50 @@ pub(super) struct PositionSource<'a> {
     trusted_file: Cell<Option<u64>>,
     /// An answer that wasn't, since the file was known to be settled.
     doubted: Cell<Option<Position>>,
+    idle: IdleWatch,
 }
 
 impl<'a> PositionSource<'a> {
     pub(super) fn new(
+        shared: &'a UpstreamShared,
         progress: &'a Progress,
         base: &'a str,
         log_status_question: &'static str,
     ) -> PositionSource<'a> {
         PositionSource {
+            shared,
             progress,
             base,
             log_status_question,
             trusted_file: Cell::new(None),
             doubted: Cell::new(None),
+            idle: IdleWatch::default(),
         }
     }
 
-    /// Asks, and finds out what the answer is worth. `watermark` is where it is now.
-    pub(super) async fn ask(
-        &self,
-        client: &mut Client,
-        watermark: Position,
-    ) -> Result<Worth, Lost> {
+    /// Asks, and finds out what the answer is worth. `told` is what was told before.
+    pub(super) async fn ask(&self, client: &mut Client, told: Position) -> Result<Worth, Lost> {
+        self.ask_of_untold(client).await?;
         let settled_file = self.progress.settled_file();
         let position = ask(client).await?.place(self.base)?;
-        if position < watermark {
-            let what = format!("the server was at {watermark} and says {position}");
+        if position < told {
+            let what = format!("the server was at {told} and says {position}");
             return Err(Lost::restart(RestartReason::PositionWentBack, what));
         }
         self.weigh(client, position, settled_file).await
+    }
+
+    /// Asks what it takes to know that the commits can be seen that the position doesn't tell.
+    async fn ask_of_untold(&self, client: &mut Client) -> Result<(), ClientError> {
+        let untold = self.progress.untold();
+        UntoldCommits::ask(untold, client).await?;
+        if self.progress.sees_idle() && untold.borrow().waits_for_idle() {
+            let applied = self.shared.timeline.applied();
+            if let Some(settled) = self.idle.ask(client, applied).await? {
+                untold.borrow_mut().settle(settled);
+            }
+        }
+        Ok(())
     }
 
     /// Finds out how far an answer can be believed. `settled_file` is of before it was asked for.

@@ -1,0 +1,172 @@
+//! Tables that MariaDB changed in a commit of which nobody tells when it is visible.
+//!
+//! A transaction that has used an engine without two-phase commit, be it by a read of an Aria
+//! table, isn't committed as others are: MariaDB writes it to the log, moves
+//! `binlog_snapshot_position`, and then has each engine commit by itself. Its group ends with the
+//! statement `COMMIT` instead of a commit event (`CommitKind::EndedByStatement`). Measured: the
+//! position had passed an `INSERT … SELECT` from an Aria table into an InnoDB table with a
+//! full-text index for half a second before the rows could be read.
+//!
+//! Only what each connection is doing tells when such a commit is over
+//! ([`untold`](super::untold)). To see that takes a privilege that the account needs for nothing
+//! else. Without it, what such a commit changed is fenced from its event on until following begins
+//! anew. Changes of tables that are never cached end in the same way and need no fence.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use remora_binlog::{Commit, LoggedTable, Touched};
+use remora_cache::{Fence, FenceScope, TableTags, Timeline};
+
+use super::super::catalogue::{Lookup, TableRefusal};
+use super::super::state::UpstreamShared;
+
+/// Tables that are fenced one by one, until the catalogue knows that they aren't cached anyway. If
+/// there are more, everything is.
+const TABLES_MAX: usize = 1_024;
+const WHY: &str = "a transaction that used an engine without two-phase commit changed it, and nothing \
+     tells when that can be seen";
+const REMEDY: &str = "give the follower's account PROCESS, and start Remora again";
+
+/// The fences. They live as long as the log goes on, through any number of connections.
+#[derive(Default)]
+pub(in super::super) struct UnorderedTables {
+    tables: HashMap<LoggedTable, Fence>,
+    everything: Option<Fence>,
+}
+
+impl fmt::Debug for UnorderedTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = self.tables.keys().map(ToString::to_string);
+        f.debug_set().entries(tables).finish_non_exhaustive()
+    }
+}
+
+impl UnorderedTables {
+    /// Fences what a commit touched. Before the commit counts as applied.
+    pub(in super::super) fn fence(&mut self, shared: &UpstreamShared, touched: &Touched) {
+        let is_never_cached = |table: &LoggedTable| is_never_cached(shared, table);
+        self.fence_in(&shared.timeline, touched, is_never_cached);
+    }
+
+    fn fence_in(
+        &mut self,
+        timeline: &Arc<Timeline>,
+        touched: &Touched,
+        is_never_cached: impl Fn(&LoggedTable) -> bool,
+    ) {
+        if self.everything.is_some() {
+            return;
+        }
+        let Touched::Tables(tables) = touched else {
+            self.fence_everything(timeline);
+            return;
+        };
+        for table in tables {
+            if self.tables.contains_key(table) || is_never_cached(table) {
+                continue;
+            }
+            if self.tables.len() >= TABLES_MAX {
+                // The catalogue may know them by now.
+                self.tables.retain(|table, _| !is_never_cached(table));
+            }
+            if self.tables.len() >= TABLES_MAX {
+                self.fence_everything(timeline);
+                return;
+            }
+            let fences = TableTags::new(&table.schema, &table.table).fences();
+            let fence = timeline.raise(FenceScope::Tables(fences.into()));
+            self.tables.insert(table.clone(), fence);
+            tracing::info!(%table, remedy = REMEDY, "not answered from memory: {WHY}");
+        }
+    }
+
+    fn fence_everything(&mut self, timeline: &Arc<Timeline>) {
+        self.everything = Some(timeline.raise(FenceScope::Everything));
+        self.tables.clear();
+        tracing::warn!(remedy = REMEDY, "nothing is answered from memory: {WHY}");
+    }
+}
+
+/// Whether results from what a commit touched may be kept.
+pub(in super::super) fn is_of_cached_tables(shared: &UpstreamShared, commit: &Commit) -> bool {
+    match &commit.touched {
+        Touched::Tables(tables) => tables.iter().any(|table| !is_never_cached(shared, table)),
+        Touched::Everything => true,
+    }
+}
+
+/// Whether results from the table are never kept because of its engine.
+fn is_never_cached(shared: &UpstreamShared, table: &LoggedTable) -> bool {
+    match shared.catalogue.lookup(&table.schema, &table.table) {
+        Lookup::Known(facts) => matches!(
+            facts.cacheable,
+            Err(TableRefusal::VisibleLate
+                | TableRefusal::Engine
+                | TableRefusal::Sequence
+                | TableRefusal::SystemSchema)
+        ),
+        Lookup::Loading | Lookup::Unavailable => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use remora_cache::{BrokenRules, Tag, TimelineLimits};
+
+    use super::*;
+
+    fn timeline() -> Arc<Timeline> {
+        let limits = TimelineLimits {
+            tag_slots: 64,
+            fence_slots: 1 << 20,
+            lag_ms_max: 1_000,
+        };
+        Arc::new(Timeline::new(limits, BrokenRules::default()))
+    }
+
+    fn table(number: usize) -> LoggedTable {
+        LoggedTable::new("app", format!("t{number}"))
+    }
+
+    fn touched(numbers: impl IntoIterator<Item = usize>) -> Touched {
+        Touched::Tables(numbers.into_iter().map(table).collect())
+    }
+
+    fn is_fenced(timeline: &Timeline, number: usize) -> bool {
+        timeline.has_fence(Tag::table("app", &format!("t{number}")))
+    }
+
+    #[test]
+    fn what_is_never_cached_needs_no_fence() {
+        let timeline = timeline();
+        let mut unordered = UnorderedTables::default();
+        let touched = touched([1, 2]);
+        unordered.fence_in(&timeline, &touched, |one| *one == table(2));
+        assert!(is_fenced(&timeline, 1) && !is_fenced(&timeline, 2));
+    }
+
+    #[test]
+    fn a_commit_of_everything_fences_everything() {
+        let timeline = timeline();
+        let mut unordered = UnorderedTables::default();
+        unordered.fence_in(&timeline, &Touched::Everything, |_| false);
+        assert!(is_fenced(&timeline, 1));
+    }
+
+    #[test]
+    fn beyond_the_bound_everything_is_fenced_unless_some_need_none_any_more() {
+        let timeline = timeline();
+        let mut unordered = UnorderedTables::default();
+        unordered.fence_in(&timeline, &touched(0..TABLES_MAX), |_| false);
+        let beyond = TABLES_MAX + 10;
+        assert!(is_fenced(&timeline, 0) && !is_fenced(&timeline, beyond));
+        let next = touched([TABLES_MAX]);
+        unordered.fence_in(&timeline, &next, |one| *one == table(0));
+        assert!(!is_fenced(&timeline, beyond));
+        let next = touched([TABLES_MAX + 1]);
+        unordered.fence_in(&timeline, &next, |_| false);
+        assert!(is_fenced(&timeline, beyond));
+    }
+}
