@@ -333,7 +333,7 @@ const ONLY_MARIADB: [(&str, &str); 4] = [
         "SELECT SUM(value) FROM a",
     ),
     (
-        "CREATE OR REPLACE TABLE a ENGINE=MEMORY AS SELECT id, 'x' AS value FROM b",
+        "CREATE OR REPLACE TABLE a AS SELECT id, 'x' AS value FROM b",
         "SELECT * FROM a",
     ),
     ("DROP TABLE a, b", "SELECT COUNT(*) FROM a"),

@@ -18,7 +18,7 @@ pub enum Kind {
     Family,
     /// A table is written, a trigger writes a second one.
     Mirrored,
-    /// A table without transactions that can be cached.
+    /// A table without transactions that MySQL's log lets cache.
     Memory,
     /// A table without transactions that can't be cached.
     Isam,

@@ -23,7 +23,7 @@ pub enum TableRefusal {
     Engine,
     /// It belongs to the server itself.
     SystemSchema,
-    /// Its engine shows changes later than the log says.
+    /// Its engine shows changes at another moment than the log says.
     VisibleLate,
     /// It has virtual generated columns.
     VirtualColumns,
@@ -86,7 +86,7 @@ impl TableRefusal {
                 "Its engine isn't one of those whose every change is known to reach the log."
             }
             TableRefusal::VisibleLate => {
-                "Its engine (MyISAM, Aria, ARCHIVE, ROCKSDB) may show a change to readers only after the server has reported it as visible; InnoDB and MEMORY don't."
+                "Its engine (MyISAM, Aria, ARCHIVE, ROCKSDB; on MariaDB also MEMORY) may show a change to readers at another moment than the server's log says; InnoDB doesn't."
             }
             TableRefusal::TimeColumns => {
                 "It has columns of type TIME, which the server completes with today's date when it compares them with dates."
