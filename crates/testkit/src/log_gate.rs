@@ -124,16 +124,25 @@ fn asks_for_log(piece: &[u8]) -> bool {
     }
 }
 
-/// Copies until one side ends; then both have ended.
+/// Copies until nothing more comes, and says so. If one side is gone, so is the other.
 fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&[u8])) {
     let mut piece = vec![0; PIECE_BYTES];
-    while let Ok(count @ 1..) = from.read(&mut piece) {
-        seen(&piece[..count]);
-        if to.write_all(&piece[..count]).is_err() {
-            break;
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => {
+                // It may be closed already.
+                let _ = to.shutdown(Shutdown::Write);
+                return;
+            }
+            Ok(count) => {
+                seen(&piece[..count]);
+                if to.write_all(&piece[..count]).is_err() {
+                    break;
+                }
+            }
+            Err(_) => break,
         }
     }
-    // They may be closed already.
     let _ = from.shutdown(Shutdown::Both);
     let _ = to.shutdown(Shutdown::Both);
 }

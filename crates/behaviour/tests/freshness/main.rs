@@ -9,6 +9,7 @@ mod early_event;
 mod fences;
 mod hidden_code;
 mod oracle;
+mod refused_streams;
 mod replicas;
 mod slow_commit;
 mod tags;

@@ -285,7 +285,7 @@ impl Session {
         match plan.expect {
             Expect::Nothing => Ok(None),
             Expect::Authentication => self.relay_change_user().await.map(|()| None),
-            Expect::Stream => Err(self.tunnel().await),
+            Expect::Stream => self.relay_stream().await.map(Some),
             _ => self.relay_answer(plan, writing).await.map(Some),
         }
     }

@@ -1,14 +1,20 @@
 //! Relaying what the client sends while the server answers: a file that the server asked for, or
-//! whatever comes.
+//! whatever comes once the server streams its log.
 
 use std::io;
 
 use remora_wire::message::MessageWalker;
 
+use remora_wire::packet::HEADER_BYTES;
+use remora_wire::response::OK_MARK;
+use remora_wire::walker::{Progress, ResponseWalker, Summary};
 use super::{Ended, Session, Side, either_readable};
 use crate::net::Stream;
 
 impl Session {
+/// How much of a stream is relayed at a time, bytes.
+const STREAM_CHUNK_BYTES: usize = 16 * 1024;
+
     /// The server asked for a file: the client's messages go up until an empty one.
     pub(super) async fn relay_local_file(&mut self) -> Result<(), Ended> {
         let mut walker = MessageWalker::new();
@@ -17,6 +23,35 @@ impl Session {
     }
 
     /// Relays both ways until one side ends. Nothing is looked at.
+    /// Relays the answer to a command that makes the server stream.
+    ///
+    /// A server that refuses says so in one packet and goes on listening to commands, whose writes
+    /// must be fenced. So nothing of what the client sends passes before the server's first packet
+    /// has said which it is. Once a server has streamed, it closes the connection at the end.
+    pub(super) async fn relay_stream(&mut self) -> Result<Summary, Ended> {
+        let mut walker = ResponseWalker::new(Expect::Single, self.capabilities());
+        let mut chunk = vec![0; STREAM_CHUNK_BYTES];
+        let mut head = Vec::new();
+        loop {
+            let count = self.read_server(&mut chunk).await?;
+            if count == 0 {
+                return Err(Ended::closed());
+            }
+            let missing = (HEADER_BYTES + 1).saturating_sub(head.len());
+            head.extend_from_slice(&chunk[..count.min(missing)]);
+            let (used, progress) = walker.feed(&chunk[..count])?;
+            self.client.write_all(&chunk[..count]).await?;
+            if head.get(HEADER_BYTES) == Some(&OK_MARK) {
+                return Err(self.tunnel(chunk).await);
+            }
+            match progress {
+                Progress::Done(summary) if used == count => return Ok(summary),
+                Progress::More => {}
+                Progress::Done(_) | Progress::LocalFile => return Err(Ended::closed()),
+            }
+        }
+    }
+
     pub(super) async fn tunnel(&mut self) -> Ended {
         let mut chunk = vec![0; 16 * 1024];
         let inbox = std::mem::take(&mut self.inbox);
