@@ -204,6 +204,11 @@ impl Guest<'_> {
         &mut self.client
     }
 
+    /// The client below, for what goes on without being counted.
+    pub fn into_client(self) -> Client {
+        self.client
+    }
+
     /// Runs something that is one statement to Remora.
     pub fn observe<T>(&mut self, run: impl FnOnce(&mut Client) -> T) -> (&'static str, T) {
         let before = counts(&self.front.remora);

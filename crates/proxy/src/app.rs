@@ -34,6 +34,7 @@ use crate::net::{Endpoint, Listener};
 use crate::observe::{LastAttempt, Observer, configured_off};
 use crate::query_cache::{Configured, FaceLimits, QueryCacheSettings};
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
+use crate::session::backlog::BacklogRoom;
 use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
 use crate::shared::{SessionLimits, Shared};
@@ -410,6 +411,9 @@ fn build_shared(
             limit_bytes: cache.result_bytes_max.bytes(),
             strip_comments: cache.strip_comments,
         }),
+        backlogs: Arc::new(BacklogRoom::new(
+            settings.workers.fenced_answer_bytes_max.bytes(),
+        )),
         limits: SessionLimits {
             statement_bytes_max: cache.statement_bytes_max.bytes(),
             read_bytes_max: settings.workers.read_bytes_max.bytes(),
@@ -420,6 +424,7 @@ fn build_shared(
             ),
             server_contact_ms_max: settings.workers.server_contact_ms,
             definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
+            fenced_answer_wait: Duration::from_millis(settings.workers.fenced_answer_wait_ms),
             shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
         },
     })

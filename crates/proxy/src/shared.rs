@@ -15,6 +15,7 @@ use crate::observe::LastAttempt;
 use crate::query_cache::{FaceLimits, QueryCacheSettings};
 use crate::reason::{Limit, Words};
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
+use crate::session::backlog::BacklogRoom;
 use crate::session::listed::Sessions;
 use crate::session::settings::Fingerprints;
 use crate::traces::Traces;
@@ -58,6 +59,8 @@ pub struct Shared {
     pub face: FaceLimits,
     /// What `SET` changes of the query cache's variables.
     pub query_cache: QueryCacheSettings,
+    /// Memory for answers that are ahead of their clients.
+    pub backlogs: Arc<BacklogRoom>,
     /// Limits of a session.
     pub limits: SessionLimits,
 }
@@ -81,6 +84,8 @@ pub struct SessionLimits {
     /// How long a statement that changes a definition waits for Remora's own questions about
     /// definitions to be answered.
     pub definition_wait: Duration,
+    /// How long a fence may wait for a client that doesn't take its answer.
+    pub fenced_answer_wait: Duration,
     /// How long running statements may take to finish at a shutdown.
     pub shutdown_grace: Duration,
 }

@@ -42,6 +42,8 @@ pub(crate) struct Worker {
     /// Chooses the statements that are traced.
     pub trace: Countdown,
     clients: RefCell<Vec<Weak<Stream>>>,
+    /// Clients seem to have left, but it is Remora that no longer listens.
+    is_stopping: Cell<bool>,
 }
 
 /// The acceptor's end of a worker.
@@ -92,6 +94,7 @@ pub(crate) fn run(
         verify: Sampler::new(shared.verification.share),
         trace: Countdown::new(shared.traces.share()),
         clients: RefCell::new(Vec::new()),
+        is_stopping: Cell::new(false),
     });
     let sessions = LocalSet::new();
     let serving = async {
@@ -156,6 +159,11 @@ impl Worker {
         }
     }
 
+    /// Whether Remora is about to stop, and nothing more is read from clients.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.get()
+    }
+
     fn remember(&self, client: &Rc<Stream>) {
         let mut clients = self.clients.borrow_mut();
         if clients.len() == clients.capacity() {
@@ -167,6 +175,7 @@ impl Worker {
     /// Ends the clients' side of each connection: an idle session sees its client leave, a running
     /// statement is answered first.
     fn stop_reading(&self) {
+        self.is_stopping.set(true);
         for client in self.clients.borrow().iter().filter_map(Weak::upgrade) {
             // A socket that is closed already needs nothing.
             let _ = client.shutdown(Shutdown::Read);

@@ -55,7 +55,7 @@ pub use reads::{
 };
 pub use refusal::Refusal;
 pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
-pub use settings::{RESULT_SETTINGS, ResultSetting};
+pub use settings::{CONTACT_SETTINGS, RESULT_SETTINGS, ResultSetting};
 pub use statement::{
     EverythingReason, SessionEffect, Statement, StatementKind, TableName, Transaction,
     UnknownEffect, Writes,

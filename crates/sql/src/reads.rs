@@ -30,6 +30,14 @@ pub struct Reads {
     pub all_columns: bool,
 }
 
+impl Reads {
+    /// How much memory the constants take that columns are compared with, bytes.
+    pub fn constants_bytes(&self) -> usize {
+        let conditions = self.blocks.iter().flat_map(|block| &block.conditions);
+        conditions.map(Condition::constants_bytes).sum()
+    }
+}
+
 /// One `SELECT … FROM …`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
@@ -73,6 +81,19 @@ pub struct Condition {
     pub restricts: SourceSet,
     /// What the column's value must satisfy.
     pub test: Test,
+}
+
+impl Condition {
+    fn constants_bytes(&self) -> usize {
+        match &self.test {
+            Test::In(constants) => constants.iter().map(Constant::bytes).sum(),
+            Test::Range { from, to } => {
+                let bounds = from.iter().chain(to);
+                bounds.map(|bound| bound.value.bytes()).sum()
+            }
+            Test::IsNull => 0,
+        }
+    }
 }
 
 /// A column as written: without quotes, case kept, ASCII only.
@@ -164,6 +185,17 @@ pub enum Constant {
     Parameter(usize),
 }
 
+impl Constant {
+    fn bytes(&self) -> usize {
+        let apart = match self {
+            Constant::Integer(_) | Constant::Parameter(_) => 0,
+            Constant::Decimal(digits) => digits.len(),
+            Constant::Text(text) => text.len(),
+        };
+        size_of::<Constant>() + apart
+    }
+}
+
 /// A set of names of columns, in ASCII lower case.
 ///
 /// The names lie behind one another in one buffer: a NUL can't be in a name.
@@ -233,6 +265,31 @@ pub struct NarrowedWrite {
     pub assigned: Vec<String>,
 }
 
+impl NarrowedWrite {
+    /// How much memory its constants and the names of its columns take, bytes.
+    pub fn constants_bytes(&self) -> usize {
+        let names = |names: &[String]| -> usize {
+            let bytes = |name: &String| size_of::<String>() + name.len();
+            names.iter().map(bytes).sum()
+        };
+        let rows = match &self.rows {
+            WrittenRows::Where(conditions) => conditions
+                .iter()
+                .map(|one| size_of::<Condition>() + one.constants_bytes())
+                .sum(),
+            WrittenRows::Values { columns, rows } => {
+                let value = |value: &Option<Constant>| {
+                    let bytes = value.as_ref().map(Constant::bytes);
+                    bytes.unwrap_or(size_of::<Option<Constant>>())
+                };
+                let values: usize = rows.iter().flatten().map(value).sum();
+                values + columns.as_deref().map_or(0, names)
+            }
+        };
+        rows + names(&self.assigned)
+    }
+}
+
 /// The rows that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrittenRows {
@@ -275,6 +332,62 @@ mod tests {
             }
             assert_eq!(set.is_empty(), from >= to || from >= 64);
         }
+    }
+
+    #[test]
+    fn constants_are_counted_wherever_they_stand() {
+        let text = |bytes: usize| Constant::Text(vec![b'x'; bytes]);
+        let condition = |test| Condition {
+            column: ColumnName {
+                schema: None,
+                table: None,
+                column: "a".to_owned(),
+            },
+            restricts: SourceSet::range(0, 1),
+            test,
+        };
+        let bound = |value| {
+            Some(Bound {
+                value,
+                inclusive: true,
+            })
+        };
+        let conditions = vec![
+            condition(Test::In(vec![text(1_000), Constant::Integer(1)])),
+            condition(Test::Range {
+                from: bound(text(2_000)),
+                to: None,
+            }),
+            condition(Test::IsNull),
+        ];
+        let reads = Reads {
+            blocks: vec![Block {
+                conditions: conditions.clone(),
+                ..Block::default()
+            }],
+            ..Reads::default()
+        };
+        let counted = reads.constants_bytes();
+        assert!((3_000..4_000).contains(&counted), "{counted}");
+        let write = |rows, assigned: &[&str]| NarrowedWrite {
+            table: TableName {
+                schema: None,
+                table: "t".to_owned(),
+            },
+            rows,
+            assigned: assigned.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let counted = write(WrittenRows::Where(conditions), &["column"]).constants_bytes();
+        assert!((3_000..4_000).contains(&counted), "{counted}");
+        let rows = WrittenRows::Values {
+            columns: Some(vec!["c".repeat(100)]),
+            rows: vec![
+                vec![Some(text(1_000)), None],
+                vec![Some(Constant::Decimal("1".repeat(50)))],
+            ],
+        };
+        let counted = write(rows, &[]).constants_bytes();
+        assert!((1_150..1_500).contains(&counted), "{counted}");
     }
 
     #[test]

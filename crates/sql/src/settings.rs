@@ -191,6 +191,17 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
     ),
 ];
 
+/// Session variables that say, in seconds, how long the server waits for a session to say something
+/// before it ends it; 0: for ever. No result depends on them. Setting one is
+/// [`crate::SessionEffect::SettingsChanged`], so that whoever answers in the server's place can
+/// learn how often the session must be heard of there.
+pub const CONTACT_SETTINGS: &[&str] = &[
+    "idle_readonly_transaction_timeout",
+    "idle_transaction_timeout",
+    "idle_write_transaction_timeout",
+    "wait_timeout",
+];
+
 /// Variables that decide whether and how this session's changes reach the log.
 const LOG_SETTINGS: &[&str] = &[
     "binlog_direct_non_transactional_updates",
@@ -230,9 +241,6 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "histogram_size",
     "histogram_type",
     "identity",
-    "idle_readonly_transaction_timeout",
-    "idle_transaction_timeout",
-    "idle_write_transaction_timeout",
     "information_schema_stats_expiry",
     "innodb_lock_wait_timeout",
     "innodb_parallel_read_threads",
@@ -312,7 +320,6 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "unique_checks",
     "updatable_views_with_limit",
     "use_stat_tables",
-    "wait_timeout",
 ];
 
 /// Beginnings of the names of global variables that decide what is logged, or that change results
@@ -348,7 +355,9 @@ pub(crate) enum SettingKind {
 /// What setting the session variable `name` (any case) does.
 pub(crate) fn session_setting(name: &[u8]) -> SettingKind {
     let is = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
-    if RESULT_SETTINGS.iter().any(|setting| is(setting.name)) {
+    let is_asked_for = RESULT_SETTINGS.iter().any(|setting| is(setting.name))
+        || CONTACT_SETTINGS.iter().any(|known| is(known));
+    if is_asked_for {
         SettingKind::Result
     } else if LOG_SETTINGS.iter().any(|known| is(known)) {
         SettingKind::Log
@@ -384,6 +393,12 @@ mod tests {
         }
         for name in LOG_SETTINGS {
             assert!(!HARMLESS_SETTINGS.contains(name), "{name}");
+        }
+        for name in CONTACT_SETTINGS {
+            let is_elsewhere = RESULT_SETTINGS.iter().any(|setting| setting.name == *name)
+                || LOG_SETTINGS.contains(name)
+                || HARMLESS_SETTINGS.contains(name);
+            assert!(!is_elsewhere, "{name}");
         }
     }
 }

@@ -173,7 +173,8 @@ reasons! {
 pub enum SessionEffect {
     /// Nothing.
     None,
-    /// Variables may have changed that are listed in [`crate::RESULT_SETTINGS`].
+    /// Variables may have changed that are listed in [`crate::RESULT_SETTINGS`] or
+    /// [`crate::CONTACT_SETTINGS`], or the role.
     SettingsChanged,
     /// `SET ROLE`.
     Role,

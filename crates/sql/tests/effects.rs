@@ -382,12 +382,14 @@ fn set_tells_what_the_assignments_do_together() {
         "SET wait_timeout = 3, sql_mode = (SELECT 'ANSI'), @a = 3",
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
         "SET autocommit = 0",
+        "SET wait_timeout = 100",
+        "SET SESSION idle_transaction_timeout = 100",
         "/*!40101 SET NAMES utf8 */",
     ] {
         set(text, Session::SettingsChanged);
     }
     for text in [
-        "SET wait_timeout = 100",
+        "SET lock_wait_timeout = 100",
         "SET FOREIGN_KEY_CHECKS=0, UNIQUE_CHECKS=0",
         "SET @a = 1, @`b` := UPPER('x')",
         "SET @a = (SELECT MAX(a) FROM t)",

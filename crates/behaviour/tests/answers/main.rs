@@ -11,6 +11,7 @@ mod nowait;
 mod prepared;
 mod privileges;
 mod protocol;
+mod row_counts;
 mod rows;
 mod session;
 mod session_settings;

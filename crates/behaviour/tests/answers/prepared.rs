@@ -574,3 +574,43 @@ fn on_mariadb_a_number_means_the_statement_prepared_last() {
     send(&mut guest, CLOSE, &second.to_le_bytes());
     assert_eq!(run(&mut guest, LAST, &[Int(2)], Types::Named).1[4], 0xff);
 }
+
+#[test]
+fn constants_beyond_the_limit_are_not_kept_either_and_it_shows() {
+    let option = "workers.prepared_text_bytes_max";
+    let options = RemoraOptions::following().with(option, "2048");
+    let front = Front::with("prepared_constants", options, &T);
+    let reached = || {
+        let metrics = front.remora().metrics().unwrap();
+        metrics.sum_where("remora_limit_reached_total", "limit", option)
+    };
+    let mut guest = front.guest();
+    warm(&front, &mut guest, BY_KEY, &[Int(1)]);
+    let updates = |n: usize| format!("UPDATE t SET s = 'new' WHERE s = '{}'", "x".repeat(n));
+    // What a preparation means is noted when its answer has been sent.
+    let first = prepare(&mut guest, &updates(900));
+    guest.setup(&["DO 1"]);
+    assert!(reached() < 0.5);
+    let inserts = format!(
+        "INSERT INTO t (a, s) VALUES {}",
+        ["(?, 'some text')"; 60].join(", ")
+    );
+    let second = prepare(&mut guest, &inserts);
+    guest.setup(&["DO 1"]);
+    assert!(reached() > 0.5, "60 rows are more than what is left");
+    // What it writes is fenced all the same.
+    let values: Vec<Value> = (100..160).map(Int).collect();
+    assert_eq!(run(&mut guest, second, &values, Types::Named).0, "write");
+    let (_, bytes) = {
+        let id = prepare(&mut guest, ALL);
+        run(&mut guest, id, &[], Types::Named)
+    };
+    assert_same(ALL, &bytes, &truth(&front, ALL, &[]));
+    // With the first one closed there is room again.
+    send(&mut guest, CLOSE, &first.to_le_bytes());
+    send(&mut guest, CLOSE, &second.to_le_bytes());
+    let before = reached();
+    prepare(&mut guest, &updates(900));
+    guest.setup(&["DO 1"]);
+    assert!(reached() < before + 0.5);
+}

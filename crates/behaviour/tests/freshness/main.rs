@@ -12,6 +12,7 @@ mod oracle;
 mod refused_streams;
 mod replicas;
 mod slow_commit;
+mod slow_readers;
 mod tags;
 mod upstream;
 mod verification;

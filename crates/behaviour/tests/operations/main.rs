@@ -8,6 +8,7 @@ mod digests;
 mod explain;
 mod face;
 mod face_settings;
+mod gone_clients;
 mod lifecycle;
 mod rules;
 mod show_remora;

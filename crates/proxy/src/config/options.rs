@@ -370,13 +370,24 @@ pub struct WorkerOptions {
     #[schemars(range(min = 1, max = 1_048_576))]
     pub prepared_statements_max: usize,
     /// Texts of prepared `SELECT`s that are kept for each connection, to look their executions up
-    /// by. The results of further ones aren't cached.
+    /// by, and the constants in prepared statements, which say what rows they read or write. The
+    /// results of further ones aren't cached, and further writes count as changes of whole tables.
     #[schemars(range(min = 1_024_u64, max = 1_073_741_824_u64))]
     pub prepared_text_bytes_max: ByteSize,
     /// How long a connection may be answered from memory alone. Then a statement goes to the
-    /// server, so that its `wait_timeout` doesn't end the connection.
+    /// server, so that its `wait_timeout` doesn't end the connection. A tenth of `wait_timeout`,
+    /// where that is less.
     #[schemars(range(min = 100, max = 3_600_000))]
     pub server_contact_ms: u64,
+    /// Memory for all answers together that clients haven't taken, of statements that may write:
+    /// until such an answer is at its end, hits are held back. When it is full, the server must
+    /// wait for the client.
+    #[schemars(range(min = 65_536_u64, max = 68_719_476_736_u64))]
+    pub fenced_answer_bytes_max: ByteSize,
+    /// How long the server may have to wait for a client so, in all of one answer. Then the
+    /// client's connection is closed. Clients whose statements only read are never hurried.
+    #[schemars(range(min = 1, max = 3_600_000))]
+    pub fenced_answer_wait_ms: u64,
 }
 
 impl Default for WorkerOptions {
@@ -388,6 +399,8 @@ impl Default for WorkerOptions {
             prepared_statements_max: 16_382,
             prepared_text_bytes_max: ByteSize::new(1 << 20),
             server_contact_ms: 10_000,
+            fenced_answer_bytes_max: ByteSize::new(64 << 20),
+            fenced_answer_wait_ms: 10_000,
         }
     }
 }

@@ -154,7 +154,9 @@ reasons! {
     Limit {
         Connections: "workers.connections_max", "A client was refused with error 1040.";
         PreparedStatements: "workers.prepared_statements_max", "A prepared statement was not remembered and counts as one that may change anything.";
-        PreparedTexts: "workers.prepared_text_bytes_max", "The text of a prepared statement was not kept, and its results can't be cached.";
+        PreparedTexts: "workers.prepared_text_bytes_max", "The text of a prepared statement was not kept, and its results can't be cached; or its constants were not, and it counts as a write of whole tables.";
+        FencedAnswerBytes: "workers.fenced_answer_bytes_max", "An answer of a statement that may write waited for its client, and hits of what it may write with it.";
+        FencedAnswerWait: "workers.fenced_answer_wait_ms", "A connection was closed because its client did not take the answer of a statement that may write.";
         ConnectTime: "upstream.connect_timeout_ms", "A connection to the server was not established in time.";
         QueryTime: "upstream.query_timeout_ms", "The server did not answer a query of Remora's own in time.";
         EventBytes: "follow.event_bytes_max", "An event of the log was too large to read, and everything was forgotten.";

@@ -13,7 +13,7 @@ use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, Command};
 
-use super::exchange::{Exchange, Plan, PrivilegeWrite, Settling};
+use super::exchange::{Exchange, Plan, PrivilegeWrite, Settling, Writing};
 use super::face::Assigning;
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::prepared::StatementId;
@@ -55,6 +55,9 @@ pub(super) enum Step {
     /// The server must run the statement last answered from memory, so that its diagnostics tell of
     /// it; then the message is looked at again.
     RepeatHit,
+    /// The server must find as many rows as a hit had that it hasn't seen; then the message is
+    /// looked at again.
+    SetFoundRows,
     /// The server must run an execution that memory answered, because it named the parameters'
     /// types; then the message is looked at again.
     DeliverTypes(StatementId),
@@ -75,7 +78,11 @@ impl Step {
     pub(super) fn leaves_the_message(&self) -> bool {
         matches!(
             self,
-            Step::LearnSettings | Step::RepeatHit | Step::DeliverTypes(_) | Step::AwaitCatalogue
+            Step::LearnSettings
+                | Step::RepeatHit
+                | Step::SetFoundRows
+                | Step::DeliverTypes(_)
+                | Step::AwaitCatalogue
         )
     }
 }
@@ -194,7 +201,8 @@ impl Session {
         }
     }
 
-    /// Raises the fence that the plan needs, then sends the message.
+    /// Raises the fence that the plan needs, then sends the message. If the client hasn't sent all
+    /// of that, the fence can wait until it has: the server doesn't begin before.
     pub(super) fn forward(
         &mut self,
         message: &[u8],
@@ -208,16 +216,9 @@ impl Session {
         if !matches!(outcome, Outcome::Fill) {
             self.count(plan.counted.map(|(label, _)| label), outcome);
         }
-        let wrote = self.resolve_writes(&plan.writes);
-        if wrote.is_some() && self.state.log_is_doubtful() {
+        if plan.writes != PlannedWrites::Nothing && self.state.log_is_doubtful() {
             // Nobody could be asked whether it will be logged.
             self.state.writes_in_doubt();
-        }
-        let fence = self.raise_fence(&plan.effects, wrote.as_ref());
-        if !leaves_diagnostics(message)
-            && let Some(closed) = self.unseen_hit.clear()
-        {
-            self.close_late(closed)?;
         }
         let privileges = self.shared.privileges();
         let look = privileges.begin_look();
@@ -228,10 +229,20 @@ impl Session {
             }),
             _ => None,
         };
+        let mut writing = Writing::new(&plan, writes_privileges);
+        if plan.rest.is_none() {
+            self.fence(&plan, &mut writing);
+        }
+        if !leaves_diagnostics(message) {
+            self.note_found_rows(message);
+            if let Some(closed) = self.unseen_hit.clear() {
+                self.close_late(closed)?;
+            }
+        }
         self.mark(Stage::Plan);
         self.send(message)?;
         let definitions = self.definition_change.take();
-        let exchange = Exchange::new(plan, wrote, fence, look, writes_privileges, definitions);
+        let exchange = Exchange::new(plan, writing, look, definitions);
         Ok(Step::Exchange(Box::new(exchange)))
     }
 

@@ -3,8 +3,9 @@
 //! **The fence and the answer.** A fence raised for a write is handed on when the server has
 //! answered (OK or ERR: a failed statement on a table without transactions changes rows too), or
 //! when its connection is gone. If the client leaves while a write runs, the answer is still
-//! awaited: the write goes on. Before the end of the answer is passed on, what the fence was made
-//! from is looked at again.
+//! awaited: the write goes on. If the client doesn't take the answer, it is read ahead of it
+//! ([`super::backlog`]). Before the end of the answer is passed on, what the fence was made from is
+//! looked at again.
 
 use std::io;
 use std::rc::Rc;
@@ -19,6 +20,7 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use super::face::Replacement;
 use super::fence::{PlannedWrites, PrivilegeStatement, Wrote};
 use super::fill::Fill;
+use super::listening::Heard;
 use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, WriteScope};
 use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
@@ -156,13 +158,25 @@ pub(super) struct PrivilegeWrite {
 }
 
 impl Writing {
+    /// What a plan says, before its fence is up.
+    pub(super) fn new(plan: &Plan, privileges: Option<PrivilegeWrite>) -> Writing {
+        Writing {
+            wrote: None,
+            code: plan.code,
+            fence: None,
+            wider: None,
+            forgets: plan.forgets,
+            privileges,
+        }
+    }
+
     /// Whether code may have run unseen.
     fn runs_code(&self) -> bool {
         self.code.is_none() || self.wrote.as_ref().is_some_and(|wrote| wrote.runs_code)
     }
 
     /// Whether its answer must be awaited even if the client leaves.
-    fn must_finish(&self) -> bool {
+    pub(super) fn must_finish(&self) -> bool {
         self.fence.is_some()
     }
 
@@ -187,33 +201,34 @@ impl Writing {
 impl Exchange {
     pub(super) fn new(
         plan: Plan,
-        wrote: Option<Wrote>,
-        fence: Option<Fence>,
+        writing: Writing,
         look: Look,
-        privileges: Option<PrivilegeWrite>,
         definitions: Option<DefinitionChange>,
     ) -> Exchange {
         Exchange {
-            writing: Writing {
-                wrote,
-                code: plan.code,
-                fence,
-                wider: None,
-                forgets: plan.forgets,
-                privileges,
-            },
             plan,
             look,
+            writing,
             _definitions: definitions,
         }
     }
 }
 
 /// A piece of an answer, after what could be done at once has been done.
-struct Piece {
-    progress: Progress,
+pub(super) struct Piece {
+    pub(super) progress: Progress,
     /// What the client's socket did not take.
-    unsent: Vec<u8>,
+    pub(super) unsent: Vec<u8>,
+}
+
+/// Who gets an answer.
+pub(super) enum Receiver {
+    /// The client.
+    Client,
+    /// The client, when it has taken what came before.
+    Behind,
+    /// Nobody: the client has left.
+    Left(io::Error),
 }
 
 impl Session {
@@ -279,7 +294,7 @@ impl Session {
         plan: &mut Plan,
         writing: &mut Writing,
     ) -> Result<Option<Summary>, Ended> {
-        if let Err(ended) = self.send_all(plan).await {
+        if let Err(ended) = self.send_all(plan, writing).await {
             return Err(self.relay_last_words(ended).await);
         }
         match plan.expect {
@@ -290,21 +305,34 @@ impl Session {
         }
     }
 
-    async fn send_all(&mut self, plan: &mut Plan) -> Result<(), Ended> {
+    /// Finds out what a message will write, and raises the fence that it needs.
+    pub(super) fn fence(&self, plan: &Plan, writing: &mut Writing) {
+        writing.wrote = self.resolve_writes(&plan.writes);
+        writing.fence = self.raise_fence(&plan.effects, writing.wrote.as_ref());
+    }
+
+    async fn send_all(&mut self, plan: &mut Plan, writing: &mut Writing) -> Result<(), Ended> {
         if !self.outbox.is_empty() {
             let outbox = std::mem::take(&mut self.outbox);
             self.server.write_all(&outbox).await?;
         }
         if let Some(mut walker) = plan.rest.take() {
-            while self.relay_message_piece(&mut walker).await?.is_none() {}
+            let mut at_end = |session: &Session| session.fence(plan, writing);
+            while self
+                .relay_message_piece(&mut walker, &mut at_end)
+                .await?
+                .is_none()
+            {}
         }
         Ok(())
     }
 
-    /// Relays some of a message from the client. Gives its payload's length when it has ended.
+    /// Relays some of a message from the client. Gives its payload's length when it has ended;
+    /// before its end is sent, `at_end` is called.
     pub(super) async fn relay_message_piece(
         &mut self,
         walker: &mut MessageWalker,
+        mut at_end: impl FnMut(&Session),
     ) -> Result<Option<u64>, Ended> {
         if self.inbox.is_empty() {
             self.client.readable().await?;
@@ -321,6 +349,9 @@ impl Session {
             }
         }
         let (used, end) = walker.feed(&self.inbox);
+        if end.is_some() {
+            at_end(self);
+        }
         self.server.write_all(&self.inbox[..used]).await?;
         self.inbox.drain(..used);
         if self.inbox.is_empty() && self.inbox.capacity() > BUFFER_BYTES_KEPT {
@@ -356,39 +387,62 @@ impl Session {
                 .relay_replaced(&mut walker, plan, replacement, writing)
                 .await;
         }
-        let mut client_left = None;
+        let mut receiver = Receiver::Client;
         loop {
-            self.server.readable().await?;
-            let Some(piece) = self.read_piece(&mut walker, plan, writing, &mut client_left)? else {
-                continue;
-            };
-            if client_left.is_none()
-                && let Err(error) = self.client.write_all(&piece.unsent).await
-            {
-                client_left = Some(error);
-            }
-            self.mark(Stage::Write);
-            if client_left.is_some() && !writing.must_finish() {
-                return Err(client_left.map_or_else(Ended::closed, Ended::Closed));
-            }
-            match piece.progress {
-                Progress::More => {}
-                Progress::LocalFile => self.relay_local_file().await?,
-                Progress::Done(summary) => match client_left {
-                    None => return Ok(summary),
-                    Some(error) => return Err(error.into()),
-                },
+            let progress = self
+                .relay_piece(&mut walker, plan, writing, &mut receiver)
+                .await?;
+            let left = matches!(receiver, Receiver::Left(_));
+            match progress {
+                Progress::Done(summary) if !left => return Ok(summary),
+                Progress::LocalFile if !left => self.relay_local_file().await?,
+                Progress::More if !left || writing.must_finish() => {}
+                _ => {
+                    return Err(match receiver {
+                        Receiver::Left(error) => error.into(),
+                        Receiver::Client | Receiver::Behind => Ended::closed(),
+                    });
+                }
             }
         }
     }
 
-    /// Reads what the server sent, sends what the client takes, and keeps it if it may be kept.
-    fn read_piece(
+    /// Waits for some of an answer, and passes it on.
+    async fn relay_piece(
         &mut self,
         walker: &mut ResponseWalker,
         plan: &mut Plan,
         writing: &mut Writing,
-        client_left: &mut Option<io::Error>,
+        receiver: &mut Receiver,
+    ) -> Result<Progress, Ended> {
+        if let Heard::ClientLeft(error) = self.await_server().await? {
+            *receiver = Receiver::Left(error);
+            return Ok(Progress::More);
+        }
+        let Some(piece) = self.read_piece(walker, plan, writing, receiver)? else {
+            return Ok(Progress::More);
+        };
+        let mut progress = piece.progress;
+        if !piece.unsent.is_empty() {
+            if writing.must_finish() {
+                // Apart, for the time it takes: few sessions ever need what it needs.
+                let ahead = Box::pin(self.relay_ahead(walker, plan, writing, piece, receiver));
+                progress = ahead.await?;
+            } else if let Err(error) = self.client.write_all(&piece.unsent).await {
+                *receiver = Receiver::Left(error);
+            }
+        }
+        self.mark(Stage::Write);
+        Ok(progress)
+    }
+
+    /// Reads what the server sent, sends what the client takes, and keeps it if it may be kept.
+    pub(super) fn read_piece(
+        &mut self,
+        walker: &mut ResponseWalker,
+        plan: &mut Plan,
+        writing: &mut Writing,
+        receiver: &mut Receiver,
     ) -> Result<Option<Piece>, Ended> {
         let worker = Rc::clone(&self.worker);
         let mut scratch = worker.scratch.borrow_mut();
@@ -409,11 +463,13 @@ impl Session {
             }
         }
         let mut unsent = Vec::new();
-        if client_left.is_none() {
-            match self.client.write_now(chunk) {
+        match receiver {
+            Receiver::Client => match self.client.write_now(chunk) {
                 Ok(written) => unsent.extend_from_slice(&chunk[written..]),
-                Err(error) => *client_left = Some(error),
-            }
+                Err(error) => *receiver = Receiver::Left(error),
+            },
+            Receiver::Behind => unsent.extend_from_slice(chunk),
+            Receiver::Left(_) => {}
         }
         self.mark(Stage::Write);
         self.worker.metrics.count_client_bytes_out(count);

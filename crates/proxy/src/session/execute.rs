@@ -18,6 +18,7 @@ use super::dispatch::Step;
 use super::exchange::{Executed, Plan, Settling};
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::Read;
+use super::found_rows::FoundRows;
 use super::hidden::{effects_of, may_hide_privileges, may_run_code, turns_the_log_off};
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::query::{Look, Place};
@@ -75,6 +76,8 @@ impl Session {
             writes,
             mentions,
             diagnostics: statement.diagnostics,
+            found_rows: FoundRows::after(text),
+            asks_for_found_rows: statement.diagnostics && FoundRows::is_asked_for_alone(text),
             read,
             write_parameters: WriteParameters::default(),
             label: self.label_of(text, dialect),
@@ -120,6 +123,9 @@ impl Session {
         let statement = self.prepared.get(id)?;
         if statement.diagnostics && !self.unseen_hit.is_none() {
             return Some(Step::RepeatHit);
+        }
+        if statement.asks_for_found_rows && self.found_rows.is_some() {
+            return Some(Step::SetFoundRows);
         }
         let asks =
             statement.read.is_ok() && self.state.wants_settings() && self.shared.is_caching();

@@ -57,6 +57,46 @@ pub(super) enum PrivilegeStatement {
 }
 
 impl PlannedWrites {
+    /// How much memory it takes apart from itself, bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let PlannedWrites::Tables {
+            names, narrowed, ..
+        } = self
+        else {
+            return 0;
+        };
+        let names = names
+            .iter()
+            .map(|(schema, table)| size_of::<(String, String)>() + schema.len() + table.len());
+        let rows = narrowed
+            .as_deref()
+            .map(|write| size_of::<NarrowedWrite>() + write.constants_bytes());
+        names.sum::<usize>() + rows.unwrap_or_default()
+    }
+
+    /// Makes it a coarser one that takes no more than `bytes_max`. Gives whether it had to be.
+    pub(super) fn coarsen_to(&mut self, bytes_max: usize) -> bool {
+        if self.bytes() <= bytes_max {
+            return false;
+        }
+        let mut coarsest = PlannedWrites::Everything;
+        if let PlannedWrites::Tables {
+            narrowed,
+            fires_triggers,
+            ..
+        } = self
+        {
+            *narrowed = None;
+            if *fires_triggers {
+                coarsest = PlannedWrites::Unnamed;
+            }
+        }
+        if self.bytes() > bytes_max {
+            *self = coarsest;
+        }
+        true
+    }
+
     /// Fills in the values that an execution binds.
     pub(super) fn bind(&mut self, bound: &[BoundValue<'_>]) {
         if let PlannedWrites::Tables {

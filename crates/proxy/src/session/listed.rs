@@ -125,6 +125,11 @@ impl Registration {
         }
     }
 
+    /// The connection's number on the server.
+    pub(super) fn connection_id(&self) -> u32 {
+        self.listed.connection_id
+    }
+
     /// The server has answered a message of the client's.
     pub(super) fn answered(&self) {
         self.listed

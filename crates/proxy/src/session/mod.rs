@@ -9,6 +9,8 @@
 //! | `dispatch.rs` | from a message to what is done with it: hit, fill, write, bypass |
 //! | `query.rs`, `execute.rs` | the same for statements as text, and for prepared ones |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
+//! | `backlog.rs` | reading an answer ahead of a client that doesn't take it |
+//! | `listening.rs` | listening to the client while the server works |
 //! | `tunnel.rs` | relaying what the client sends while the server answers |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
 //! | `face/` | the statements of the query cache's own face |
@@ -18,16 +20,20 @@
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
+//! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
 //! | `state.rs`, `settings.rs`, `prepared.rs`, `unseen.rs` | what is known of the session, as plain values |
 
+pub(crate) mod backlog;
 mod dispatch;
 mod exchange;
 mod execute;
 mod face;
 mod fence;
 mod fill;
+mod found_rows;
 mod hidden;
 pub mod listed;
+mod listening;
 mod login;
 mod outdated;
 pub(crate) mod prepared;
@@ -149,6 +155,8 @@ pub(crate) struct Session {
     inbox: Vec<u8>,
     /// What is to go to the server and its socket did not take at once.
     outbox: Vec<u8>,
+    /// The client will send nothing more.
+    client_has_finished: bool,
     /// The text of the statement in flight, if its answer may be kept.
     fill_text: Vec<u8>,
     /// What an execution is looked up by, while it is.
@@ -156,6 +164,9 @@ pub(crate) struct Session {
     /// What was last answered from memory, if the server has seen no statement since: what its
     /// diagnostics area should tell of.
     unseen_hit: UnseenHit,
+    /// How many rows the last hit had, if the server has seen none of it, but statements since that
+    /// left its count of found rows alone. Of no meaning while there is an unseen hit.
+    found_rows: Option<usize>,
     /// What the message under way is traced with, if it is.
     trace: Option<Box<Recorder>>,
     /// Whether the inbox begins with a message of which nobody has drawn yet whether it is traced.
@@ -166,6 +177,9 @@ pub(crate) struct Session {
     server_contact_ms: u64,
     /// Keeps Remora's own questions away from the tables of a statement that is about to be sent.
     definition_change: Option<DefinitionChange>,
+    /// For how long it may be served from memory alone before the server must hear of it,
+    /// milliseconds: as configured, or less if the server waits less long.
+    server_contact_ms_max: u64,
     /// Its place in the list of all sessions.
     registration: Registration,
 }
@@ -245,6 +259,7 @@ impl Session {
         }
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
+            server_contact_ms_max: limits.server_contact_ms_max,
             shared,
             worker,
             client,
@@ -254,9 +269,11 @@ impl Session {
             method: logged_in.method,
             inbox: Vec::new(),
             outbox: Vec::new(),
+            client_has_finished: false,
             fill_text: Vec::new(),
             key: Vec::new(),
             unseen_hit: UnseenHit::default(),
+            found_rows: None,
             registration,
             trace: None,
             begins_undrawn: false,
@@ -297,6 +314,11 @@ impl Session {
                 let repeated = self.repeat_hit().await;
                 self.mark(Stage::Questions);
                 repeated
+            }
+            Step::SetFoundRows => {
+                let set = self.set_found_rows().await;
+                self.mark(Stage::Questions);
+                set
             }
             Step::DeliverTypes(id) => {
                 let delivered = self.deliver_types(id).await;

@@ -9,6 +9,7 @@ use remora_sql::{Mentions, Select};
 use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
 use super::fence::PlannedWrites;
+use super::found_rows::FoundRows;
 use super::settings::Fingerprint;
 use super::state::Effects;
 use crate::digests::Label;
@@ -29,12 +30,24 @@ pub(super) struct PreparedStatement {
     pub mentions: Mentions,
     /// Whether its result tells of the statement before it.
     pub diagnostics: bool,
+    /// What it does with the count that `FOUND_ROWS()` gives.
+    pub found_rows: FoundRows,
+    /// Whether its result tells that count.
+    pub asks_for_found_rows: bool,
     /// What it reads, if its results can be kept.
     pub read: Result<PreparedRead, Bypass>,
     /// The parameters by which its writes are narrowed.
     pub write_parameters: WriteParameters,
     /// What it is counted under.
     pub label: Label,
+}
+
+impl PreparedStatement {
+    /// How much of what is limited it takes, bytes.
+    fn text_bytes(&self) -> usize {
+        let read = self.read.as_ref().map_or(0, PreparedRead::text_bytes);
+        read + self.writes.bytes()
+    }
 }
 
 /// Whether a statement's parameters have always had the same types.
@@ -189,6 +202,11 @@ impl PreparedRead {
         }
     }
 
+    /// How much of what is limited it takes, bytes: its text, and the constants in it.
+    fn text_bytes(&self) -> usize {
+        self.text.len() + self.select.reads.constants_bytes()
+    }
+
     /// Reads an execution's body, behind the statement's number.
     pub(super) fn execution<'b>(
         &self,
@@ -288,7 +306,7 @@ impl PreparedRead {
 pub(super) struct PreparedStatements {
     known: HashMap<StatementId, PreparedStatement>,
     capacity: usize,
-    /// Text that may be kept, bytes.
+    /// Text that may be kept, and constants, bytes.
     text_bytes_max: usize,
     text_bytes: usize,
     last: Option<StatementId>,
@@ -299,12 +317,12 @@ pub(super) struct PreparedStatements {
 pub(super) enum NotKept {
     /// Nothing of it: it counts as unknown.
     Statement,
-    /// Its text: it can't be looked up.
+    /// Its text: it can't be looked up. Or its constants: it writes whole tables.
     Text,
 }
 
 impl PreparedStatements {
-    /// Room for `capacity` statements and so many bytes of their texts.
+    /// Room for `capacity` statements and so many bytes of their texts and constants.
     pub(super) fn new(capacity: usize, text_bytes_max: usize) -> PreparedStatements {
         PreparedStatements {
             known: HashMap::new(),
@@ -332,13 +350,17 @@ impl PreparedStatements {
         statement.write_parameters.count = parameters;
         if let Ok(read) = &mut statement.read {
             read.parameters = parameters;
-            if self.text_bytes + read.text.len() > self.text_bytes_max {
+            if self.text_bytes + read.text_bytes() > self.text_bytes_max {
                 statement.read = Err(Bypass::PreparedTextsFull);
                 kept = Err(NotKept::Text);
-            } else {
-                self.text_bytes += read.text.len();
             }
         }
+        let taken = self.text_bytes + statement.text_bytes() - statement.writes.bytes();
+        let left = self.text_bytes_max.saturating_sub(taken);
+        if statement.writes.coarsen_to(left) {
+            kept = Err(NotKept::Text);
+        }
+        self.text_bytes += statement.text_bytes();
         self.known.insert(id, statement);
         kept
     }
@@ -385,8 +407,8 @@ impl PreparedStatements {
 
     /// Forgets a statement that the client closed.
     pub(super) fn remove(&mut self, id: StatementId) {
-        if let Some(PreparedStatement { read: Ok(read), .. }) = self.known.remove(&id) {
-            self.text_bytes -= read.text.len();
+        if let Some(statement) = self.known.remove(&id) {
+            self.text_bytes -= statement.text_bytes();
         }
         if self.last == Some(id) {
             self.last = None;

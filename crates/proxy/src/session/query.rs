@@ -15,6 +15,7 @@ use super::dispatch::Step;
 use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
+use super::found_rows::FoundRows;
 use super::hidden::{
     effects_of, may_hide_privileges, may_run_code, may_run_text, names_the_log, turns_the_log_off,
 };
@@ -191,7 +192,7 @@ impl Session {
         let shared = &*self.shared;
         self.mark(Stage::Key);
         let now_ms = shared.clock.to_ms(began);
-        if now_ms.saturating_sub(self.server_contact_ms) > shared.limits.server_contact_ms_max {
+        if now_ms.saturating_sub(self.server_contact_ms) > self.server_contact_ms_max {
             // Else the server would end a session that it hears nothing from.
             return Err(Look::Nothing);
         }
@@ -295,6 +296,10 @@ impl Session {
         }
         if statement.diagnostics && !self.unseen_hit.is_none() {
             return Ok(Step::RepeatHit);
+        }
+        if statement.diagnostics && self.found_rows.is_some() && FoundRows::is_asked_for_alone(text)
+        {
+            return Ok(Step::SetFoundRows);
         }
         if let Some(face) = &face
             && let Some(step) = self.forward_face(face, &statement, text, dialect, began)

@@ -20,6 +20,11 @@ const PING: u8 = 0x0e;
 /// `COM_STMT_EXECUTE`.
 pub(super) const EXECUTE: u8 = 0x17;
 
+/// How often a session that is served from memory must be heard of within the time that the server
+/// waits for it. When its client falls silent, the server ends it as much too early as it had not
+/// been heard of before: by this share of that time at most.
+const CONTACTS_IN_PATIENCE: u64 = 10;
+
 impl Session {
     /// Asks the server for the session's settings.
     pub(super) async fn learn_settings(&mut self) -> Result<(), Ended> {
@@ -38,11 +43,12 @@ impl Session {
         }
         // No row would mean that something in the session keeps the server from giving one.
         let row = last_row(&answer).map(|row| parse_text_row(row, query.fields()));
-        let Some(Ok(row)) = row else {
+        let Some(Ok(mut row)) = row else {
             self.state.not_told(Bypass::SettingsUnknown);
             return Ok(());
         };
         self.state.learn_log(SettingsQuery::logs_changes(&row));
+        self.server_waits(query.take_patience_ms(&mut row));
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             self.state.learn(fingerprint);
@@ -53,6 +59,13 @@ impl Session {
         self.learn_tables_created().await?;
         self.registration.update(&self.state);
         Ok(())
+    }
+
+    /// How long the server waits for the session to say something, milliseconds, if not for ever.
+    fn server_waits(&mut self, patience_ms: Option<u64>) {
+        let configured = self.shared.limits.server_contact_ms_max;
+        let share = patience_ms.map(|patience| patience / CONTACTS_IN_PATIENCE);
+        self.server_contact_ms_max = share.map_or(configured, |share| share.min(configured));
     }
 
     /// What stands before the text of a query without attributes.
@@ -74,6 +87,7 @@ impl Session {
             failed,
             ping,
         } = self.unseen_hit.take();
+        self.found_rows = None;
         if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
             self.ask(&types, Expect::Results, None).await?;
         }

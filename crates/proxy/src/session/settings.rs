@@ -91,6 +91,8 @@ impl TextCharset {
 pub struct SettingsQuery {
     sql: String,
     names: Vec<String>,
+    /// How many fields stand behind those: variables of [`remora_sql::CONTACT_SETTINGS`].
+    contact_fields: usize,
 }
 
 /// The places of what is asked for before the variables.
@@ -113,10 +115,12 @@ pub struct ServerFeatures {
 }
 
 impl SettingsQuery {
-    /// A question for these session variables.
+    /// A question for these session variables; and for those `of_contact`, which are no part of the
+    /// fingerprint.
     pub fn new(
         features: ServerFeatures,
         variables: impl IntoIterator<Item = String>,
+        of_contact: &[String],
     ) -> SettingsQuery {
         let names: Vec<String> = variables.into_iter().collect();
         let role = if features.has_roles {
@@ -137,12 +141,18 @@ impl SettingsQuery {
             .into_iter()
             .chain(instance)
             .map(str::to_owned)
-            .chain(names.iter().map(|name| format!("@@{name}")))
+            .chain(
+                names
+                    .iter()
+                    .chain(of_contact)
+                    .map(|name| format!("@@{name}")),
+            )
             .map(|field| format!("CAST({field} AS BINARY)"))
             .collect();
         SettingsQuery {
             sql: format!("SELECT {} LIMIT 1", fields.join(", ")),
             names,
+            contact_fields: of_contact.len(),
         }
     }
 
@@ -158,7 +168,19 @@ impl SettingsQuery {
 
     /// How many fields the answer has.
     pub fn fields(&self) -> usize {
-        LEADING_FIELDS + self.names.len()
+        LEADING_FIELDS + self.names.len() + self.contact_fields
+    }
+
+    /// Takes off an answer what is no part of the fingerprint: how long the server waits for the
+    /// session, milliseconds, if not for ever. None too if it can't be read.
+    pub fn take_patience_ms(&self, row: &mut Row) -> Option<u64> {
+        let of_contact = row.split_off(row.len().saturating_sub(self.contact_fields));
+        let seconds = of_contact
+            .into_iter()
+            .flatten()
+            .filter_map(|value| std::str::from_utf8(&value).ok()?.parse::<u64>().ok());
+        let patience = seconds.filter(|seconds| *seconds > 0).min()?;
+        Some(patience.saturating_mul(1_000))
     }
 
     fn value<'r>(&self, row: &'r Row, names: &[&str]) -> Option<&'r [u8]> {

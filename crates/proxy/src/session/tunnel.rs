@@ -3,26 +3,26 @@
 
 use std::io;
 
+use remora_wire::command::Expect;
 use remora_wire::message::MessageWalker;
-
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::response::OK_MARK;
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
+
 use super::{Ended, Session, Side, either_readable};
 use crate::net::Stream;
 
-impl Session {
 /// How much of a stream is relayed at a time, bytes.
 const STREAM_CHUNK_BYTES: usize = 16 * 1024;
 
+impl Session {
     /// The server asked for a file: the client's messages go up until an empty one.
     pub(super) async fn relay_local_file(&mut self) -> Result<(), Ended> {
         let mut walker = MessageWalker::new();
-        while self.relay_message_piece(&mut walker).await? != Some(0) {}
+        while self.relay_message_piece(&mut walker, |_| {}).await? != Some(0) {}
         Ok(())
     }
 
-    /// Relays both ways until one side ends. Nothing is looked at.
     /// Relays the answer to a command that makes the server stream.
     ///
     /// A server that refuses says so in one packet and goes on listening to commands, whose writes
@@ -52,8 +52,8 @@ const STREAM_CHUNK_BYTES: usize = 16 * 1024;
         }
     }
 
-    pub(super) async fn tunnel(&mut self) -> Ended {
-        let mut chunk = vec![0; 16 * 1024];
+    /// Relays both ways until one side ends. Nothing is looked at.
+    async fn tunnel(&mut self, mut chunk: Vec<u8>) -> Ended {
         let inbox = std::mem::take(&mut self.inbox);
         if let Err(error) = self.server.write_all(&inbox).await {
             return error.into();

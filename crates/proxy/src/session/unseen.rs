@@ -17,7 +17,7 @@ pub(super) struct UnseenHit {
     is_closed: bool,
     /// An execution that named that statement's types, if the server hasn't seen it.
     types: Option<Box<[u8]>>,
-    /// The client has sent a ping since, which sets `ROW_COUNT()`.
+    /// The client has sent a ping since, and after it nothing that sets `ROW_COUNT()`, too.
     is_pinged: bool,
     /// A preparation that was sent to the server since, and isn't answered.
     preparation: Option<Box<[u8]>>,
@@ -41,6 +41,11 @@ pub(super) struct Repetition {
 }
 
 impl UnseenHit {
+    /// Its message's payload; empty if there is none.
+    pub(super) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
     /// Whether there is none.
     pub(super) fn is_none(&self) -> bool {
         self.payload.is_empty()
@@ -101,6 +106,8 @@ impl UnseenHit {
         let preparation = self.preparation.take();
         if !succeeded && preparation.is_some() {
             self.failed = preparation;
+            // The error comes after the ping.
+            self.is_pinged = false;
         }
     }
 

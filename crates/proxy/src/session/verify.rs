@@ -81,6 +81,7 @@ impl Session {
             return Ok(());
         }
         let Repetition { payload, .. } = self.unseen_hit.take();
+        self.found_rows = None;
         match self.verdict_on(entry, &payload).await? {
             Ok((verdict, facts)) => {
                 self.shared.metrics.rare.count_verdict(verdict);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use remora_sql::{Natives, RESULT_SETTINGS};
+use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
 
 use super::client::{Client, ClientError, text};
 use crate::session::settings::{ServerFeatures, SettingsQuery};
@@ -94,6 +94,8 @@ pub struct ServerFacts {
     pub grants: Vec<String>,
     /// Those of [`RESULT_SETTINGS`] that it has as session variables.
     pub result_settings: Vec<String>,
+    /// Those of [`CONTACT_SETTINGS`].
+    pub contact_settings: Vec<String>,
 }
 
 /// The global variables that matter.
@@ -132,6 +134,7 @@ impl ServerFacts {
         };
         let release = release(&version);
         let grants = column(client, "SHOW GRANTS", 0).await?;
+        let has = session_variables(client).await?;
         Ok(ServerFacts {
             version,
             family,
@@ -142,7 +145,8 @@ impl ServerFacts {
             replica_ids: replica_ids(client, family, release).await?,
             account: one(client, "SELECT CURRENT_USER()").await?,
             grants,
-            result_settings: result_settings(client).await?,
+            result_settings: known(&has, RESULT_SETTINGS.iter().map(|setting| setting.name)),
+            contact_settings: known(&has, CONTACT_SETTINGS.iter().copied()),
         })
     }
 
@@ -218,7 +222,8 @@ impl ServerFacts {
             has_roles: self.has_roles(),
             has_uuid: !self.instance.uuid.is_empty(),
         };
-        SettingsQuery::new(features, self.result_settings.iter().cloned())
+        let settings = self.result_settings.iter().cloned();
+        SettingsQuery::new(features, settings, &self.contact_settings)
     }
 }
 
@@ -331,18 +336,18 @@ async fn variables(client: &mut Client) -> Result<BTreeMap<String, String>, Clie
     Ok(rows.iter().filter_map(pair).collect())
 }
 
-async fn result_settings(client: &mut Client) -> Result<Vec<String>, ClientError> {
+async fn session_variables(client: &mut Client) -> Result<BTreeSet<String>, ClientError> {
     let rows = client.query("SHOW SESSION VARIABLES", 10_000).await?;
-    let have: BTreeSet<String> = rows
-        .iter()
-        .filter_map(|row| text(row, 0))
-        .map(str::to_ascii_lowercase)
-        .collect();
-    let settings = RESULT_SETTINGS.iter().map(|setting| setting.name);
-    Ok(settings
+    let names = rows.iter().filter_map(|row| text(row, 0));
+    Ok(names.map(str::to_ascii_lowercase).collect())
+}
+
+/// Those of the names that are there.
+fn known<'n>(have: &BTreeSet<String>, names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    names
         .filter(|name| have.contains(*name))
         .map(str::to_owned)
-        .collect())
+        .collect()
 }
 
 /// An answer, or `None` if the account may not ask.

@@ -59,6 +59,7 @@ impl Session {
         };
         let outcome = Outcome::Bypass(Bypass::Statement(Refusal::NotSelect));
         self.count(Some(assigning.label), outcome);
+        self.found_rows = None;
         if let Some(closed) = self.unseen_hit.clear() {
             self.close_late(closed)?;
         }

@@ -34,6 +34,7 @@ fn facts() -> ServerFacts {
             "GRANT REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES ON *.* TO `r`@`%`".into(),
         ],
         result_settings: Vec::new(),
+        contact_settings: Vec::new(),
     }
 }
 
