@@ -14,6 +14,7 @@ use crate::metrics::{
 };
 use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
+use crate::upstream::check::Finding;
 use crate::worker::Phase;
 
 /// Whether the server could be reached when it was last needed: for a client, or to follow it.
@@ -143,6 +144,10 @@ impl Observer {
                 counters.events_oversized.load(Ordering::Relaxed),
             ),
             (
+                Limit::CheckAge,
+                counters.checks_late.load(Ordering::Relaxed),
+            ),
+            (
                 Limit::TransactionTables,
                 counters.commits_over_bound.load(Ordering::Relaxed),
             ),
@@ -170,6 +175,12 @@ impl Observer {
         ]
     }
 
+    fn findings(&self) -> Vec<(&'static str, String)> {
+        let state = self.shared.upstream.state();
+        let finding = |finding: &Finding| (finding.subject.as_str(), finding.meaning.clone());
+        state.findings().map(finding).collect()
+    }
+
     fn follower(&self) -> FollowerObservation {
         let counters = &self.shared.upstream.counters;
         let timeline = &self.shared.timeline;
@@ -191,6 +202,11 @@ impl Observer {
             connections: read(&counters.connections),
             forgotten: self.shared.upstream.restarts(),
             watermark_queries: read(&counters.asks),
+            check_age: (proved_at_ms > 0)
+                .then(|| Duration::from_millis(self.shared.upstream.check_age_ms())),
+            checks: read(&counters.checks),
+            checks_failed: read(&counters.checks_failed),
+            findings: self.findings(),
             table_changes: self.shared.upstream.table_changes.get(),
         }
     }

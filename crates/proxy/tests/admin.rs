@@ -56,6 +56,8 @@ fn healthy() -> Observation {
             lag: Some(Duration::from_millis(250)),
             applied_file: 4,
             applied_offset: 1_234,
+            check_age: Some(Duration::from_millis(500)),
+            checks: 12,
             forgotten: vec![("purged", 1)],
             ..FollowerObservation::default()
         },
@@ -161,6 +163,25 @@ fn it_is_ready_without_caching_and_says_why_it_does_not_cache() {
 }
 
 #[test]
+fn what_was_found_about_the_server_is_told() {
+    let remora = start(&AdminOptions::default());
+    remora.change(|state| {
+        state.caching = Caching::Off(CachingOff::ServerUnsuitable);
+        let meaning = "binlog_format is MIXED.".to_owned();
+        state.follower.findings = vec![("log_format", meaning)];
+    });
+    let (status, body) = remora.get("/readyz");
+    assert_eq!(status, 200);
+    assert!(
+        body.ends_with("\nlog_format: binlog_format is MIXED.\n"),
+        "{body}"
+    );
+    let metrics = remora.get("/metrics").1;
+    let line = "remora_server_findings{subject=\"log_format\"} 1\n";
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[test]
 fn it_is_not_ready_without_its_server_or_while_it_stops() {
     let remora = start(&AdminOptions::default());
     remora.change(|state| state.upstream = Reachability::Unreachable("refused".to_owned()));
@@ -223,6 +244,8 @@ fn a_scrape_sums_the_workers() {
         ("remora_invalidations_total{reason=\"changed\"}", 9.0),
         ("remora_forgotten_total{reason=\"purged\"}", 1.0),
         ("remora_follower_lag_seconds", 0.25),
+        ("remora_server_check_age_seconds", 0.5),
+        ("remora_server_checks_total", 12.0),
         ("remora_caching{reason=\"\"}", 1.0),
         ("remora_upstream_up", 1.0),
     ] {

@@ -11,6 +11,7 @@ mod hidden_code;
 mod oracle;
 mod refused_streams;
 mod replicas;
+mod server_changes;
 mod slow_commit;
 mod slow_readers;
 mod tags;

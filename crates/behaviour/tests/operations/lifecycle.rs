@@ -122,6 +122,11 @@ fn check_says_what_mends_a_server_without_a_log_of_rows() {
     }
     if kind.is_mysql() {
         cases.push(("--gtid-mode=OFF", "gtid_mode"));
+    } else {
+        cases.push((
+            "--binlog-optimize-thread-scheduling=OFF",
+            "removing binlog_optimize_thread_scheduling=OFF under [mariadbd], then a restart",
+        ));
     }
     for (option, remedy) in cases {
         let mut further = vec![option];

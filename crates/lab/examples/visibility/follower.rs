@@ -46,6 +46,7 @@ impl Follower {
             catalogue_batch_max: 16,
             catalogue_scan_timeout_ms: 10_000,
             catalogue_views_max: 100,
+            check_age_ms_max: 10_000,
             table_counts_max: 16,
             transaction_tables_max: 16,
             transaction_tags_max: 1_000,

@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// Options that keep Remora from doing anything by the clock, as far as that can be. The fences of
 /// a batch of writes are lowered together: whether the next write meets a question for the
 /// watermark would depend on the clock.
-const QUIET: [(&str, &str); 7] = [
+const QUIET: [(&str, &str); 8] = [
+    ("follow.check_age_ms_max", "3600000"),
     ("follow.heartbeat_ms", "60000"),
     ("follow.watermark_interval_us_min", "1000000"),
     ("follow.lag_ms_max", "1800000"),

@@ -285,5 +285,8 @@ fn readiness(state: &Observation) -> (bool, String) {
             )
         }
     };
+    for (subject, meaning) in &state.follower.findings {
+        let _ = writeln!(body, "{subject}: {meaning}");
+    }
     (is_ready, body)
 }

@@ -183,6 +183,11 @@ pub struct FollowOptions {
     /// Nothing is served from memory while the follower may be further behind the server than this.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub lag_ms_max: u64,
+    /// Nothing is served from memory while the last check that found the server set up for caching
+    /// (what `remora check` looks at) is older than this. The server is checked four times as
+    /// often.
+    #[schemars(range(min = 100, max = 3_600_000))]
+    pub check_age_ms_max: u64,
     /// How often the server is to say that its log is quiet, so that a quiet log can be told from a
     /// dead one.
     #[schemars(range(min = 5, max = 60_000))]
@@ -248,6 +253,7 @@ impl Default for FollowOptions {
             password_file: None,
             server_id: 0,
             lag_ms_max: 1_000,
+            check_age_ms_max: 2_000,
             heartbeat_ms: 200,
             reconnect_ms_min: 100,
             reconnect_ms_max: 5_000,

@@ -148,6 +148,14 @@ metrics! {
         "Times that everything in memory was forgotten";
     WATERMARK_QUERIES = Counter "remora_watermark_queries_total" []
         "Questions to the server for its position";
+    CHECK_AGE = Gauge "remora_server_check_age_seconds" []
+        "Time since the server was last found to be set up for caching (limit: follow.check_age_ms_max); absent before the first time";
+    CHECKS = Counter "remora_server_checks_total" []
+        "Times that the server was checked again while it was followed";
+    CHECKS_FAILED = Counter "remora_server_check_failures_total" []
+        "Those of them that could not be made, because the server did not answer as it should";
+    FINDINGS = Gauge "remora_server_findings" ["subject"]
+        "1 for each thing about the server that keeps caching off; /readyz says what was found";
     FENCE_BATCHES = Gauge "remora_fence_batches" []
         "Batches of fences that stand until the log has shown what was written through Remora";
     CATALOGUE_LOADS = Counter "remora_catalogue_loads_total" []

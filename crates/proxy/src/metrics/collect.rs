@@ -180,6 +180,16 @@ impl Scrape {
         page.counter(metric::FOLLOWER_CONNECTIONS, follower.connections)?;
         page.counters(metric::FORGOTTEN, by_reason(&follower.forgotten))?;
         page.counter(metric::WATERMARK_QUERIES, follower.watermark_queries)?;
+        if let Some(age) = follower.check_age {
+            page.gauge_seconds(metric::CHECK_AGE, age)?;
+        }
+        page.counter(metric::CHECKS, follower.checks)?;
+        page.counter(metric::CHECKS_FAILED, follower.checks_failed)?;
+        let findings = follower.findings.iter();
+        page.gauge_by(
+            metric::FINDINGS,
+            findings.map(|(subject, _)| ([*subject], 1)),
+        )?;
         page.gauge(metric::FENCE_BATCHES, follower.fence_batches)?;
         page.counter(metric::CATALOGUE_LOADS, self.observation.catalogue_loads)?;
         page.counter(

@@ -136,6 +136,15 @@ pub struct FollowerObservation {
     pub forgotten: ReasonCounts,
     /// Questions to the server for its position since the start.
     pub watermark_queries: u64,
+    /// The time since the questions of the last check of the server that found nothing against
+    /// caching. None before the follower was first proven to have everything.
+    pub check_age: Option<Duration>,
+    /// Checks of the server since the start, but for the first of each time that it was followed.
+    pub checks: u64,
+    /// Those of them that could not be made.
+    pub checks_failed: u64,
+    /// What a check found that keeps caching off: its subject's label, and its meaning.
+    pub findings: Vec<(&'static str, String)>,
     /// Commits by the table that they changed since the start.
     pub table_changes: TableCounts,
 }

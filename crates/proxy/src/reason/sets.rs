@@ -48,9 +48,10 @@ reasons! {
         NoAccount: "no_follower_account", "No account to follow the binary log with is configured (`follow.user`).";
         QueryCacheOff: "query_cache_off", "`query_cache_type` is `OFF`, or `query_cache_size` was set to 0; reads are counted as bypasses with the same reason.";
         Starting: "starting", "The follower has not caught up with the server's log for the first time yet.";
-        ServerUnsuitable: "server_unsuitable", "The server's log can't be followed as it is set up; `remora check` says what mends it.";
+        ServerUnsuitable: "server_unsuitable", "The server's log can't be followed as it is set up; `/readyz` says what was found, `remora check` what mends it.";
         FollowerRefused: "follower_refused", "The server refused the follower's account or its request; `remora check` says what mends it.";
         FollowerLost: "follower_lost", "The follower has lost its connection to the server and is trying again.";
+        Unchecked: "unchecked", "The server could not be checked again within `follow.check_age_ms_max`, so that it isn't known whether it is still set up as it was.";
         Lagging: "lagging", "The follower may be further behind the server than `follow.lag_ms_max`.";
         Stopping: "stopping", "Remora is shutting down.";
     }
@@ -160,6 +161,7 @@ reasons! {
         ConnectTime: "upstream.connect_timeout_ms", "A connection to the server was not established in time.";
         QueryTime: "upstream.query_timeout_ms", "The server did not answer a query of Remora's own in time.";
         EventBytes: "follow.event_bytes_max", "An event of the log was too large to read, and everything was forgotten.";
+        CheckAge: "follow.check_age_ms_max", "The server could not be checked again in time, and nothing was served until it was.";
         TransactionTables: "follow.transaction_tables_max", "A transaction changed too many tables and counted as a change of all.";
         TransactionTags: "follow.transaction_tags_max", "A transaction touched too many values and counted as a change of its tables as wholes.";
         Shapes: "cache.table_shapes_max", "A read was of a kind beyond those that are told apart in its table, or its table beyond those that have any; each change of the table drops its result.";

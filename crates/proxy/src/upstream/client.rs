@@ -21,6 +21,8 @@ use crate::link::{ServerLink, TlsRefused};
 use crate::net::Stream;
 use crate::tls::RsaError;
 
+/// `COM_QUIT`.
+const QUIT: u8 = 0x01;
 /// `COM_QUERY`.
 const QUERY: u8 = 0x03;
 /// `COM_BINLOG_DUMP`.
@@ -198,6 +200,12 @@ impl Client {
     /// Runs a statement whose answer holds nothing of interest.
     pub async fn execute(&mut self, sql: &str) -> Result<(), ClientError> {
         self.query(sql, 0).await.map(drop)
+    }
+
+    /// Says goodbye, so that the server doesn't note a connection that broke.
+    pub async fn quit(mut self) {
+        // The server may be gone already.
+        let _ = timeout(self.query_timeout, self.send(&[QUIT])).await;
     }
 
     /// Announces itself as a replica with this number (`COM_REGISTER_SLAVE`), so that it shows in

@@ -358,6 +358,8 @@ impl<'a> Follower<'a> {
         }
         if accounts {
             self.shared.privileges.changed();
+            // One of them may be the follower's own.
+            self.shared.check_bell.notify_one();
         }
         if everything {
             timeline.touch_everything(at);

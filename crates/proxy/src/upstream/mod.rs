@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`client`] | connections of Remora's own |
 //! | [`server_facts`], [`check`] | what the server is, and whether it can be cached in front of |
-//! | `session` | one stretch of following: three connections that begin and end together |
+//! | `session` | one stretch of following: connections that begin and end together |
+//! | `recheck`, `mark` | whether the server is still the one that was checked |
 //! | `follower` | the log: events in, tags touched |
 //! | [`logged`] | what a statement in the log changed |
 //! | [`privileges`] | when privileges changed |
@@ -21,8 +22,10 @@ pub mod check;
 pub mod client;
 mod follower;
 pub mod logged;
+mod mark;
 pub mod place;
 pub mod privileges;
+mod recheck;
 pub mod server_facts;
 mod session;
 pub mod state;
@@ -54,6 +57,9 @@ pub struct UpstreamConfig {
     pub server_id: u32,
     /// For how long a proof allows hits, milliseconds; probes come four times as often.
     pub lag_ms_max: u64,
+    /// For how long a check of the server allows hits, milliseconds; checks come four times as
+    /// often.
+    pub check_age_ms_max: u64,
     /// Shortest time between two position questions under load, microseconds.
     pub ask_interval_us_min: u64,
     /// Time for an answer, milliseconds.

@@ -1,6 +1,8 @@
-//! What the server is and how it is set up, asked once per connection of the follower.
+//! What the server is and how it is set up: asked whole when a session begins, and what can change
+//! while the server runs again and again ([`recheck`](super::recheck)).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
 
@@ -104,6 +106,7 @@ const VARIABLES: &[&str] = &[
     "binlog_format",
     "binlog_row_image",
     "binlog_checksum",
+    "binlog_optimize_thread_scheduling",
     "binlog_order_commits",
     "query_cache_type",
     "encrypt_binlog",
@@ -116,6 +119,7 @@ const VARIABLES: &[&str] = &[
     "binlog_transaction_compression",
     "skip_log_bin",
     "gtid_mode",
+    "gtid_slave_pos",
     "enforce_gtid_consistency",
     "group_replication_group_name",
     "init_connect",
@@ -148,6 +152,39 @@ impl ServerFacts {
             result_settings: known(&has, RESULT_SETTINGS.iter().map(|setting| setting.name)),
             contact_settings: known(&has, CONTACT_SETTINGS.iter().copied()),
         })
+    }
+
+    /// Asks again for what can change while the server runs. Its version, the way in which it folds
+    /// names and its log's filters can't: they are options of its start. Nor is it asked for what
+    /// no finding depends on.
+    pub async fn ask_again(&self, client: &mut Client) -> Result<ServerFacts, ClientError> {
+        let replica_threads =
+            if self.logs_replicated() && self.visibility() != Visibility::NeverTold {
+                self.replica_threads
+            } else {
+                replica_threads(client, self.family, self.release()).await?
+            };
+        Ok(ServerFacts {
+            variables: variables(client).await?,
+            grants: column(client, "SHOW GRANTS", 0).await?,
+            replica_threads,
+            ..self.clone()
+        })
+    }
+
+    /// Whether what it replicates from another server is in its log. It can't change while the
+    /// server runs.
+    pub fn logs_replicated(&self) -> bool {
+        self.is_on("log_slave_updates") || self.is_on("log_replica_updates")
+    }
+
+    /// On a server that doesn't log it: how far MariaDB has replicated from another one. If this
+    /// changes, so did rows.
+    pub fn replicated_unlogged(&self) -> &str {
+        if self.logs_replicated() {
+            return "";
+        }
+        self.variable("gtid_slave_pos").unwrap_or_default()
     }
 
     /// A variable's value, if the server has it.
@@ -268,6 +305,18 @@ fn log_status_question(family: Family, release: Release) -> &'static str {
         "SHOW BINARY LOG STATUS"
     } else {
         "SHOW MASTER STATUS"
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Instance {
+            server_id,
+            hostname,
+            port,
+            ..
+        } = self;
+        write!(f, "server {server_id} at {hostname}:{port}")
     }
 }
 

@@ -1,5 +1,5 @@
-//! One session with the server: the follower, the watermark and the catalogue's loader, each on a
-//! connection of its own, begun and ended together.
+//! One session with the server: the follower, the watermark, the checks and the catalogue's loader,
+//! each on a connection of its own, begun and ended together.
 //!
 //! They belong together because positions only mean something for one running server. If the
 //! watermark's connection were made anew by itself, a server put in the old one's place could
@@ -21,7 +21,9 @@ use super::check::privileges::sees_processes;
 use super::check::{Finding, check, is_caching_off};
 use super::client::{Client, ClientError};
 use super::follower::{Follower, Start};
+use super::mark::Mark;
 use super::place::LastEvent;
+use super::recheck::{Asked, CheckDate, Checked, Recheck};
 use super::server_facts::{Instance, ServerFacts, Visibility};
 use super::state::{RestartReason, UpstreamShared, UpstreamState, count};
 use super::watermark::{self, Ledger, UnorderedTables, UntoldCommits, Watermark};
@@ -85,10 +87,16 @@ pub(super) struct Progress {
     unordered: RefCell<UnorderedTables>,
     /// The account sees when the server's other connections are idle, and they are at times.
     sees_idle: bool,
+    check_date: CheckDate,
 }
 
 impl Progress {
-    fn new(resumes: bool, memory: &mut Memory, facts: &ServerFacts) -> Progress {
+    fn new(
+        resumes: bool,
+        memory: &mut Memory,
+        facts: &ServerFacts,
+        check_date: CheckDate,
+    ) -> Progress {
         Progress {
             verified: Cell::new(false),
             resumption_due: Cell::new(resumes),
@@ -101,6 +109,7 @@ impl Progress {
             unordered: RefCell::new(std::mem::take(&mut memory.unordered)),
             // The appliers of a replica are never idle.
             sees_idle: sees_processes(facts) && facts.replica_threads == 0,
+            check_date,
         }
     }
 
@@ -178,7 +187,18 @@ impl Progress {
         self.last_event.get()
     }
 
-    /// True once, if the timeline is still suspended from the session before.
+    /// How old the last good check of the server is.
+    pub(super) fn check_date(&self) -> &CheckDate {
+        &self.check_date
+    }
+
+    /// The timeline is suspended until the next proof.
+    pub(super) fn resume_when_proven(&self) {
+        self.resumption_due.set(true);
+    }
+
+    /// True once, if the timeline is still suspended from the session before, or from when the
+    /// server could not be checked.
     pub(super) fn take_resumption(&self) -> bool {
         self.resumption_due.replace(false)
     }
@@ -203,6 +223,10 @@ pub(super) struct Memory {
     untold: UntoldCommits,
     /// What MariaDB changed in such commits that nothing else tells, either.
     unordered: UnorderedTables,
+    /// The server that was followed, and how far it had replicated what isn't in its log.
+    followed: Option<(Instance, String)>,
+    /// The timeline has been begun anew since everything was forgotten.
+    keeps_results: bool,
     /// The session that just ended had followed the right log.
     pub(super) had_followed: bool,
 }
@@ -218,8 +242,32 @@ impl Memory {
             ledger: None,
             untold: UntoldCommits::default(),
             unordered: UnorderedTables::default(),
+            followed: None,
+            keeps_results: false,
             had_followed: false,
         }
+    }
+
+    fn begin_anew_because(&mut self, reason: RestartReason) {
+        self.last = None;
+        self.reason = reason;
+    }
+
+    /// Whether the log can go on at this server from where it was left.
+    fn compare(&mut self, facts: &ServerFacts) {
+        let replicated = facts.replicated_unlogged().to_owned();
+        let now = (facts.instance.clone(), replicated);
+        if let Some(before) = self.followed.as_ref().filter(|_| self.last.is_some()) {
+            if before.0 != now.0 {
+                self.begin_anew_because(RestartReason::LogChanged);
+            } else if before.1 != now.1 {
+                self.begin_anew_because(RestartReason::ChangesUnlogged);
+            } else if self.ledger.is_some() == (facts.visibility() == Visibility::Position) {
+                // A server of the other family: nothing that is remembered is about its log.
+                self.last = None;
+            }
+        }
+        self.followed = Some(now);
     }
 }
 
@@ -235,9 +283,15 @@ pub(super) async fn run(
         Err(lost) => lost,
     };
     shared.timeline.suspend();
-    if let Lost::Restart(reason, _) = &lost {
-        memory.last = None;
-        memory.reason = *reason;
+    match &lost {
+        Lost::Restart(reason, _) => memory.begin_anew_because(*reason),
+        Lost::Unsuitable(_) if memory.keeps_results => {
+            // Changes may have been missed since the last check that found nothing.
+            memory.begin_anew_because(RestartReason::ServerUnsuitable);
+            memory.keeps_results = false;
+            shared.timeline.forget();
+        }
+        Lost::Unsuitable(_) | Lost::Connection(_) | Lost::Stuck => {}
     }
     lost
 }
@@ -247,6 +301,7 @@ async fn follow(
     shared: &UpstreamShared,
     memory: &mut Memory,
 ) -> Result<Infallible, Lost> {
+    let asked = Asked::now(shared);
     let mut control = connect(config).await?;
     count(&shared.counters.reached, 1);
     let facts = ServerFacts::gather(&mut control).await?;
@@ -261,22 +316,20 @@ async fn follow(
     shared
         .catalogue
         .set_lower_case_table_names(facts.lower_case_table_names().unwrap_or(0));
-    let mut dump = connect(config).await?;
-    if Instance::ask(&mut dump).await? != facts.instance {
-        return Err(ClientError::Answer("two connections reached two servers").into());
-    }
-    if memory.ledger.is_some() == (facts.visibility() == Visibility::Position) {
-        // A server of the other family: nothing that is remembered is about its log.
-        memory.last = None;
-    }
+    let mark = Mark::set(&mut control, config.server_id).await?;
+    let checked = Checked { facts, mark };
+    let facts = &checked.facts;
+    let mut dump = checked.connect(config).await?;
+    memory.compare(facts);
     let (start, base) = match memory.last.clone() {
         Some(last) => {
             let base = last.name.base.clone();
             (Start::Again(last), base)
         }
-        None => begin_anew(shared, memory, &facts, &mut control).await?,
+        None => begin_anew(shared, memory, facts, &mut control).await?,
     };
-    let progress = Progress::new(matches!(start, Start::Again(_)), memory, &facts);
+    let is_again = matches!(start, Start::Again(_));
+    let progress = Progress::new(is_again, memory, facts, CheckDate::new(config, asked));
     let server_id = facts.instance.server_id;
     let mut follower = Follower::new(config, shared, &progress, server_id, start);
     if let Err(lost) = follower.request(config, &mut dump).await {
@@ -285,13 +338,16 @@ async fn follow(
         return Err(lost);
     }
     count(&shared.counters.connections, 1);
+    shared.checked(asked.at_ms());
     shared.set_state(UpstreamState::Following { lagging: true });
     tracing::info!(server = %facts.version, base, "following the binary log");
-    let watermark = Watermark::new(config, shared, &progress, &facts, &base);
+    let watermark = Watermark::new(config, shared, &progress, facts, &base);
+    let recheck = Recheck::new(config, shared, &progress, &checked);
     let lost = tokio::select! {
         lost = follower.run(&mut dump) => lost,
         lost = watermark.run(&mut control) => lost,
-        () = load_catalogue(config, shared, &facts) => Lost::Stuck,
+        lost = recheck.run() => lost,
+        lost = load_catalogue(config, shared, &checked) => lost,
     };
     tracing::debug!(events = follower.events(), "session over");
     memory.had_followed = progress.is_verified();
@@ -330,6 +386,7 @@ async fn begin_anew(
     memory.untold = UntoldCommits::default();
     memory.unordered = UnorderedTables::default();
     shared.table_changes.forget_positions();
+    memory.keeps_results = true;
     shared.timeline.restart(at);
     // Between the logs nobody has seen whether they did.
     shared.privileges.changed();
@@ -344,22 +401,39 @@ async fn begin_anew(
     Ok((Start::Anew(name, offset), base))
 }
 
-/// Loads tables for ever, on connections of its own: their loss costs nothing but a reconnection.
-async fn load_catalogue(config: &UpstreamConfig, shared: &UpstreamShared, facts: &ServerFacts) {
+/// Loads tables until something is found about the server, on connections of its own: their loss
+/// costs nothing but a reconnection.
+async fn load_catalogue(
+    config: &UpstreamConfig,
+    shared: &UpstreamShared,
+    checked: &Checked,
+) -> Lost {
     loop {
-        let privileges = shared.privilege_epoch();
-        let limits = ScanLimits {
-            time: Duration::from_millis(config.catalogue_scan_timeout_ms),
-            views_max: config.catalogue_views_max,
-        };
-        let ended = match connect(config).await {
-            Ok(mut client) => loader::run(shared, &mut client, facts, privileges, limits).await,
-            Err(error) => Err(error),
-        };
-        let Err(error) = ended else {
-            continue;
-        };
-        tracing::warn!(%error, "can't load table definitions; trying again");
-        tokio::time::sleep(Duration::from_millis(config.reconnect_ms_max.min(1_000))).await;
+        match load_on_a_connection(config, shared, checked).await {
+            Ok(()) => {}
+            Err(Lost::Connection(error)) => {
+                tracing::warn!(%error, "can't load table definitions; trying again");
+                let wait_ms = config.reconnect_ms_max.min(1_000);
+                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            }
+            Err(lost) => return lost,
+        }
     }
+}
+
+async fn load_on_a_connection(
+    config: &UpstreamConfig,
+    shared: &UpstreamShared,
+    checked: &Checked,
+) -> Result<(), Lost> {
+    let privileges = shared.privilege_epoch();
+    let limits = ScanLimits {
+        time: Duration::from_millis(config.catalogue_scan_timeout_ms),
+        views_max: config.catalogue_views_max,
+    };
+    let mut client = checked.connect(config).await?;
+    // Without the privileges it would see fewer triggers and foreign keys than there are.
+    checked.look(&mut client, config).await?;
+    loader::run(shared, &mut client, &checked.facts, privileges, limits).await?;
+    Ok(())
 }

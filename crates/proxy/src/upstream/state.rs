@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::UpstreamConfig;
 use super::catalogue::Catalogue;
-use super::check::Finding;
+use super::check::{Finding, Severity};
 use super::privileges::Privileges;
 use super::server_facts::Instance;
 use super::table_changes::TableChanges;
@@ -37,11 +37,15 @@ pub enum RestartReason {
     PositionUnplaceable,
     /// Nothing in the log could prove that it goes on where Remora stopped.
     NothingToCompare,
+    /// A check found the server set up in a way in which changes can be missed.
+    ServerUnsuitable,
+    /// The server replicated for a moment what it doesn't log.
+    ChangesUnlogged,
 }
 
 impl RestartReason {
     /// Every reason.
-    pub const ALL: [RestartReason; 8] = [
+    pub const ALL: [RestartReason; 10] = [
         RestartReason::FirstStart,
         RestartReason::ServerRestarted,
         RestartReason::LogChanged,
@@ -50,6 +54,8 @@ impl RestartReason {
         RestartReason::LogUnreadable,
         RestartReason::PositionUnplaceable,
         RestartReason::NothingToCompare,
+        RestartReason::ServerUnsuitable,
+        RestartReason::ChangesUnlogged,
     ];
 
     /// The label.
@@ -63,6 +69,8 @@ impl RestartReason {
             RestartReason::LogUnreadable => "log_unreadable",
             RestartReason::PositionUnplaceable => "position_unplaceable",
             RestartReason::NothingToCompare => "nothing_to_compare",
+            RestartReason::ServerUnsuitable => "server_unsuitable",
+            RestartReason::ChangesUnlogged => "changes_unlogged",
         }
     }
 
@@ -87,6 +95,12 @@ impl RestartReason {
             RestartReason::NothingToCompare => {
                 "The connection was lost before any event had been seen that could prove that the log goes on."
             }
+            RestartReason::ServerUnsuitable => {
+                "A check found the server set up in a way in which changes can be missed, and some may have been since the check before."
+            }
+            RestartReason::ChangesUnlogged => {
+                "The server replicated from another one for a moment, and doesn't log what it replicates."
+            }
         }
     }
 }
@@ -105,6 +119,8 @@ pub enum UpstreamState {
         /// Hits have stopped because the last proof is too old, or there is none yet.
         lagging: bool,
     },
+    /// It follows, and the last check of the server is older than `check_age_ms_max`.
+    Unchecked,
     /// It lost the connection and tries again; why.
     Lost(Arc<str>),
 }
@@ -118,8 +134,19 @@ impl UpstreamState {
             UpstreamState::Refused(_) => Some(CachingOff::FollowerRefused),
             UpstreamState::Following { lagging: true } => Some(CachingOff::Lagging),
             UpstreamState::Following { lagging: false } => None,
+            UpstreamState::Unchecked => Some(CachingOff::Unchecked),
             UpstreamState::Lost(_) => Some(CachingOff::FollowerLost),
         }
+    }
+
+    /// The findings that keep caching off; none in other states.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        let all: &[Finding] = match self {
+            UpstreamState::CachingOff(findings) => findings,
+            _ => &[],
+        };
+        all.iter()
+            .filter(|finding| finding.severity == Severity::CachingOff)
     }
 }
 
@@ -156,6 +183,12 @@ pub struct UpstreamCounters {
     pub restarts: [AtomicU64; RestartReason::ALL.len()],
     /// Position questions asked.
     pub asks: AtomicU64,
+    /// Checks of the server after the first of a session.
+    pub checks: AtomicU64,
+    /// Those that could not be made, or not to the end.
+    pub checks_failed: AtomicU64,
+    /// Times that the last good check became too old.
+    pub checks_late: AtomicU64,
     /// Batches of fences that wait for their position to be applied.
     pub batches_waiting: AtomicU64,
     /// Tables loaded into the catalogue.
@@ -192,7 +225,12 @@ pub struct UpstreamShared {
     pub(super) visible_bell: Notify,
     /// Rung when the follower has applied more.
     pub(super) applied_bell: Notify,
+    /// Rung when the server is to be checked again soon.
+    pub(super) check_bell: Notify,
     lag_ms_max: u64,
+    check_age_ms_max: u64,
+    /// The moment before the questions of the last check that found nothing against caching.
+    checked_at_ms: AtomicU64,
     state: RwLock<UpstreamState>,
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
     /// The server that is followed, or was last.
@@ -221,7 +259,10 @@ impl UpstreamShared {
             visible_bell: Notify::new(),
             applied_bell: Notify::new(),
             privileges: Arc::default(),
+            check_bell: Notify::new(),
             lag_ms_max: config.lag_ms_max,
+            check_age_ms_max: config.check_age_ms_max,
+            checked_at_ms: AtomicU64::new(0),
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
             instance: RwLock::new(None),
@@ -305,6 +346,9 @@ impl UpstreamShared {
             UpstreamState::Following { .. } if !self.catalogue.hidden_code.was_asked() => {
                 UpstreamState::Connecting
             }
+            UpstreamState::Following { .. } if self.check_age_ms() > self.check_age_ms_max => {
+                UpstreamState::Unchecked
+            }
             UpstreamState::Following { .. } => {
                 let age = self
                     .clock
@@ -315,6 +359,17 @@ impl UpstreamShared {
             }
             other => other,
         }
+    }
+
+    /// The time since the questions of the last check that found nothing against caching,
+    /// milliseconds; since the start, before the first.
+    pub fn check_age_ms(&self) -> u64 {
+        let checked_at_ms = self.checked_at_ms.load(Ordering::Relaxed);
+        self.clock.now_ms().saturating_sub(checked_at_ms)
+    }
+
+    pub(super) fn checked(&self, at_ms: u64) {
+        self.checked_at_ms.store(at_ms, Ordering::Relaxed);
     }
 
     pub(super) fn set_state(&self, state: UpstreamState) {

@@ -33,6 +33,7 @@ pub(crate) fn config(server: &Server) -> UpstreamConfig {
         },
         server_id: 3_000_000_001,
         lag_ms_max: LAG_MS_MAX,
+        check_age_ms_max: 2_000,
         ask_interval_us_min: 500,
         query_timeout_ms: 2_000,
         reconnect_ms_min: 5,

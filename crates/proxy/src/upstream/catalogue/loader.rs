@@ -15,7 +15,7 @@ use super::relations::Relations;
 use super::views;
 use super::{Loaded, TableKey};
 use crate::upstream::client::{Client, ClientError};
-use crate::upstream::server_facts::{Family, Instance, ServerFacts};
+use crate::upstream::server_facts::{Family, ServerFacts};
 use crate::upstream::state::{UpstreamShared, count};
 
 /// How long to wait for a newer watermark before looking again.
@@ -41,7 +41,7 @@ pub(in crate::upstream) struct ScanLimits {
 
 /// Loads tables until the connection fails, or until accounts have changed since `privileges` (the
 /// epoch before it was made): what an account may do everywhere is settled when it connects.
-/// `facts` are of the server that the follower follows.
+/// `facts` are of the server that the follower follows, and `client` is connected to.
 pub(in crate::upstream) async fn run(
     shared: &UpstreamShared,
     client: &mut Client,
@@ -49,11 +49,6 @@ pub(in crate::upstream) async fn run(
     privileges: u64,
     limits: ScanLimits,
 ) -> Result<(), ClientError> {
-    if Instance::ask(client).await? != facts.instance {
-        return Err(ClientError::Answer(
-            "another server answers than the follower's",
-        ));
-    }
     let catalogue = &shared.catalogue;
     catalogue.abandon_loading();
     let mut loader = Loader {

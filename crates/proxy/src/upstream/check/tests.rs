@@ -86,6 +86,39 @@ fn each_fault_turns_caching_off_and_says_what_mends_it() {
 }
 
 #[test]
+fn a_mariadb_whose_group_commits_are_not_in_the_order_of_the_log_is_not_cached() {
+    for (name, remedy) in [
+        (
+            "binlog_order_commits",
+            "SET GLOBAL binlog_order_commits = ON;",
+        ),
+        (
+            "binlog_optimize_thread_scheduling",
+            "removing binlog_optimize_thread_scheduling=OFF under [mariadbd], then a restart",
+        ),
+    ] {
+        let mut facts = facts();
+        facts.variables.insert(name.into(), "ON".into());
+        assert_eq!(off(&facts), [], "{name}");
+        facts.variables.insert(name.into(), "OFF".into());
+        assert_eq!(off(&facts), [Subject::CommitOrder], "{name}");
+        assert_eq!(finding(&facts, Subject::CommitOrder).remedy, remedy);
+    }
+}
+
+#[test]
+fn what_a_server_replicates_is_compared_only_where_it_is_not_logged() {
+    let mut facts = facts();
+    let position = "0-1-17".to_owned();
+    facts.variables.insert("gtid_slave_pos".into(), position);
+    assert_eq!(facts.replicated_unlogged(), "0-1-17");
+    facts
+        .variables
+        .insert("log_slave_updates".into(), "ON".into());
+    assert_eq!(facts.replicated_unlogged(), "");
+}
+
+#[test]
 fn the_grant_names_the_account_and_can_be_run_as_it_is() {
     let mut facts = facts();
     facts.grants.clear();

@@ -258,6 +258,7 @@ impl<'a> Watermark<'a> {
             self.settle();
             let is_waiting =
                 oldest.is_some() && oldest == self.pending.borrow().front().map(|p| p.answered_at);
+            let is_waiting = is_waiting && !self.progress.check_date().is_too_old();
             if !heard && is_waiting && self.progress.last_event().elapsed() >= self.stuck_after {
                 return Lost::Stuck;
             }
@@ -292,7 +293,8 @@ impl<'a> Watermark<'a> {
         self.advance();
         let shared = self.shared;
         // Before the follower has shown that it reads the right log, its position means nothing.
-        while self.progress.knows_all() {
+        let check_date = self.progress.check_date();
+        while self.progress.knows_all() && !check_date.is_too_old() {
             self.absorb();
             let is_due = |pending: &mut Pending| self.is_complete(&pending.complete);
             let Some(pending) = self.pending.borrow_mut().pop_front_if(is_due) else {
@@ -301,7 +303,8 @@ impl<'a> Watermark<'a> {
             if self.progress.take_resumption() {
                 shared.timeline.resume();
             }
-            if shared.timeline.prove(pending.epoch, pending.asked_at_ms) {
+            let proved_at_ms = check_date.bound(pending.asked_at_ms);
+            if shared.timeline.prove(pending.epoch, proved_at_ms) {
                 pending.batch.lower();
                 let lag = pending.answered_at.elapsed().as_micros();
                 let lag_us = u64::try_from(lag).unwrap_or(u64::MAX);

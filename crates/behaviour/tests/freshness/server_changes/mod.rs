@@ -1,0 +1,384 @@
+//! The server changes while it is followed: what was checked once must still hold.
+
+mod relay;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use remora_testkit::client::Client;
+use remora_testkit::metrics;
+use remora_testkit::process::{PATIENCE, wait_for};
+use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::servers::{APP_PASSWORD, APP_USER, FOLLOW_USER, Kind, Server, ServerOptions};
+
+use self::relay::Relay;
+
+/// `follow.check_age_ms_max` here.
+const CHECK_AGE_MS_MAX: u64 = 1_000;
+const READ: &str = "SELECT b FROM t";
+
+fn options() -> RemoraOptions {
+    RemoraOptions::following()
+        .with("follow.check_age_ms_max", &CHECK_AGE_MS_MAX.to_string())
+        .with("follow.reconnect_ms_min", "5")
+        .with("follow.reconnect_ms_max", "100")
+}
+
+fn start(further: &[&str]) -> Server {
+    let server = start_empty(further, 0);
+    server.execute(TABLE).unwrap();
+    server
+}
+
+const TABLE: [&str; 2] = [
+    "CREATE TABLE t (a INT PRIMARY KEY, b INT)",
+    "INSERT INTO t VALUES (1, 0)",
+];
+
+fn start_empty(further: &[&str], query_cache_mib: u32) -> Server {
+    let options = ServerOptions {
+        further: further.iter().map(|option| (*option).to_owned()).collect(),
+        query_cache_mib,
+        ..ServerOptions::default()
+    };
+    Server::start(options).unwrap()
+}
+
+/// A Remora in front of a server.
+struct Bed<'a> {
+    remora: InProcessRemora,
+    server: &'a Server,
+}
+
+impl<'a> Bed<'a> {
+    fn new(server: &'a Server) -> Bed<'a> {
+        Bed::with(server, &options())
+    }
+
+    fn with(server: &'a Server, options: &RemoraOptions) -> Bed<'a> {
+        Bed {
+            remora: InProcessRemora::start(server, options).unwrap(),
+            server,
+        }
+    }
+
+    fn client(&self) -> Client {
+        let options = self.server.app().at(self.remora.address());
+        options.connect().unwrap()
+    }
+
+    fn sum(&self, metric: &str) -> f64 {
+        self.remora.metrics().unwrap().sum(metric)
+    }
+
+    fn forgotten(&self, reason: &str) -> f64 {
+        let metrics = self.remora.metrics().unwrap();
+        metrics.sum_where("remora_forgotten_total", "reason", reason)
+    }
+
+    fn readiness(&self) -> String {
+        metrics::get(self.remora.admin(), "/readyz").unwrap().body
+    }
+
+    /// Asks on a new connection until an answer comes from memory; gives it.
+    fn hit(&self, sql: &str) -> String {
+        let mut client = self.client();
+        wait_for("a hit", PATIENCE, || {
+            let before = self.sum("remora_hits_total");
+            let value = client.query_value(sql)?.unwrap();
+            Ok((self.sum("remora_hits_total") > before).then_some(value))
+        })
+        .unwrap()
+    }
+
+    fn wait_for_off(&self, reason: &str, subject: Option<&str>) {
+        let off = format!("caching: off ({reason})");
+        let finding = subject.map(|subject| format!("\n{subject}: "));
+        wait_for(&format!("{off} {finding:?}"), PATIENCE, || {
+            let page = self.readiness();
+            let names = finding.as_ref().is_none_or(|it| page.contains(it));
+            Ok((page.contains(&off) && names).then_some(()))
+        })
+        .unwrap();
+    }
+
+    /// The server is found unfit because of this.
+    fn wait_for_finding(&self, subject: &str) {
+        self.wait_for_off("server_unsuitable", Some(subject));
+        let metrics = self.remora.metrics().unwrap();
+        let named = metrics.sum_where("remora_server_findings", "subject", subject);
+        assert!(named > 0.5, "{subject}");
+        assert!(metrics.sum("remora_caching") < 0.5, "{subject}");
+    }
+
+    fn wait_until_caching(&self) {
+        self.remora.wait_until_caching().unwrap();
+    }
+
+    /// Reads that are sent when the last good check has become too old get this.
+    fn is_told_in_time(&self, expected: &str, began: Instant, age_ms_max: u64) {
+        let mut client = self.client();
+        loop {
+            // One more for the rounding of Remora's clock.
+            let may_be_old = began.elapsed() <= Duration::from_millis(age_ms_max + 1);
+            let value = client.query_value(READ).unwrap().unwrap();
+            if value == expected {
+                return;
+            }
+            assert!(may_be_old, "{value} instead of {expected}");
+        }
+    }
+}
+
+fn value(server: &Server, sql: &str) -> String {
+    let mut client = server.app().connect().unwrap();
+    client.query_value(sql).unwrap().unwrap()
+}
+
+fn unlogged(server: &Server, statement: &str) {
+    server.execute(["SET sql_log_bin = 0", statement]).unwrap();
+}
+
+/// Two servers with the same contents; the second is to replicate from the first and doesn't log
+/// what it replicates, where a server can be had that way.
+fn primary_and_replica() -> (Server, Server) {
+    let primary = start(&["--server-id=2"]);
+    let without_log = ["--skip-log-slave-updates"];
+    // With GTIDs, it insists on that log. It is refused as a replica for another reason.
+    let further = if primary.kind() == Kind::MySql56 {
+        &[][..]
+    } else {
+        &without_log
+    };
+    (primary, start(further))
+}
+
+fn start_replicating(primary: &Server, replica: &Server) {
+    let position = primary.position().unwrap();
+    let (file, offset) = position.split_once(':').unwrap();
+    let port = primary.address().port();
+    replica
+        .execute([
+            &format!(
+                "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, \
+                 MASTER_USER = '{APP_USER}', MASTER_PASSWORD = '{APP_PASSWORD}', MASTER_SSL = 0, \
+                 MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {offset}"
+            ),
+            "START SLAVE",
+        ])
+        .unwrap();
+}
+
+fn stop_replicating(replica: &Server) {
+    replica.execute(["STOP SLAVE", "RESET SLAVE ALL"]).unwrap();
+}
+
+fn replicate_a_change(primary: &Server, replica: &Server, to: u32) {
+    let set = format!("UPDATE t SET b = {to}");
+    primary.execute([set]).unwrap();
+    wait_for("the change to be replicated", PATIENCE, || {
+        Ok((value(replica, READ) == to.to_string()).then_some(()))
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_row_replicated_past_the_log_is_not_old_for_longer_than_a_check_counts() {
+    let (primary, replica) = primary_and_replica();
+    let bed = Bed::new(&replica);
+    assert_eq!(bed.hit(READ), "0");
+    start_replicating(&primary, &replica);
+    let began = Instant::now();
+    replicate_a_change(&primary, &replica, 1);
+    bed.is_told_in_time("1", began, CHECK_AGE_MS_MAX);
+    bed.wait_for_finding("replica");
+    replicate_a_change(&primary, &replica, 2);
+    assert_eq!(bed.client().query_value(READ).unwrap().unwrap(), "2");
+    stop_replicating(&replica);
+    bed.wait_until_caching();
+    assert_eq!(bed.hit(READ), "2");
+    assert!(bed.forgotten("server_unsuitable") > 0.5);
+}
+
+#[test]
+fn what_was_replicated_past_the_log_between_two_checks_is_noticed() {
+    /// Long enough to replicate a row between two checks.
+    const AGE_MS_MAX: u64 = 8_000;
+    let (primary, replica) = primary_and_replica();
+    if replica.kind().skips(
+        replica.kind().is_mysql(),
+        "it is refused while anything is set up to be replicated",
+    ) {
+        return;
+    }
+    let age = AGE_MS_MAX.to_string();
+    let bed = Bed::with(&replica, &options().with("follow.check_age_ms_max", &age));
+    assert_eq!(bed.hit(READ), "0");
+    start_replicating(&primary, &replica);
+    let began = Instant::now();
+    replicate_a_change(&primary, &replica, 1);
+    stop_replicating(&replica);
+    bed.is_told_in_time("1", began, AGE_MS_MAX);
+    wait_for("everything to be forgotten", PATIENCE, || {
+        // A check may have come while it ran.
+        let forgotten = bed.forgotten("changes_unlogged") + bed.forgotten("server_unsuitable");
+        Ok((forgotten > 0.5).then_some(()))
+    })
+    .unwrap();
+    bed.wait_until_caching();
+    assert_eq!(bed.hit(READ), "1");
+}
+
+#[test]
+fn an_account_that_no_longer_sees_triggers_turns_caching_off() {
+    let server = start(&[]);
+    server
+        .execute([
+            "CREATE TABLE u (a INT)",
+            "CREATE TRIGGER after_u AFTER INSERT ON u FOR EACH ROW UPDATE t SET b = b + 1",
+        ])
+        .unwrap();
+    let bed = Bed::new(&server);
+    let mut client = bed.client();
+    let account = format!("{FOLLOW_USER}@'%'");
+    let revoke = format!("REVOKE TRIGGER ON *.* FROM {account}");
+    let grant = format!("GRANT TRIGGER ON *.* TO {account}");
+    for is_logged in [true, false] {
+        let run = |statement: &str| {
+            if is_logged {
+                server.execute([statement]).unwrap();
+            } else {
+                unlogged(&server, statement);
+            }
+        };
+        bed.hit(READ);
+        run(&revoke);
+        bed.wait_for_finding("privileges");
+        client.query("INSERT INTO u VALUES (1)").unwrap();
+        let seen = client.query_value(READ).unwrap().unwrap();
+        assert_eq!(seen, value(&server, READ), "logged: {is_logged}");
+        run(&grant);
+        bed.wait_until_caching();
+    }
+    assert!(bed.forgotten("server_unsuitable") > 1.5);
+}
+
+/// Settings that can be changed on a running server: what turns caching off, what it is about, and
+/// what turns it on again.
+fn settings(kind: Kind) -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut settings = vec![(
+        "SET GLOBAL binlog_format = 'MIXED'",
+        "log_format",
+        "SET GLOBAL binlog_format = 'ROW'",
+    )];
+    if kind.has_query_cache() {
+        settings.push((
+            "SET GLOBAL query_cache_type = ON",
+            "query_cache",
+            "SET GLOBAL query_cache_type = OFF",
+        ));
+    }
+    if matches!(kind, Kind::MySql80 | Kind::MySql57) {
+        settings.push((
+            "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+            "gtids",
+            "SET GLOBAL gtid_mode = ON",
+        ));
+    }
+    settings
+}
+
+#[test]
+fn a_setting_that_is_changed_turns_caching_off_until_it_is_changed_back() {
+    // Where it is off at the start, it can't be turned on.
+    let has_query_cache = Kind::from_environment().unwrap().has_query_cache();
+    let server = start_empty(&[], u32::from(has_query_cache));
+    server.execute(TABLE).unwrap();
+    if has_query_cache {
+        let off = "SET GLOBAL query_cache_type = OFF";
+        server.execute([off]).unwrap();
+    }
+    let bed = Bed::new(&server);
+    let settings = settings(server.kind());
+    for (round, (change, subject, back)) in (1_u32..).zip(&settings) {
+        bed.hit(READ);
+        server.execute([change]).unwrap();
+        bed.wait_for_finding(subject);
+        // Whatever happened to the log meanwhile: nothing of before comes back.
+        unlogged(&server, &format!("UPDATE t SET b = {round}"));
+        server.execute([back]).unwrap();
+        bed.wait_until_caching();
+        assert_eq!(bed.hit(READ), round.to_string(), "{change}");
+        assert!(
+            bed.forgotten("server_unsuitable") > f64::from(round) - 0.5,
+            "{change}"
+        );
+    }
+    let findings = bed.sum("remora_server_findings");
+    assert!(findings < 0.5, "{findings}");
+}
+
+/// Remora in front of an address that isn't the server's own.
+fn behind(server: &Server, address: SocketAddr) -> Bed<'_> {
+    let options = options().with("upstream.address", &address.to_string());
+    Bed::with(server, &options)
+}
+
+#[test]
+fn an_address_that_moves_is_followed_to_the_other_server() {
+    let (old, new) = (start(&[]), start(&["--server-id=2"]));
+    new.execute(["UPDATE t SET b = 100"]).unwrap();
+    let relay = Relay::start(old.address());
+    let bed = behind(&old, relay.address());
+    assert_eq!(bed.hit(READ), "0");
+    relay.move_to(new.address());
+    wait_for("everything to be forgotten", PATIENCE, || {
+        Ok((bed.forgotten("log_changed") > 0.5).then_some(()))
+    })
+    .unwrap();
+    bed.wait_until_caching();
+    assert_eq!(bed.hit(READ), "100");
+    // It is the new server's log that is followed.
+    new.execute(["UPDATE t SET b = 101"]).unwrap();
+    wait_for("the change to be seen", PATIENCE, || {
+        Ok((bed.hit(READ) == "101").then_some(()))
+    })
+    .unwrap();
+    // And back, while both are up.
+    relay.move_to(old.address());
+    wait_for("everything to be forgotten", PATIENCE, || {
+        Ok((bed.forgotten("log_changed") > 1.5).then_some(()))
+    })
+    .unwrap();
+    bed.wait_until_caching();
+    assert_eq!(bed.hit(READ), "0");
+}
+
+#[test]
+fn nothing_is_served_while_the_server_can_not_be_checked() {
+    let server = start(&[]);
+    let relay = Relay::start(server.address());
+    let bed = behind(&server, relay.address());
+    bed.hit(READ);
+    relay.hold_checks(true);
+    bed.wait_for_off("unchecked", None);
+    let mut client = bed.client();
+    let before = bed.sum("remora_hits_total");
+    let reached = "remora_limit_reached_total";
+    wait_for("the limit to be counted", PATIENCE, || {
+        assert_eq!(client.query_value(READ)?.unwrap(), "0");
+        let metrics = bed.remora.metrics()?;
+        let times = metrics.sum_where(reached, "limit", "follow.check_age_ms_max");
+        Ok((times > 0.5).then_some(()))
+    })
+    .unwrap();
+    assert!(bed.sum("remora_hits_total") < before + 0.5);
+    let age = bed.sum("remora_server_check_age_seconds");
+    assert!(age * 1_000.0 > 1_000.0, "{age}");
+    relay.hold_checks(false);
+    bed.wait_until_caching();
+    assert_eq!(bed.hit(READ), "0");
+    // What was in memory is served again: the log was followed all the while.
+    assert!(bed.sum("remora_forgotten_total") < 1.5);
+    assert!(bed.sum("remora_server_checks_total") > 0.5);
+}

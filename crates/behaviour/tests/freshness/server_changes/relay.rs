@@ -1,0 +1,126 @@
+//! A relay between Remora and its server: an address that can be moved to another server while
+//! connections to the old one stay, and on which the answers to Remora's checks can be held back.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// What Remora asks only when it looks at what a server is.
+const ASKED_BY_CHECKS: &[u8] = b"SHOW GRANTS";
+const PIECE_BYTES: usize = 64 << 10;
+
+struct State {
+    target: Mutex<SocketAddr>,
+    holds_checks: Mutex<bool>,
+    changed: Condvar,
+    is_ended: AtomicBool,
+}
+
+impl State {
+    fn holds_checks(&self) -> bool {
+        *self.holds_checks.lock().unwrap()
+    }
+
+    fn wait_until_released(&self) {
+        let mut holds = self.holds_checks.lock().unwrap();
+        while *holds {
+            holds = self.changed.wait(holds).unwrap();
+        }
+    }
+}
+
+/// A running relay. It takes no more connections once dropped.
+pub(super) struct Relay {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+impl Relay {
+    /// To this server.
+    pub(super) fn start(target: SocketAddr) -> Relay {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(State {
+            target: Mutex::new(target),
+            holds_checks: Mutex::new(false),
+            changed: Condvar::new(),
+            is_ended: AtomicBool::new(false),
+        });
+        let of_thread = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if of_thread.is_ended.load(Ordering::SeqCst) {
+                    break;
+                }
+                // A server that is gone closes the connection, as it would its own.
+                let _ = relay(client, &of_thread);
+            }
+        });
+        Relay { address, state }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// New connections go to another server; those that there are stay.
+    pub(super) fn move_to(&self, target: SocketAddr) {
+        *self.state.target.lock().unwrap() = target;
+    }
+
+    /// Holds the answers on each connection on which a check begins from now on, or lets them go.
+    pub(super) fn hold_checks(&self, holds: bool) {
+        *self.state.holds_checks.lock().unwrap() = holds;
+        self.state.changed.notify_all();
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.hold_checks(false);
+        self.state.is_ended.store(true, Ordering::SeqCst);
+        // Wakes the thread that waits for connections.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+fn relay(client: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
+    let server = TcpStream::connect(*state.target.lock().unwrap())?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let is_held = Arc::new(AtomicBool::new(false));
+    let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
+    let (seen, of_requests) = (Arc::clone(&is_held), Arc::clone(state));
+    std::thread::spawn(move || {
+        copy(from_client, to_server, |piece| {
+            let mut windows = piece.windows(ASKED_BY_CHECKS.len());
+            if of_requests.holds_checks() && windows.any(|window| window == ASKED_BY_CHECKS) {
+                seen.store(true, Ordering::SeqCst);
+            }
+        });
+    });
+    let of_answers = Arc::clone(state);
+    std::thread::spawn(move || {
+        copy(server, client, |_| {
+            if is_held.load(Ordering::SeqCst) {
+                of_answers.wait_until_released();
+            }
+        });
+    });
+    Ok(())
+}
+
+/// Copies until one side ends; then both have ended.
+fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&[u8])) {
+    let mut piece = vec![0; PIECE_BYTES];
+    while let Ok(count @ 1..) = from.read(&mut piece) {
+        seen(&piece[..count]);
+        if to.write_all(&piece[..count]).is_err() {
+            break;
+        }
+    }
+    // They may be closed already.
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
