@@ -14,7 +14,6 @@ use crate::metrics::{
 };
 use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
-use crate::upstream::check::Finding;
 use crate::worker::Phase;
 
 /// Whether the server could be reached when it was last needed: for a client, or to follow it.
@@ -177,8 +176,10 @@ impl Observer {
 
     fn findings(&self) -> Vec<(&'static str, String)> {
         let state = self.shared.upstream.state();
-        let finding = |finding: &Finding| (finding.subject.as_str(), finding.meaning.clone());
-        state.findings().map(finding).collect()
+        let findings = state.findings();
+        findings
+            .map(|finding| (finding.subject.as_str(), finding.meaning.clone()))
+            .collect()
     }
 
     fn follower(&self) -> FollowerObservation {
