@@ -29,7 +29,8 @@ pub fn column_name(payload: &[u8]) -> Result<String, WireError> {
 
 /// The type in a column definition's payload (`MYSQL_TYPE_…`).
 ///
-/// Source: MySQL internals, "Column Definition": behind it stand flags, decimals and two bytes more.
+/// Source: MySQL internals, "Column Definition": behind it stand flags, decimals and two bytes
+/// more.
 pub fn column_type(payload: &[u8]) -> Result<u8, WireError> {
     const FROM_END: usize = 6;
     let at = payload.len().checked_sub(FROM_END);

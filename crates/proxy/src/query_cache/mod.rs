@@ -50,8 +50,8 @@ pub(crate) fn listed(
     }
 }
 
-/// A variable's value, as `SHOW VARIABLES` writes it; `own` are the session's or the global ones, as
-/// is asked for.
+/// A variable's value, as `SHOW VARIABLES` writes it; `own` are the session's values or the global
+/// ones, as is asked for.
 pub(crate) fn value(shared: &Shared, variable: FaceVariable, own: OwnValues) -> String {
     let settings = &shared.query_cache;
     match variable {

@@ -378,6 +378,8 @@ fn refused_by_name(schema: &str, table: &str, mode: u8) -> Option<TableRefusal> 
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use remora_cache::{BrokenRules, Position, TimelineLimits};
 
     use super::*;
@@ -430,6 +432,43 @@ mod tests {
             let is_known = matches!(catalogue.lookup("app", "t"), Lookup::Known(_));
             assert_eq!(is_known, !is_dropped, "{tag:?}");
         }
+    }
+
+    #[test]
+    fn questions_on_their_way_are_awaited_for_as_long_as_is_allowed() {
+        const LONG: Duration = Duration::from_secs(60);
+        let catalogue = catalogue(100, 10, 0);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(async {
+            assert!(catalogue.until_quiet(Duration::ZERO).await);
+            let asking = catalogue.begin_asking(&mut Vec::new());
+            assert!(!catalogue.until_quiet(Duration::from_millis(1)).await);
+            let answered = async {
+                tokio::task::yield_now().await;
+                drop(asking);
+            };
+            let (is_quiet, ()) = tokio::join!(catalogue.until_quiet(LONG), answered);
+            assert!(is_quiet);
+        });
+    }
+
+    #[test]
+    fn nothing_is_asked_about_a_table_that_is_held_back() {
+        let catalogue = catalogue(100, 10, 0);
+        let key = catalogue.key("app", "t");
+        catalogue.lookup("app", "t");
+        let mut batch = catalogue.next_batch();
+        catalogue.requests().held.insert(key.clone(), 1);
+        drop(catalogue.begin_asking(&mut batch));
+        assert!(batch.is_empty(), "not one that was about to be asked for");
+        catalogue.abandon_loading();
+        catalogue.lookup("app", "t");
+        assert!(!catalogue.has_requests(), "nor another");
+        catalogue.requests().held.remove(&key);
+        catalogue.lookup("app", "t");
+        assert!(catalogue.has_requests());
     }
 
     #[test]
