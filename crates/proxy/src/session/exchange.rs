@@ -187,8 +187,9 @@ impl Writing {
         };
         let is_refused = matches!(ending, Some(Ending::Err(code)) if NOT_ALLOWED.contains(&code));
         match kind {
-            PrivilegeStatement::Logged if is_refused => change.refused(),
-            PrivilegeStatement::Reload if is_refused => change.refused(),
+            PrivilegeStatement::Logged | PrivilegeStatement::Reload if is_refused => {
+                change.refused();
+            }
             PrivilegeStatement::Logged => drop(change),
             PrivilegeStatement::Reload | PrivilegeStatement::Hidden => {
                 drop(change);

@@ -160,8 +160,7 @@ fn expression(parser: &mut Parser<'_>) -> Option<FaceExpression> {
             }
             T::LeftParen => depth += 1,
             T::RightParen => depth = depth.checked_sub(1)?,
-            T::Number | T::String | T::UserVariable => {}
-            T::Plus | T::Minus | T::Star | T::Slash => {}
+            T::Number | T::String | T::UserVariable | T::Plus | T::Minus | T::Star | T::Slash => {}
             T::Word(_) if parser.at("div") || parser.at("null") => {}
             _ => return None,
         }
