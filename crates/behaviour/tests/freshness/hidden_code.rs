@@ -141,11 +141,7 @@ fn a_view_without_functions_fences_nothing() {
     front.catch_up();
     other.becomes_hit(
         "SELECT x FROM w",
-        &front
-            .direct()
-            .query_bytes("SELECT x FROM w")
-            .unwrap()
-            .to_vec(),
+        front.direct().query_bytes("SELECT x FROM w").unwrap(),
     );
     gate.hold(true);
     other.run("SELECT x, NOW() FROM w");

@@ -329,6 +329,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table")]
     fn values_are_taken_in_every_spelling() {
         let none = Change::default();
         for (text, expected, needs_privilege) in [

@@ -361,7 +361,6 @@ fn foreign_keys_that_are_not_listed_in_time_are_counted_and_asked_for_again() {
     let mut options = config(&server);
     options.catalogue_scan_timeout_ms = 0;
     let follower = Follower::start(options);
-    follower.wait_live();
     let timeouts = &follower.shared.counters.catalogue_scan_timeouts;
     wait_until("two time-outs", || {
         assert!(!is_known(&follower, "a"));

@@ -28,7 +28,7 @@ const REST_MAX: Duration = Duration::from_secs(1);
 /// How long to wait with the list of views while the log isn't followed up to now.
 const NOT_LIVE_REST: Duration = Duration::from_millis(20);
 /// How long to wait with the list of views after there were too many.
-const TOO_MANY_VIEWS_REST: Duration = Duration::from_secs(60);
+const TOO_MANY_VIEWS_REST: Duration = Duration::from_mins(1);
 
 /// Bounds of the questions on the whole server.
 #[derive(Debug, Clone, Copy)]
@@ -244,17 +244,13 @@ impl Loader<'_> {
         let views = views.await;
         count_scan_timeout(shared, &views, limits.time);
         let took = began.elapsed();
-        Ok(match views? {
-            Some(names) => {
-                shared.catalogue.hidden_code.insert(as_of, names);
-                took * REST
-            }
-            None => {
-                shared.catalogue.hidden_code.give_up();
-                count(&shared.counters.catalogue_views_over_bound, 1);
-                TOO_MANY_VIEWS_REST
-            }
-        })
+        let Some(names) = views? else {
+            shared.catalogue.hidden_code.give_up();
+            count(&shared.counters.catalogue_views_over_bound, 1);
+            return Ok(TOO_MANY_VIEWS_REST);
+        };
+        shared.catalogue.hidden_code.insert(as_of, names);
+        Ok(took * REST)
     }
 
     /// The facts of some tables and views; those that go beyond a bound are left out.

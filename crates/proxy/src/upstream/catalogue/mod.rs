@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn questions_on_their_way_are_awaited_for_as_long_as_is_allowed() {
-        const LONG: Duration = Duration::from_secs(60);
+        const LONG: Duration = Duration::from_mins(1);
         let catalogue = catalogue(100, 10, 0);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
