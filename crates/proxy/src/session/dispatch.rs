@@ -112,6 +112,9 @@ impl Session {
     pub(super) fn handle_long(&mut self, start: &[u8], complete: bool) -> Result<Step, Ended> {
         let command = Command::from_byte(start.get(HEADER_BYTES).copied().unwrap_or_default());
         let body = start.get(HEADER_BYTES + 1..).unwrap_or_default();
+        if self.should_ask_about_log() {
+            return Ok(Step::LearnSettings);
+        }
         match command {
             Command::Query => self.trace_text(Stage::Key, None),
             Command::StmtExecute | Command::StmtBulkExecute => {
@@ -149,6 +152,9 @@ impl Session {
     ) -> Result<Step, Ended> {
         if tells_of_the_statement_before(command) && !self.unseen_hit.is_none() {
             return Ok(Step::RepeatHit);
+        }
+        if matches!(command, Command::Other(_)) && self.should_ask_about_log() {
+            return Ok(Step::LearnSettings);
         }
         let plan = self.plan_other(command, body);
         self.forward(message, plan, Outcome::Bypass(Bypass::NotAQuery))

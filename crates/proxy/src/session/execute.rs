@@ -97,6 +97,9 @@ impl Session {
         command: Command,
     ) -> Result<Step, Ended> {
         let Some(id) = self.statement_meant(body) else {
+            if self.should_ask_about_log() {
+                return Ok(Step::LearnSettings);
+            }
             self.trace_execution(Stage::Key, None);
             let plan = Plan::unknown(command.expect_with(body));
             return self.forward(message, plan, Outcome::Write);
@@ -129,10 +132,7 @@ impl Session {
         }
         let asks =
             statement.read.is_ok() && self.state.wants_settings() && self.shared.is_caching();
-        let doubts_log = statement.writes != PlannedWrites::Nothing
-            && self.state.log_is_doubtful()
-            && self.state.lacks_settings()
-            && self.shared.upstream.settings_query().is_some();
+        let doubts_log = statement.writes != PlannedWrites::Nothing && self.should_ask_about_log();
         (asks || doubts_log).then_some(Step::LearnSettings)
     }
 

@@ -139,6 +139,14 @@ impl Session {
             .bounded(PREPARED_NAMES_MAX)
     }
 
+    /// Whether the server must be asked, before the session writes, if that will be logged. Also
+    /// where nothing is cached now: what is kept may be served again later.
+    pub(super) fn should_ask_about_log(&self) -> bool {
+        self.state.log_is_doubtful()
+            && self.state.lacks_settings()
+            && self.shared.upstream.settings_query().is_some()
+    }
+
     /// Asks the server how many tables the session has created, if code ran that isn't seen.
     pub(super) async fn learn_tables_created(&mut self) -> Result<(), Ended> {
         if !self.state.wants_tables_created() {

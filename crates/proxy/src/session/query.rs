@@ -95,6 +95,9 @@ impl Session {
 
     pub(super) fn handle_query(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
         let Some(text) = self.statement_text(body) else {
+            if self.should_ask_about_log() {
+                return Ok(Step::LearnSettings);
+            }
             self.trace_text(Stage::Key, None);
             return self.forward(message, Plan::unknown(Expect::Results), Outcome::Write);
         };
@@ -277,6 +280,9 @@ impl Session {
         let looked_up = place.map_or(Stage::Key, |_| Stage::LookUp);
         self.trace_text(looked_up, Some(text));
         let Some(dialect) = self.dialect() else {
+            if self.should_ask_about_log() {
+                return Ok(Step::LearnSettings);
+            }
             let mut plan = Plan::unknown(Expect::Results);
             plan.effects.may_turn_log_off = may_run_text(text);
             if names_the_log(text) {
@@ -407,9 +413,8 @@ impl Session {
         if statement.diagnostics || !self.state.lacks_settings() {
             return false;
         }
-        if self.state.log_is_doubtful() && statement.writes != Writes::Nothing {
-            // Also where nothing is cached now: what is kept may be served again later.
-            return self.shared.upstream.settings_query().is_some();
+        if statement.writes != Writes::Nothing && self.should_ask_about_log() {
+            return true;
         }
         if is_ambiguous(statement) {
             // Also where nothing is cached now: else the session would pass through when something
@@ -482,6 +487,9 @@ impl Session {
     /// How the server reads this session's text, as far as that is known; see [`Session::analyse`].
     /// `None`: the server reads a language that Remora doesn't.
     pub(super) fn dialect(&self) -> Option<Dialect> {
+        if self.state.is_foreign() {
+            return None;
+        }
         let known = self.state.fingerprint();
         let dialect = known.map_or(Some(Dialect::default()), |known| known.dialect)?;
         Some(self.shared.upstream.aged(dialect))

@@ -134,6 +134,8 @@ pub struct SessionState {
     writes_are_unlogged: bool,
     /// Something ran that may have turned the log off for the session.
     log_is_doubtful: bool,
+    /// When the settings were last known, the server read a language that Remora doesn't.
+    was_foreign: bool,
     /// The open transaction has written while that wasn't known.
     wrote_in_doubt: bool,
     /// Code ran that isn't seen: triggers, functions behind views. It may have created temporary
@@ -206,6 +208,7 @@ impl SessionState {
             writes_are_unlogged: false,
             // Nobody knows what a login does for this account.
             log_is_doubtful: true,
+            was_foreign: false,
             wrote_in_doubt: false,
             code_ran: false,
             tables_created: TablesCreated::default(),
@@ -315,6 +318,7 @@ impl SessionState {
     /// The server told the settings.
     pub fn learn(&mut self, fingerprint: Arc<Fingerprint>) {
         self.settings = Settings::Known(fingerprint);
+        self.was_foreign = false;
         self.derive_scope();
     }
 
@@ -370,6 +374,7 @@ impl SessionState {
         }
         if effects.may_turn_log_off {
             self.log_is_doubtful = true;
+            self.was_foreign |= self.is_foreign();
             self.settings = Settings::Unknown;
         }
         self.apply(effects.session);
@@ -411,10 +416,17 @@ impl SessionState {
     /// All that is said in a language which Remora doesn't read may change settings. It stays that
     /// language.
     fn forget_settings(&mut self) {
-        let is_foreign =
-            matches!(&self.settings, Settings::Known(known) if known.dialect.is_none());
-        if !is_foreign {
+        if !self.is_foreign() {
             self.settings = Settings::Unknown;
+        }
+    }
+
+    /// Whether the server reads the session's text as a language that Remora doesn't, as far as is
+    /// known.
+    pub fn is_foreign(&self) -> bool {
+        match &self.settings {
+            Settings::Known(known) => known.dialect.is_none(),
+            Settings::Unknown | Settings::Untold => self.was_foreign,
         }
     }
 

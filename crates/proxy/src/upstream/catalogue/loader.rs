@@ -27,6 +27,8 @@ const REST: u32 = 9;
 const REST_MAX: Duration = Duration::from_secs(1);
 /// How long to wait with the list of views while the log isn't followed up to now.
 const NOT_LIVE_REST: Duration = Duration::from_millis(20);
+/// How long to wait with the list of views while a definition is being changed.
+const HELD_REST: Duration = Duration::from_millis(5);
 /// How long to wait with the list of views after there were too many.
 const TOO_MANY_VIEWS_REST: Duration = Duration::from_mins(1);
 
@@ -239,10 +241,14 @@ impl Loader<'_> {
         let Some(as_of) = fresh_as_of(shared, &[]).await else {
             return Ok(NOT_LIVE_REST);
         };
+        let Some(asking) = shared.catalogue.begin_asking_about_all() else {
+            return Ok(HELD_REST);
+        };
         let began = Instant::now();
         let views = hidden_code::list(self.client, limits.views_max, limits.time, self.dialect);
         let views = views.await;
         count_scan_timeout(shared, &views, limits.time);
+        drop(asking);
         let took = began.elapsed();
         let Some(names) = views? else {
             shared.catalogue.hidden_code.give_up();

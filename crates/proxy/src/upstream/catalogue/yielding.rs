@@ -77,6 +77,17 @@ impl Catalogue {
         Asking(self)
     }
 
+    /// A question about all views is about to be sent. The server looks into every table to answer
+    /// it; so while a statement that changes a definition is on its way, it isn't: `None`.
+    pub(super) fn begin_asking_about_all(&self) -> Option<Asking<'_>> {
+        let mut requests = self.requests();
+        if !requests.held.is_empty() {
+            return None;
+        }
+        requests.is_asking = true;
+        Some(Asking(self))
+    }
+
     /// Whether questions are on their way.
     pub(crate) fn is_asking(&self) -> bool {
         self.requests().is_asking
