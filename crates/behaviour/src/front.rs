@@ -171,7 +171,8 @@ impl Front {
         wait_for("the follower to have seen everything", PATIENCE, || {
             let as_of = timeline.as_of();
             let is_lowered = |as_of| timeline.check(as_of, &[tag], clock.now_ms()).is_ok();
-            Ok(as_of.is_some_and(is_lowered).then_some(()))
+            let knows_views = shared.upstream.catalogue.hidden_code.is_known();
+            Ok((knows_views && as_of.is_some_and(is_lowered)).then_some(()))
         })
         .unwrap();
     }

@@ -410,7 +410,8 @@ impl SessionState {
     fn runs_code(&mut self) {
         self.forget_settings();
         self.code_ran = true;
-        self.changed_in_transaction |= !self.is_certainly_outside_transaction();
+        // Within the open transaction nothing is looked up, whatever the settings are now.
+        self.written = Written::Everything;
     }
 
     /// All that is said in a language which Remora doesn't read may change settings. It stays that

@@ -61,7 +61,7 @@ pub(crate) const COMMON: &[Step] = &[
         ],
         &["Transaction: parent"],
     ),
-    step(&["INSERT INTO m VALUES (1, 'w')"], &["Transaction: m"]),
+    step(&["INSERT INTO m VALUES (1, 'w')"], &["EndedByStatement: m"]),
     step(
         &["BEGIN", "INSERT INTO m VALUES (2, 'q')", "ROLLBACK"],
         &["Transaction: m"],

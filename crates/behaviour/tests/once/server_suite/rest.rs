@@ -91,7 +91,9 @@ impl Calm<'_> {
         // What waits for a lock is still on its way then.
         let _ = wait_for("Remora to come to rest", PATIENCE, || {
             shared.upstream.wake();
-            let knows = timeline.applied() >= at && timeline.visible() >= at;
+            let knows = timeline.applied() >= at
+                && timeline.visible() >= at
+                && shared.upstream.catalogue.hidden_code.is_known();
             if !knows {
                 return Ok(None);
             }

@@ -121,6 +121,15 @@ impl HiddenCode {
                 .is_none()
     }
 
+    /// Whether a list is known that holds still. If not, it is asked for.
+    pub fn is_known(&self) -> bool {
+        let is_known = self.basis_of_kept_result().is_some();
+        if !is_known {
+            self.want();
+        }
+        is_known
+    }
+
     fn want(&self) {
         if !self.wanted.swap(true, Ordering::SeqCst) {
             self.bell.notify_one();
