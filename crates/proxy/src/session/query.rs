@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 use remora_sql::{
-    Dialect, Doubt, FaceStatement, Refusal, SessionEffect, Statement, Transaction, Writes,
+    Dialect, Doubt, FaceStatement, Refusal, SessionEffect, Statement, StatementKind, Transaction,
+    Writes,
 };
 use remora_wire::command::Expect;
 use remora_wire::packet::HEADER_BYTES;
@@ -415,6 +416,10 @@ impl Session {
         }
         if statement.writes != Writes::Nothing && self.should_ask_about_log() {
             return true;
+        }
+        if statement.kind == StatementKind::Flush && self.state.wants_tables_created() {
+            // Afterwards the server could no longer tell.
+            return self.shared.upstream.settings_query().is_some();
         }
         if is_ambiguous(statement) {
             // Also where nothing is cached now: else the session would pass through when something

@@ -64,7 +64,7 @@ pub(crate) const COMMON: &[Step] = &[
     step(&["INSERT INTO m VALUES (1, 'w')"], &["EndedByStatement: m"]),
     step(
         &["BEGIN", "INSERT INTO m VALUES (2, 'q')", "ROLLBACK"],
-        &["Transaction: m"],
+        &["EndedByStatement: m"],
     ),
     step(
         &["BEGIN", "INSERT INTO parent VALUES (8, 'z')", "ROLLBACK"],
@@ -187,7 +187,7 @@ pub(crate) const XA: &[Step] = &[
             "XA END 'y'",
             "XA COMMIT 'y' ONE PHASE",
         ],
-        &["Transaction: parent"],
+        &["XaOnePhase: parent"],
     ),
 ];
 
@@ -273,7 +273,7 @@ pub(crate) const OF_8_0: &[Step] = &[
             "XA END 'z'",
             "XA COMMIT 'z' ONE PHASE",
         ],
-        &["Transaction: child"],
+        &["XaOnePhase: child"],
     ),
     step(
         &[

@@ -71,8 +71,6 @@ const EXECUTE: &str =
 const PROCEDURE: &str =
     "write: what a procedure reads isn't kept, and after CALL the session is session_unknown";
 const ENGINE: &str = "table_engine, table_visible_late: MERGE and MyISAM tables";
-const FUNCTION: &str =
-    "session_unknown: ENCRYPT() isn't a built-in of every server, and may have done anything";
 const DROPS_ALL: &str = "DROP DATABASE drops everything, on the server what was of its tables";
 const COUNTED_ROWS: &str = "statement_calc_found_rows";
 const TEMPORARY: &str = "temporary_tables: a session that has one passes through";
@@ -219,9 +217,6 @@ pub const FILES: &[File] = &[
             (88, "queries_in_cache", -1, 0, ENGINE),
             (90, "queries_in_cache", 1, 0, ENGINE),
             (92, "queries_in_cache", -1, 0, ENGINE),
-            (175, "hits", 1, 0, FUNCTION),
-            (176, "queries_in_cache", 3, 0, FUNCTION),
-            (195, "queries_in_cache", -3, 0, FUNCTION),
             (215, "queries_in_cache", -2, -3, DROPS_ALL),
             (228, "queries_in_cache", 1, 2, DROPS_ALL),
             (268, "queries_in_cache", -1, -2, COUNTED_ROWS),
