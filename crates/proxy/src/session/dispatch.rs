@@ -153,9 +153,6 @@ impl Session {
         if tells_of_the_statement_before(command) && !self.unseen_hit.is_none() {
             return Ok(Step::RepeatHit);
         }
-        if matches!(command, Command::Other(_)) && self.should_ask_about_log() {
-            return Ok(Step::LearnSettings);
-        }
         let plan = self.plan_other(command, body);
         self.forward(message, plan, Outcome::Bypass(Bypass::NotAQuery))
     }
