@@ -1,5 +1,5 @@
 //! What the server is and how it is set up: asked whole when a session begins, and what can change
-//! while the server runs again and again ([`recheck`](super::recheck)).
+//! while the server runs again and again (`recheck`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
