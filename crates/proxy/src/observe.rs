@@ -203,8 +203,7 @@ impl Observer {
             connections: read(&counters.connections),
             forgotten: self.shared.upstream.restarts(),
             watermark_queries: read(&counters.asks),
-            check_age: (proved_at_ms > 0)
-                .then(|| Duration::from_millis(self.shared.upstream.check_age_ms())),
+            check_age: self.shared.upstream.check_age(),
             checks: read(&counters.checks),
             checks_failed: read(&counters.checks_failed),
             findings: self.findings(),

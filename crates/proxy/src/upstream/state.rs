@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use remora_cache::Timeline;
 use remora_sql::{Dialect, Natives};
@@ -366,6 +367,12 @@ impl UpstreamShared {
     pub fn check_age_ms(&self) -> u64 {
         let checked_at_ms = self.checked_at_ms.load(Ordering::Relaxed);
         self.clock.now_ms().saturating_sub(checked_at_ms)
+    }
+
+    /// The same; `None` before the first.
+    pub fn check_age(&self) -> Option<Duration> {
+        let was_checked = self.checked_at_ms.load(Ordering::Relaxed) > 0;
+        was_checked.then(|| Duration::from_millis(self.check_age_ms()))
     }
 
     pub(super) fn checked(&self, at_ms: u64) {
