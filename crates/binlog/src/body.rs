@@ -16,9 +16,14 @@ const SERVER_VERSION_BYTES: usize = 50;
 const QUERY_POST_HEADER_BYTES: usize = 13;
 /// MariaDB's `Gtid_log_event` flags (`log_event.h`).
 const FL_STANDALONE: u8 = 1;
+const FL_GROUP_COMMIT_ID: u8 = 2;
 const FL_DDL: u8 = 32;
 const FL_PREPARED_XA: u8 = 64;
 const FL_COMPLETED_XA: u8 = 128;
+/// One of its further flags.
+const FL_START_ALTER: u8 = 2;
+/// Bytes of the number of a group commit.
+const GROUP_COMMIT_ID_BYTES: usize = 8;
 
 /// The format description's body: what the decoder keeps of it.
 #[derive(Debug, Clone)]
@@ -95,8 +100,21 @@ pub(crate) fn gtid(body: &[u8]) -> Result<GroupBegin, DecodeError> {
             GroupShape::CommitEvent
         },
         ddl: flags & FL_DDL != 0,
+        begins_alter: xa.is_none() && begins_alter(flags, cursor.rest()),
         xa,
     })
+}
+
+/// `rest` stands behind the flags, and no XA transaction's name is in it. Older servers end the
+/// event there, or have zeros.
+fn begins_alter(flags: u8, rest: &[u8]) -> bool {
+    let skipped = if flags & FL_GROUP_COMMIT_ID == 0 {
+        0
+    } else {
+        GROUP_COMMIT_ID_BYTES
+    };
+    let further_flags = rest.get(skipped).copied().unwrap_or_default();
+    further_flags & FL_START_ALTER != 0
 }
 
 /// A table map: its number and table. `table_id_bytes` is 6, in very old logs 4.

@@ -435,6 +435,7 @@ fn mysql_group(gtid: Option<Gtid>) -> Event {
         sequence: 0,
         shape: GroupShape::ToldByFirstStatement,
         ddl: false,
+        begins_alter: false,
         xa: None,
     };
     Event::Gtid { gtid, group }

@@ -27,6 +27,8 @@ pub(crate) struct Group {
     pub(crate) accounts: bool,
     pub(crate) gtid: Option<Gtid>,
     pub(crate) xid: Option<Xid>,
+    /// It says that an `ALTER` has begun.
+    pub(crate) begins_alter: bool,
     /// It ends a prepared XA transaction, and nothing has said yet which.
     pub(crate) ends_prepared: bool,
 }
@@ -44,6 +46,7 @@ impl Group {
             accounts: false,
             gtid: None,
             xid: None,
+            begins_alter: false,
             ends_prepared: false,
         }
     }

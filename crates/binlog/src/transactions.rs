@@ -79,6 +79,8 @@ pub enum CommitKind {
     EndedByStatement,
     /// A single statement.
     Standalone,
+    /// The same, an `ALTER` that has only begun. Another commit ends it.
+    AlterBegins,
     /// An XA transaction was prepared; its rows become visible later.
     XaPrepare,
     /// A prepared XA transaction ended.
@@ -290,6 +292,7 @@ impl Transactions {
         let group = self.open.insert(Group::new(begin.shape));
         group.gtid = gtid;
         group.definitions = begin.ddl;
+        group.begins_alter = begin.begins_alter;
         group.ends_prepared = begin.xa == Some(XaSide::Complete);
         leftover
     }
@@ -412,6 +415,9 @@ impl Transactions {
             .open
             .take()
             .unwrap_or_else(|| Group::new(GroupShape::OneStatement));
+        if group.begins_alter && kind == CommitKind::Standalone {
+            kind = CommitKind::AlterBegins;
+        }
         Some(group.release(end, kind))
     }
 

@@ -16,7 +16,7 @@ use super::logged::meaning;
 use super::place::{FileIdentity, LastEvent, LogName};
 use super::session::{Lost, Progress};
 use super::state::{RestartReason, UpstreamShared, count};
-use super::watermark::is_of_cached_tables;
+use super::watermark::{is_of_cached_tables, waits_for_transactions};
 use crate::tags::{ChangeTags, Telling};
 
 /// Without yielding, a busy log would keep the watermark task from running on the same thread.
@@ -214,6 +214,13 @@ impl<'a> Follower<'a> {
             .flatten()
         {
             self.apply(&commit)?;
+            if let Event::Query(query) = &decoded.event
+                && commit.kind == CommitKind::Standalone
+                && waits_for_transactions(&query.text)
+            {
+                let mut unordered = self.progress.unordered().borrow_mut();
+                unordered.settle(&commit.touched);
+            }
             has_committed |= commit.kind != CommitKind::Progress;
         }
         if has_committed {

@@ -45,7 +45,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use self::gtid::GtidSource;
 pub(super) use self::ledger::Ledger;
 use self::position::PositionSource;
-pub(super) use self::unordered::{UnorderedTables, is_of_cached_tables};
+pub(super) use self::unordered::{UnorderedTables, is_of_cached_tables, waits_for_transactions};
 pub(super) use self::untold::UntoldCommits;
 use super::UpstreamConfig;
 use super::client::{Client, ClientError, text};

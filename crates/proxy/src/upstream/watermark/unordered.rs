@@ -9,8 +9,14 @@
 //!
 //! Only what each connection is doing tells when such a commit is over
 //! ([`untold`](super::untold)). To see that takes a privilege that the account needs for nothing
-//! else. Without it, what such a commit changed is fenced from its event on until following begins
-//! anew. Changes of tables that are never cached end in the same way and need no fence.
+//! else. Without it, what such a commit changed is fenced from its event on, until the log has a
+//! definition of the table or following begins anew. Changes of tables that are never cached end in
+//! the same way and need no fence, if the catalogue knows them by then.
+//!
+//! **Why a definition ends it.** A transaction keeps its metadata locks until its commit is over in
+//! all engines (`trans_commit`: first `ha_commit_trans`, then `release_transactional_locks`). A
+//! statement that changes a table's definition is logged while it has the table's exclusive one
+//! (but for an `ALTER` that is logged when it begins, by `binlog_alter_two_phase`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -50,6 +56,16 @@ impl UnorderedTables {
         self.fence_in(&shared.timeline, touched, is_never_cached);
     }
 
+    /// What was changed in these tables before can be seen, as a statement for which
+    /// [`waits_for_transactions`] is true has touched them.
+    pub(in super::super) fn settle(&mut self, touched: &Touched) {
+        if let Touched::Tables(tables) = touched {
+            for table in tables {
+                self.tables.remove(table);
+            }
+        }
+    }
+
     fn fence_in(
         &mut self,
         timeline: &Arc<Timeline>,
@@ -87,6 +103,22 @@ impl UnorderedTables {
         self.tables.clear();
         tracing::warn!(remedy = REMEDY, "nothing is answered from memory: {WHY}");
     }
+}
+
+/// Whether a statement can only have been logged when no transaction was open that had used its
+/// tables, unless it was logged when it began. Maintenance (`ALTER TABLE … ANALYZE PARTITION`)
+/// waits for nobody, and a temporary table isn't the one that others see.
+pub(in super::super) fn waits_for_transactions(text: &[u8]) -> bool {
+    let has = |word: &[u8]| {
+        let mut windows = text.windows(word.len());
+        windows.any(|window| window.eq_ignore_ascii_case(word))
+    };
+    let defines = [&b"ALTER "[..], b"DROP ", b"RENAME ", b"TRUNCATE "];
+    let begins_with = |word: &&[u8]| {
+        let begin = text.get(..word.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+    };
+    defines.iter().any(begins_with) && !has(b"partition") && !has(b"temporary")
 }
 
 /// Whether results from what a commit touched may be kept.
@@ -145,6 +177,29 @@ mod tests {
         let touched = touched([1, 2]);
         unordered.fence_in(&timeline, &touched, |one| *one == table(2));
         assert!(is_fenced(&timeline, 1) && !is_fenced(&timeline, 2));
+    }
+
+    #[test]
+    fn a_definition_tells_that_what_was_changed_before_can_be_seen() {
+        let timeline = timeline();
+        let mut unordered = UnorderedTables::default();
+        unordered.fence_in(&timeline, &touched([1, 2]), |_| false);
+        unordered.settle(&touched([1, 3]));
+        timeline.take_answered().lower();
+        assert!(!is_fenced(&timeline, 1) && is_fenced(&timeline, 2));
+        for (text, waits) in [
+            ("ALTER TABLE t ENGINE=InnoDB", true),
+            ("drop table t", true),
+            ("RENAME TABLE t TO u", true),
+            ("TRUNCATE TABLE t", true),
+            ("ALTER TABLE t ANALYZE PARTITION p", false),
+            ("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `t`", false),
+            ("ANALYZE TABLE t", false),
+            ("OPTIMIZE TABLE t", false),
+            ("CREATE TABLE t (a INT)", false),
+        ] {
+            assert_eq!(waits_for_transactions(text.as_bytes()), waits, "{text}");
+        }
     }
 
     #[test]
