@@ -56,11 +56,12 @@ impl Mentions {
         let mut lexer = Lexer::new(text, dialect);
         let mut mentions = Mentions::default();
         let mut names = Vec::new();
-        let mut is_behind_dot = false;
+        let mut before = T::End;
         loop {
             let token = lexer.next_token();
             let bytes = lexer.bytes(token);
-            let is_name = std::mem::replace(&mut is_behind_dot, token.kind == T::Dot);
+            let before = std::mem::replace(&mut before, token.kind);
+            let is_name = before == T::Dot;
             match token.kind {
                 T::End => break,
                 T::Invalid => return Mentions::anything(),
@@ -68,9 +69,7 @@ impl Mentions {
                 T::Word(word) if is_name || !word.is_reserved() => {
                     names.push(NameHash::of(bytes));
                 }
-                T::Word(K::From | K::Join | K::StraightJoin | K::Table | K::Update | K::Into) => {
-                    mentions.reads_tables = true;
-                }
+                T::Word(word) if leads_to_rows(word, before) => mentions.reads_tables = true,
                 T::Introducer => names.push(NameHash::of(bytes)),
                 T::QuotedName => names.push(NameHash::of(&without_quotes(bytes))),
                 // Under ANSI_QUOTES it is a name.
@@ -144,6 +143,20 @@ impl Mentions {
     }
 }
 
+/// Whether what follows a word may be a table of which rows are read or written.
+fn leads_to_rows(word: K, before: T) -> bool {
+    match word {
+        K::From | K::Join | K::StraightJoin | K::Insert | K::Replace | K::Into => true,
+        K::Table => {
+            let defines = [K::Create, K::Alter, K::Drop, K::Truncate, K::Rename];
+            !defines.iter().any(|word| before == T::Word(*word))
+        }
+        // `ON UPDATE CASCADE`
+        K::Update => before != T::Word(K::On),
+        _ => false,
+    }
+}
+
 fn without_quotes(bytes: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let quote = bytes.first().copied().unwrap_or(b'`');
     let inner = bytes.get(1..bytes.len().saturating_sub(1));
@@ -181,6 +194,10 @@ mod tests {
             "DO (SELECT x FROM w)",
             "INSERT INTO t SELECT * FROM w",
             "INSERT INTO w VALUES (1)",
+            "INSERT w VALUES (1)",
+            "REPLACE w VALUES (1)",
+            "CREATE TABLE t REPLACE TABLE w",
+            "CREATE TABLE t TABLE w",
             "UPDATE t, w SET t.a = w.a",
             "DELETE FROM t WHERE a IN (TABLE w)",
             "CREATE TABLE t AS SELECT * FROM/**/w",
@@ -197,6 +214,10 @@ mod tests {
             "SELECT 'w' FROM t",
             "SET w = 1",
             "SET SESSION sql_mode = ''",
+            "CREATE TABLE w (a INT, b INT REFERENCES w (a) ON UPDATE CASCADE)",
+            "ALTER TABLE w ADD c INT",
+            "DROP TABLE w",
+            "TRUNCATE TABLE w",
         ] {
             assert!(!may_read(text, "w"), "{text}");
         }

@@ -19,7 +19,7 @@ use super::exchange::{Executed, Plan, Settling};
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::Read;
 use super::found_rows::FoundRows;
-use super::hidden::{effects_of, may_hide_privileges, may_run_code, turns_the_log_off};
+use super::hidden::{effects_of, may_hide_privileges, turns_the_log_off};
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::query::{Look, Place};
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
@@ -62,7 +62,7 @@ impl Session {
         let key = self.key_text(text, &mut stripped);
         let read = match (statement.cacheable, self.state.fingerprint()) {
             (Err(why), _) => Err(Bypass::Statement(why)),
-            (Ok(_), None) => Err(Bypass::SettingsUnknown),
+            (Ok(_), None) => Err(self.state.scope().err().unwrap_or(Bypass::SettingsUnknown)),
             (Ok(select), Some(fingerprint)) => Ok(PreparedRead::new(
                 key,
                 select,
@@ -133,7 +133,12 @@ impl Session {
         let asks =
             statement.read.is_ok() && self.state.wants_settings() && self.shared.is_caching();
         let doubts_log = statement.writes != PlannedWrites::Nothing && self.should_ask_about_log();
-        (asks || doubts_log).then_some(Step::LearnSettings)
+        let asks_all_the_same = || {
+            !statement.diagnostics
+                && (self.should_recount_tables()
+                    || self.must_ask_before_code(|| self.code_basis_of(&statement.mentions)))
+        };
+        (asks || doubts_log || asks_all_the_same()).then_some(Step::LearnSettings)
     }
 
     /// Where an execution is looked up, and the key by which; or why it isn't.
@@ -301,13 +306,10 @@ impl Session {
             effects: statement.effects.clone(),
             writes: statement.writes.clone(),
             forgets: statement.effects.session == SessionEffect::BinlogOff,
-            code: self.code_basis_of(&statement.mentions),
             counted: Some((statement.label, Instant::now())),
             ..Plan::plain(expect)
         };
-        if plan.code.is_none() {
-            may_run_code(&mut plan);
-        }
+        plan.rest_on(self.code_basis_of(&statement.mentions));
         let at = self.shared.timeline.as_of();
         let body = message
             .get(HEADER_BYTES + 1 + ID_BYTES..)

@@ -61,7 +61,12 @@ pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
 /// Whether a statement that wasn't understood mentions privileges: the server may read them again,
 /// without a trace in the log.
 pub(super) fn may_hide_privileges(statement: &Statement, text: &[u8]) -> bool {
-    matches!(statement.session, SessionEffect::Unknown(_)) && contains(text, b"privileges")
+    matches!(statement.session, SessionEffect::Unknown(_)) && names_privileges(text)
+}
+
+/// Whether a text mentions privileges.
+pub(super) fn names_privileges(text: &[u8]) -> bool {
+    contains(text, b"privileges")
 }
 
 /// Whether `sql_log_bin` stands in a text.
@@ -74,19 +79,43 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
         .any(|window| window.eq_ignore_ascii_case(word))
 }
 
-/// A `CREATE` of something else than a table is counted as one here, and not by the server: at
-/// worst the session isn't believed.
+/// Whether the server logs such a statement as one that may change views. Then the list of views
+/// is no longer current when the answer comes, and what reads no table had better not rest on it.
+fn may_outdate_views(kind: StatementKind) -> bool {
+    matches!(
+        kind,
+        StatementKind::Ddl | StatementKind::Flush | StatementKind::AccountManagement
+    )
+}
+
 fn created_count(kind: StatementKind, text: &[u8]) -> CreatedCount {
     match kind {
         StatementKind::Ddl if creates_table(text) => CreatedCount::OneMore,
-        StatementKind::Flush => CreatedCount::Reset,
+        // Comments may stand between its words.
+        StatementKind::Ddl if has_word(text, b"create") && has_word(text, b"table") => {
+            CreatedCount::Unknown
+        }
+        StatementKind::Flush => CreatedCount::Unknown,
         _ => CreatedCount::Same,
     }
 }
 
+/// Whether this stands in a text by itself, not as a part of a longer word.
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    let mut words = text.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    words.any(|one| one.eq_ignore_ascii_case(word))
+}
+
+/// Whether a text begins with the words `CREATE TABLE`.
 fn creates_table(text: &[u8]) -> bool {
-    let begins = text.trim_ascii_start().get(..6);
-    begins.is_some_and(|word| word.eq_ignore_ascii_case(b"create")) && contains(text, b"table")
+    let mut words = text
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    [&b"create"[..], b"table"].iter().all(|expected| {
+        words
+            .next()
+            .is_some_and(|word| word.eq_ignore_ascii_case(expected))
+    })
 }
 
 impl Session {
@@ -97,12 +126,19 @@ impl Session {
         text: &[u8],
         dialect: Dialect,
     ) -> Option<CodeBasis> {
+        let mentions = || self.mentions(statement, text, dialect);
+        if may_outdate_views(statement.kind) && !mentions().reads_tables() {
+            return Some(CodeBasis::ReadsNothing);
+        }
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
-        hidden_code.basis(|| self.mentions(statement, text, dialect))
+        hidden_code.basis(mentions)
     }
 
     /// The same for a statement that was prepared, which mentions these names.
     pub(super) fn code_basis_of(&self, mentions: &Mentions) -> Option<CodeBasis> {
+        if !mentions.reads_tables() {
+            return Some(CodeBasis::ReadsNothing);
+        }
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
         hidden_code.basis(|| mentions.clone())
     }
@@ -112,10 +148,7 @@ impl Session {
     /// current.
     pub(super) fn with_code_of_entry(&self, mut plan: Plan) -> Plan {
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
-        plan.code = hidden_code.basis_of_kept_result();
-        if plan.code.is_none() {
-            may_run_code(&mut plan);
-        }
+        plan.rest_on(hidden_code.basis_of_kept_result());
         plan
     }
 
@@ -147,9 +180,22 @@ impl Session {
             && self.shared.upstream.settings_query().is_some()
     }
 
-    /// Asks the server how many tables the session has created, if code ran that isn't seen.
+    /// Whether the server must be asked about the log before a statement that rests on `code`: code
+    /// that isn't seen may write.
+    pub(super) fn must_ask_before_code(&self, code: impl FnOnce() -> Option<CodeBasis>) -> bool {
+        self.should_ask_about_log() && code().is_none()
+    }
+
+    /// Whether the server must be asked now how many tables the session has created. Once code has
+    /// run that isn't seen, nobody could say which of them it created.
+    pub(super) fn should_recount_tables(&self) -> bool {
+        self.state.wants_tables_recounted() && self.shared.upstream.settings_query().is_some()
+    }
+
+    /// Asks the server how many tables the session has created, if code ran that isn't seen, or
+    /// will.
     pub(super) async fn learn_tables_created(&mut self) -> Result<(), Ended> {
-        if !self.state.wants_tables_created() {
+        if !self.state.wants_tables_created() && !self.state.wants_tables_recounted() {
             return Ok(());
         }
         let mut answer = Vec::new();
@@ -183,13 +229,18 @@ fn narrow(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|byte| *byte != 0).collect()
 }
 
-/// What is planned becomes what code that isn't seen may do.
-pub(super) fn may_run_code(plan: &mut Plan) {
-    plan.code = None;
-    if !matches!(plan.writes, PlannedWrites::Privileges(_)) {
-        plan.writes = PlannedWrites::Everything;
+impl Plan {
+    /// Lets a plan rest on this. Without it the statement may do what code does that isn't seen.
+    pub(super) fn rest_on(&mut self, code: Option<CodeBasis>) {
+        self.code = code;
+        if code.is_some() {
+            return;
+        }
+        if !matches!(self.writes, PlannedWrites::Privileges(_)) {
+            self.writes = PlannedWrites::Everything;
+        }
+        self.effects.runs_code = true;
     }
-    plan.effects.runs_code = true;
 }
 
 #[cfg(test)]
@@ -210,6 +261,29 @@ mod tests {
             .flat_map(|byte| [0, *byte])
             .collect();
         assert_eq!(counted(&wide, b"\x000"), Some(CountedTables::Temporary(0)));
+    }
+
+    #[test]
+    fn a_table_that_is_created_is_counted() {
+        for (text, count) in [
+            ("CREATE TABLE t (a INT)", CreatedCount::OneMore),
+            ("\n create\ttable t SELECT 1", CreatedCount::OneMore),
+            ("CREATE/**/TABLE t (a INT)", CreatedCount::Unknown),
+            ("CREATE OR REPLACE TABLE t (a INT)", CreatedCount::Unknown),
+            ("/* */ CREATE TABLE t (a INT)", CreatedCount::Unknown),
+            (
+                "CREATE ALGORITHM = TEMPTABLE VIEW v AS SELECT 1",
+                CreatedCount::Same,
+            ),
+            ("CREATE VIEW v AS TABLE t", CreatedCount::Unknown),
+            ("FLUSH STATUS", CreatedCount::Unknown),
+            ("CREATE VIEW v AS SELECT 1", CreatedCount::Same),
+            ("INSERT INTO t VALUES ('create table')", CreatedCount::Same),
+        ] {
+            let statement = remora_sql::analyse(text.as_bytes(), Dialect::default());
+            let counted = effects_of(&statement, text.as_bytes()).created;
+            assert_eq!(counted, count, "{text}");
+        }
     }
 
     #[test]

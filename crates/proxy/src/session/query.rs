@@ -18,7 +18,8 @@ use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
 use super::found_rows::FoundRows;
 use super::hidden::{
-    effects_of, may_hide_privileges, may_run_code, may_run_text, names_the_log, turns_the_log_off,
+    effects_of, may_hide_privileges, may_run_text, names_privileges, names_the_log,
+    turns_the_log_off,
 };
 use super::prepared::StatementId;
 use super::settings::TextCharset;
@@ -129,6 +130,9 @@ impl Session {
             match self.look_up(place, key, began)? {
                 Look::Sent(sent) => {
                     return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
+                }
+                Look::NotNow(..) if self.should_recount_tables() => {
+                    return Ok(Step::LearnSettings);
                 }
                 Look::NotNow(label, why) => {
                     self.trace_text(Stage::Check, Some(text));
@@ -290,6 +294,9 @@ impl Session {
                 plan.effects.session = SessionEffect::BinlogOff;
                 plan.forgets = true;
             }
+            if names_privileges(text) {
+                plan.writes = PlannedWrites::Privileges(PrivilegeStatement::Hidden);
+            }
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
             return self.forward(message, plan, outcome);
         };
@@ -298,7 +305,11 @@ impl Session {
             .face_statement(text, dialect)
             .filter(|_| !is_ambiguous(&statement));
         self.mark(Stage::Analysis);
-        if self.should_learn_settings(&statement) {
+        let asks_before_code = || {
+            !statement.diagnostics
+                && self.must_ask_before_code(|| self.code_basis(&statement, text, dialect))
+        };
+        if self.should_learn_settings(&statement) || asks_before_code() {
             return Ok(Step::LearnSettings);
         }
         if statement.diagnostics && !self.unseen_hit.is_none() {
@@ -376,10 +387,7 @@ impl Session {
             Err(_) if plan.writes != PlannedWrites::Nothing => Outcome::Write,
             Err(why) => Outcome::Bypass(why),
         };
-        plan.code = code;
-        if code.is_none() {
-            may_run_code(&mut plan);
-        }
+        plan.rest_on(code);
         (plan, outcome)
     }
 
@@ -411,14 +419,21 @@ impl Session {
     /// Whether the server is asked for the session's settings first: for a look-up, to know what a
     /// statement writes, or what it is at all.
     pub(super) fn should_learn_settings(&self, statement: &Statement) -> bool {
-        if statement.diagnostics || !self.state.lacks_settings() {
+        if statement.diagnostics {
+            return false;
+        }
+        if self.should_recount_tables() {
+            return true;
+        }
+        if !self.state.lacks_settings() {
             return false;
         }
         if statement.writes != Writes::Nothing && self.should_ask_about_log() {
             return true;
         }
-        if statement.kind == StatementKind::Flush && self.state.wants_tables_created() {
-            // Afterwards the server could no longer tell.
+        let may_count_tables = [StatementKind::Ddl, StatementKind::Flush].contains(&statement.kind);
+        if may_count_tables && self.state.wants_tables_created() {
+            // Afterwards the server could perhaps no longer tell.
             return self.shared.upstream.settings_query().is_some();
         }
         if is_ambiguous(statement) {

@@ -303,7 +303,18 @@ impl SessionState {
     /// Whether code ran that isn't seen, so that the server must tell how many tables the session
     /// has created.
     pub fn wants_tables_created(&self) -> bool {
-        self.code_ran && self.pass_through.is_none()
+        self.code_ran && self.may_be_looked_up_later()
+    }
+
+    /// Whether the server must tell it before such code runs: afterwards nobody could say which of
+    /// them the code created.
+    pub fn wants_tables_recounted(&self) -> bool {
+        !self.tables_created.is_certain && !self.code_ran && self.may_be_looked_up_later()
+    }
+
+    /// Whether look-ups are possible without a reset, now or when the session's locks end.
+    fn may_be_looked_up_later(&self) -> bool {
+        matches!(self.pass_through, None | Some(Bypass::LockedTables))
     }
 
     /// The server told whether the session's changes reach the log.
@@ -326,6 +337,9 @@ impl SessionState {
     /// can only create temporary tables unseen. If it created any, or nobody can know, names may
     /// mean something else from now on.
     pub fn learn_tables_created(&mut self, counted: Option<CountedTables>) {
+        if self.wants_tables_recounted() {
+            self.tables_created.recount(counted);
+        }
         if !counted.is_some_and(|counted| self.tables_created.explains(counted)) {
             self.pass_from_now_on(Bypass::TemporaryTables);
         }
@@ -350,7 +364,7 @@ impl SessionState {
 
     /// The first reason stays, but for one that ends by itself.
     fn pass_from_now_on(&mut self, why: Bypass) {
-        if matches!(self.pass_through, None | Some(Bypass::LockedTables)) {
+        if self.may_be_looked_up_later() {
             self.pass_through = Some(why);
         }
     }
@@ -396,7 +410,7 @@ impl SessionState {
         match created {
             CreatedCount::Same => {}
             CreatedCount::OneMore => self.tables_created.one_more(summary.succeeded()),
-            CreatedCount::Reset => {
+            CreatedCount::Unknown => {
                 self.tables_created.is_certain = false;
                 if self.code_ran {
                     // The server could have told what that code did, and now it can't.
@@ -615,17 +629,17 @@ pub enum CountedTables {
 pub enum CreatedCount {
     /// Nothing.
     Same,
-    /// It is a `CREATE`, and counted if it is one of a table.
+    /// It is a `CREATE TABLE`, and counted unless it fails early.
     OneMore,
-    /// The count may begin again (`FLUSH STATUS`).
-    Reset,
+    /// Anything: it may be a `CREATE TABLE`, or begin the count again (`FLUSH STATUS`).
+    Unknown,
 }
 
 /// The tables that a session has created before everybody's eyes.
 #[derive(Debug, Clone, Copy)]
 struct TablesCreated {
     count: u64,
-    /// Whether the server has counted just as many: nobody knows whether one that failed counts.
+    /// Whether the server has counted just as many. Nobody knows whether one that failed counts.
     is_certain: bool,
 }
 
@@ -642,6 +656,15 @@ impl TablesCreated {
     fn one_more(&mut self, succeeded: bool) {
         self.count += 1;
         self.is_certain &= succeeded;
+    }
+
+    /// The server told, and no code has run.
+    fn recount(&mut self, counted: Option<CountedTables>) {
+        let Some(counted) = counted else { return };
+        self.is_certain = true;
+        if let CountedTables::All(count) = counted {
+            self.count = count;
+        }
     }
 
     /// Whether the session needn't have created any other. A session that creates temporary tables

@@ -19,7 +19,7 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::super::dispatch::Step;
 use super::super::exchange::{Plan, Writing};
-use super::super::hidden::{effects_of, may_run_code};
+use super::super::hidden::effects_of;
 use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
@@ -70,14 +70,11 @@ impl Session {
         let mut plan = Plan {
             effects: effects_of(&sent, text_sent),
             writes: self.plan_writes(&sent),
-            code: self.code_basis(&sent, text_sent, asked.dialect),
             counted: Some((label, asked.began)),
             replacement: Some(replacement),
             ..Plan::plain(Expect::Results)
         };
-        if plan.code.is_none() {
-            may_run_code(&mut plan);
-        }
+        plan.rest_on(self.code_basis(&sent, text_sent, asked.dialect));
         let mut message = Vec::new();
         put_message(&mut message, 0, &[self.query_head(), text_sent].concat());
         let outcome = Outcome::Bypass(Bypass::Statement(Refusal::NotSelect));
