@@ -13,6 +13,7 @@ use std::sync::Arc;
 use remora::reason::Outcome;
 use remora_cache::{FenceScope, Tag};
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
+use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Kind, Leased, Pool, Server, ServerOptions};
@@ -98,6 +99,21 @@ impl Front {
             server,
             schema: schema.to_owned(),
         }
+    }
+
+    /// The same behind a log that can be held back. The age of the last proof shall not be what
+    /// stops hits then.
+    pub fn behind_gate(
+        server: Arc<Leased>,
+        schema: &str,
+        options: RemoraOptions,
+        statements: &[&str],
+    ) -> (Front, LogGate) {
+        let gate = LogGate::start(server.address()).unwrap();
+        let options = options
+            .with("upstream.address", &gate.address().to_string())
+            .with("follow.lag_ms_max", "60000");
+        (Front::on(server, schema, options, statements), gate)
     }
 
     /// The Remora.

@@ -1,6 +1,6 @@
 //! A server, a Remora in front of it, and cases run against both.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
@@ -16,6 +16,8 @@ use remora_testkit::servers::{Kind, Server};
 /// Longest wait for a read to be answered from memory. Ordinarily milliseconds pass, until the
 /// server is known to show what the log says.
 const HIT_PATIENCE: Duration = remora_testkit::process::PATIENCE;
+/// The same once the suite has failed anyway: one fault is often seen in many cases.
+const HIT_PATIENCE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// Between two tries.
 const HIT_PAUSE: Duration = Duration::from_millis(1);
 
@@ -53,8 +55,14 @@ impl<'a> Suite<'a> {
         let mut side = Side::through(mode, &options, &self.remora);
         for (step, expected) in steps_for(case, kind).zip(&direct) {
             let place = place(case, mode, step);
+            let patience = if report.problems.is_empty() {
+                HIT_PATIENCE
+            } else {
+                HIT_PATIENCE_AFTER_FAILURE
+            };
+            let until = Instant::now() + patience;
             let seen = side
-                .run(step, |so_far| wants_more(step, mode, so_far))
+                .run(step, |so_far| wants_more(step, mode, so_far, until))
                 .with_context(|| format!("connecting through Remora, {}", mode.name))?;
             report.compare(place, !mode.is_compressed(&options), expected, &seen);
             self.check_outcomes(place, mode, &seen, report);
@@ -148,13 +156,12 @@ fn steps_for(case: &Case, kind: Kind) -> impl Iterator<Item = &Step> {
 }
 
 /// Whether a read that must be answered from memory isn't yet and there is time left.
-fn wants_more(step: &Step, mode: &Mode, so_far: &[Exchange]) -> bool {
+fn wants_more(step: &Step, mode: &Mode, so_far: &[Exchange], until: Instant) -> bool {
     if step.hit != Hit::Yes || !mode.has_hits {
         return false;
     }
     let may_hit = |last: &Exchange| last.code == 0 && is_passing(last.outcome);
-    let tries_max = HIT_PATIENCE.as_millis() / HIT_PAUSE.as_millis();
-    if !so_far.last().is_some_and(may_hit) || so_far.len() as u128 > tries_max {
+    if !so_far.last().is_some_and(may_hit) || Instant::now() > until {
         return false;
     }
     std::thread::sleep(HIT_PAUSE);

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
-use remora_testkit::log_gate::LogGate;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
 use remora_wire::command::Expect;
@@ -567,14 +566,9 @@ fn a_role_taken_up_before_it_lost_a_privilege_shares_nothing_with_one_taken_up_a
 /// Whoever logs in between the server's answer and the log's word of it belongs behind the change.
 #[test]
 fn a_login_right_after_a_privilege_was_lost_shares_nothing_with_earlier_ones() {
-    let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.lag_ms_max", "60000");
-    let accounts = Accounts {
-        front: Front::on(server, "lost_login", options, &T),
-    };
+    let options = RemoraOptions::following();
+    let (front, gate) = Front::behind_gate(lease(), "lost_login", options, &T);
+    let accounts = Accounts { front };
     let front = &accounts.front;
     accounts.begin();
     let mut admin = front.guest();

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use remora_testkit::client::{ConnectOptions, Value};
-use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
@@ -74,16 +73,10 @@ fn run(guest: &mut Guest<'_>, sql: &str, values: &[Value]) {
 
 #[test]
 fn no_kind_of_read_is_older_than_any_kind_of_write() {
-    let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    // The age of the last proof shall not be what stops hits.
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.lag_ms_max", "60000");
-    let front = Front::on(
-        server,
+    let (front, gate) = Front::behind_gate(
+        lease(),
         "fences",
-        options,
+        RemoraOptions::following(),
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, v INT, k INT, name VARCHAR(20), KEY (k))",
             "INSERT INTO t VALUES (1, 1, 1, 'one'), (2, 2, 1, 'two'), (40, 4, 4, 'four')",
@@ -175,10 +168,6 @@ fn hidden_writes(has_hint: bool, has_windows: bool) -> Vec<(&'static str, Vec<&'
 #[test]
 fn no_read_is_older_than_a_write_that_is_hard_to_see() {
     let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.lag_ms_max", "60000");
     let body = "(a INT) RETURNS INT BEGIN UPDATE t SET v = v + 1 WHERE id = 1; RETURN a; END";
     let identified = server.kind().identified_by("plain-password");
     let mut setup = vec![
@@ -209,7 +198,9 @@ fn no_read_is_older_than_a_write_that_is_hard_to_see() {
             .map(|name| format!("CREATE FUNCTION {name}{body}")),
     );
     let setup: Vec<&str> = setup.iter().map(String::as_str).collect();
-    let front = Front::on(Arc::clone(&server), "fences_of_hidden", options, &setup);
+    let options = RemoraOptions::following();
+    let (front, gate) =
+        Front::behind_gate(Arc::clone(&server), "fences_of_hidden", options, &setup);
     let mut reader = front.guest();
     let read = "SELECT v FROM t WHERE id = 1";
 
@@ -260,15 +251,10 @@ fn no_read_is_older_than_a_write_that_is_hard_to_see() {
 
 #[test]
 fn a_write_that_calls_built_in_functions_fences_only_its_table() {
-    let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.lag_ms_max", "60000");
-    let front = Front::on(
-        server,
+    let (front, gate) = Front::behind_gate(
+        lease(),
         "fences_of_calls",
-        options,
+        RemoraOptions::following(),
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100))",
             "CREATE TABLE u (id INT PRIMARY KEY)",
@@ -312,18 +298,13 @@ fn a_write_that_calls_built_in_functions_fences_only_its_table() {
 /// seen.
 #[test]
 fn no_read_is_older_than_a_write_in_a_file_that_was_begun_slowly() {
-    let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.heartbeat_ms", "5")
-        .with("follow.lag_ms_max", "60000");
+    let options = RemoraOptions::following().with("follow.heartbeat_ms", "5");
     let setup = [
         "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
         "INSERT INTO t VALUES (1, 0)",
         "CREATE TABLE long_rows (v LONGBLOB)",
     ];
-    let front = Front::on(server, "slow_file", options, &setup);
+    let (front, gate) = Front::behind_gate(lease(), "slow_file", options, &setup);
     let (mut reader, mut writer, mut direct) = (front.guest(), front.guest(), front.direct());
     let timeline = &front.remora().app().unwrap().shared().timeline;
     let read = "SELECT v FROM t WHERE id = 1";

@@ -10,15 +10,9 @@ use remora_behaviour::front::{Front, Guest, assert_same, lease};
 
 /// A Remora behind a log that can be held back.
 fn behind_a_gate(schema: &str, setup: &[&str]) -> (Front, LogGate) {
-    let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    // The age of the last proof shall not be what stops hits.
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.lag_ms_max", "60000");
     let trust = ["SET GLOBAL log_bin_trust_function_creators = 1"];
     let setup: Vec<&str> = trust.iter().chain(setup).copied().collect();
-    (Front::on(server, schema, options, &setup), gate)
+    Front::behind_gate(lease(), schema, RemoraOptions::following(), &setup)
 }
 
 /// After the statements nobody reads what was before, though the log hasn't told of them.
@@ -148,6 +142,34 @@ fn a_view_without_functions_fences_nothing() {
     other.run("SELECT x, NOW() FROM backslash");
     assert_eq!(reader.run(read).outcome, "hit");
     gate.hold(false);
+}
+
+/// Nobody has been told yet whether a fresh session's changes are logged, and a view that calls a
+/// function may change anything.
+#[test]
+fn what_a_fresh_session_reads_by_a_view_outdates_nothing() {
+    let (front, _gate) = behind_a_gate(
+        "hidden_fresh",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE FUNCTION f() RETURNS INT RETURN 1",
+            "CREATE VIEW w AS SELECT f() AS x",
+        ],
+    );
+    let read = "SELECT v FROM t WHERE id = 1";
+    let mut reader = front.guest();
+    let expected = front.direct().query_bytes(read).unwrap().to_vec();
+    reader.becomes_hit(read, &expected);
+    front.guest().setup(&["SELECT x, NOW() FROM w"]);
+    front.catch_up();
+    assert_eq!(reader.run(read).outcome, "hit");
+    let mut session = front.guest();
+    let client = session.client();
+    let statement = client.prepare(b"SELECT x, NOW() FROM w").unwrap();
+    client.execute(statement, &[]).unwrap();
+    front.catch_up();
+    assert_eq!(reader.run(read).outcome, "hit");
 }
 
 /// Statements after which a session has other settings, with what was made for them.

@@ -38,10 +38,6 @@ fn dumps() -> [(u8, Vec<u8>); 2] {
 
 fn world(schema: &'static str) -> (Front, LogGate, ConnectOptions) {
     let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.lag_ms_max", "60000");
     let identified = server.kind().identified_by("plain-password");
     let plain = ConnectOptions::new(server.address(), "plain", "plain-password").schema(schema);
     let setup = [
@@ -51,7 +47,8 @@ fn world(schema: &'static str) -> (Front, LogGate, ConnectOptions) {
         format!("GRANT ALL ON {schema}.* TO plain@'%'"),
     ];
     let setup: Vec<&str> = setup.iter().map(String::as_str).collect();
-    (Front::on(server, schema, options, &setup), gate, plain)
+    let (front, gate) = Front::behind_gate(server, schema, RemoraOptions::following(), &setup);
+    (front, gate, plain)
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! statement ends, or is answered, as without Remora.
 
 use remora_testkit::client::Client;
-use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 
@@ -159,12 +158,8 @@ fn what_a_client_sends_ahead_is_answered_in_turn() {
 
 #[test]
 fn a_write_whose_client_has_gone_is_fenced_until_it_has_been_answered() {
-    let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    let options = RemoraOptions::following()
-        .with("upstream.address", &gate.address().to_string())
-        .with("follow.lag_ms_max", "60000");
-    let front = Front::on(server, "gone_writers", options, &SETUP);
+    let options = RemoraOptions::following();
+    let (front, gate) = Front::behind_gate(lease(), "gone_writers", options, &SETUP);
     let mut watcher = front.server().root().unwrap();
     let (mut reader, mut direct) = (front.guest(), front.direct());
     for round in 0..3 {

@@ -1,9 +1,9 @@
 //! What can't be set, and who may not set.
 
 use remora_testkit::client::ConnectOptions;
-use remora_testkit::servers::{Kind, Server, ServerOptions};
+use remora_testkit::servers::Kind;
 
-use super::{TABLE, Told, error_of, told, variable, variables};
+use super::{TABLE, Told, error_of, told, variable, variables, with_cache_of_its_own};
 use remora_behaviour::front::Front;
 
 /// A statement, and the error that a server with a query cache has for it.
@@ -178,16 +178,7 @@ fn a_bad_value_gets_the_error_of_a_server_that_has_the_variable() {
     let front = Front::new("face_bad_values", &TABLE);
     let mut guest = front.guest();
     let kind = front.server().kind();
-    // With a query cache of its own: one that is started without can't tell of all of this.
-    let server = kind.has_query_cache().then(|| {
-        let query_cache_mib = 16;
-        let options = ServerOptions::default();
-        Server::start(ServerOptions {
-            query_cache_mib,
-            ..options
-        })
-        .unwrap()
-    });
+    let server = with_cache_of_its_own(kind);
     let mut root = server.as_ref().map(|server| server.root().unwrap());
     let before = (variables(&mut guest, ""), variables(&mut guest, "GLOBAL"));
     for (sql, code, sql_state, message) in BAD {

@@ -11,6 +11,7 @@ use mysql_async::prelude::Queryable;
 use remora_testkit::client::{Client, ClientError};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
+use remora_testkit::servers::{Kind, Server, ServerOptions};
 use remora_wire::command::Expect;
 use remora_wire::response::ServerError;
 
@@ -22,6 +23,18 @@ const TABLE: [&str; 2] = [
 ];
 const READ: &str = "SELECT b FROM t WHERE a = 1";
 const RESET_CONNECTION: u8 = 0x1f;
+
+/// A server of this kind with a query cache of its own, if it has one: started without, it can't
+/// tell of all that is asked here.
+pub(super) fn with_cache_of_its_own(kind: Kind) -> Option<Server> {
+    kind.has_query_cache().then(|| {
+        let options = ServerOptions {
+            query_cache_mib: 16,
+            ..ServerOptions::default()
+        };
+        Server::start(options).unwrap()
+    })
+}
 
 /// What a server gives as error.
 type Told = (u16, String, String);

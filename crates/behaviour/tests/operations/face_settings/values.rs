@@ -1,8 +1,9 @@
 //! Values that aren't plain, and sizes of all kinds.
 
-use remora_testkit::servers::{Server, ServerOptions};
-
-use super::{TABLE, Told, direct_bytes, entries, error_of, told, variable, variables, warm};
+use super::{
+    TABLE, Told, direct_bytes, entries, error_of, told, variable, variables, warm,
+    with_cache_of_its_own,
+};
 use remora_behaviour::front::Front;
 
 #[test]
@@ -59,15 +60,7 @@ fn a_value_from_a_user_variable_is_judged_as_servers_judge_it() {
     let front = Front::new("face_told", &TABLE);
     let mut guest = front.guest();
     let kind = front.server().kind();
-    let server = kind.has_query_cache().then(|| {
-        let query_cache_mib = 16;
-        let options = ServerOptions::default();
-        Server::start(ServerOptions {
-            query_cache_mib,
-            ..options
-        })
-        .unwrap()
-    });
+    let server = with_cache_of_its_own(kind);
     let mut root = server.as_ref().map(|server| server.root().unwrap());
     for (value, sql, is_good) in TOLD {
         let set = format!("SET @v = {value}");
