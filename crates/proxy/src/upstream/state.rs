@@ -19,6 +19,9 @@ use crate::reason::CachingOff;
 use crate::session::settings::SettingsQuery;
 use crate::tags::TableShapes;
 
+/// No moment of the clock.
+const NEVER: u64 = u64::MAX;
+
 /// Why a timeline was begun anew, so that everything stored before was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestartReason {
@@ -230,7 +233,8 @@ pub struct UpstreamShared {
     pub(super) check_bell: Notify,
     lag_ms_max: u64,
     check_age_ms_max: u64,
-    /// The moment before the questions of the last check that found nothing against caching.
+    /// The moment before the questions of the last check that found nothing against caching, or
+    /// [`NEVER`]. The clock begins with 0, and so may the checks.
     checked_at_ms: AtomicU64,
     state: RwLock<UpstreamState>,
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
@@ -263,7 +267,7 @@ impl UpstreamShared {
             check_bell: Notify::new(),
             lag_ms_max: config.lag_ms_max,
             check_age_ms_max: config.check_age_ms_max,
-            checked_at_ms: AtomicU64::new(0),
+            checked_at_ms: AtomicU64::new(NEVER),
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
             instance: RwLock::new(None),
@@ -365,14 +369,19 @@ impl UpstreamShared {
     /// The time since the questions of the last check that found nothing against caching,
     /// milliseconds; since the start, before the first.
     pub fn check_age_ms(&self) -> u64 {
-        let checked_at_ms = self.checked_at_ms.load(Ordering::Relaxed);
+        let checked_at_ms = self.checked_at_ms().unwrap_or_default();
         self.clock.now_ms().saturating_sub(checked_at_ms)
     }
 
     /// The same; `None` before the first.
     pub fn check_age(&self) -> Option<Duration> {
-        let was_checked = self.checked_at_ms.load(Ordering::Relaxed) > 0;
-        was_checked.then(|| Duration::from_millis(self.check_age_ms()))
+        self.checked_at_ms()?;
+        Some(Duration::from_millis(self.check_age_ms()))
+    }
+
+    fn checked_at_ms(&self) -> Option<u64> {
+        let checked_at_ms = self.checked_at_ms.load(Ordering::Relaxed);
+        (checked_at_ms != NEVER).then_some(checked_at_ms)
     }
 
     pub(super) fn checked(&self, at_ms: u64) {
