@@ -19,6 +19,8 @@ const XID: &str = "'slow'";
 const WORDS_MIN: u32 = 50_000;
 /// A text of so many words takes seconds.
 const WORDS_MAX: u32 = 2_000_000;
+/// InnoDB renews what it tells of its transactions only when nobody has asked for 0.1 s.
+const TRANSACTIONS_RENEWED: Duration = Duration::from_millis(150);
 
 const TABLES: [&str; 3] = [
     "CREATE TABLE counters (id INT PRIMARY KEY, value BIGINT NOT NULL) ENGINE=InnoDB",
@@ -113,6 +115,7 @@ fn wait_until_detached(front: &Front) {
         "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
     let mut root = front.server().root().unwrap();
     wait_for("the prepared transaction to be let go", PATIENCE, || {
+        std::thread::sleep(TRANSACTIONS_RENEWED);
         let found = root.query_value(question)?;
         Ok((found.as_deref() == Some("1")).then_some(()))
     })
