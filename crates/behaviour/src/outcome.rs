@@ -58,6 +58,16 @@ const PASSING: [&str; 13] = [
     "outdated_",
 ];
 
+/// Whether the label says no more than that the last proof of the follower is too old for a moment.
+pub fn is_unproven(label: &str) -> bool {
+    let labels = [
+        "follower_not_live",
+        "unservable_not_live",
+        "unservable_behind",
+    ];
+    labels.contains(&label)
+}
+
 /// Whether the same statement may come to be answered from memory if it is sent again.
 pub fn is_passing(label: &str) -> bool {
     PASSING.iter().any(|beginning| label.starts_with(beginning))

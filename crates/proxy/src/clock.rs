@@ -1,6 +1,10 @@
-//! Remora's clock: milliseconds since the process began to serve, the same for all its threads.
+//! Remora's clock: milliseconds, the same for all its threads.
 
 use std::time::Instant;
+
+/// What the clock reads when the process begins to serve, milliseconds: a day. It is more than any
+/// bound on an age, so that such a bound can be taken off any reading; and 0 is no moment.
+pub const BEGINS_AT_MS: u64 = 86_400_000;
 
 /// A monotonic clock whose readings all parts of one Remora share. Copies read the same time.
 #[derive(Debug, Clone, Copy)]
@@ -9,21 +13,22 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that reads zero now.
+    /// A clock that reads [`BEGINS_AT_MS`] now.
     pub fn start() -> Clock {
         Clock {
             origin: Instant::now(),
         }
     }
 
-    /// Milliseconds since the start.
+    /// Milliseconds.
     pub fn now_ms(&self) -> u64 {
         self.to_ms(Instant::now())
     }
 
-    /// A moment that was read before, in milliseconds since the start.
+    /// A moment that was read before, in milliseconds.
     pub fn to_ms(&self, moment: Instant) -> u64 {
         let since = moment.saturating_duration_since(self.origin);
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        let since_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        since_ms.saturating_add(BEGINS_AT_MS)
     }
 }

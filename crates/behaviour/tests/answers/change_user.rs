@@ -148,6 +148,7 @@ fn a_refused_change_of_user_leaves_what_the_server_leaves() {
         let through = front.options().at(front.remora().address());
         let through = through.connect().unwrap();
         let seen = tell(through, &front, setup, wrong, rounds);
+        assert_eq!(seen.len(), direct.len(), "{wrong:?} {setup:?}");
         for (at, (seen, direct)) in seen.iter().zip(&direct).enumerate() {
             assert_eq!(seen, direct, "{wrong:?} {setup:?}, step {at}");
         }

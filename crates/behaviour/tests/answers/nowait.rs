@@ -1,10 +1,11 @@
 //! Statements that change a definition and don't wait for its lock.
 
-use remora_testkit::client::ClientError;
+use remora_testkit::client::{Client, ClientError};
+use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_wire::response::ServerError;
 
-use remora_behaviour::front::Front;
+use remora_behaviour::front::{Front, PATIENCE};
 
 const ROUNDS: usize = 50;
 
@@ -24,6 +25,16 @@ const STATEMENTS: [&str; 13] = [
     "CREATE INDEX i ON u (b) NOWAIT",
     "DROP TABLE u NOWAIT",
 ];
+
+/// Runs a statement until nothing that it needs is locked.
+fn until_not_locked(client: &mut Client, sql: &str) {
+    wait_for(sql, PATIENCE, || match client.query(sql).map(drop) {
+        Ok(()) => Ok(Some(())),
+        Err(ClientError::Server(ServerError { code: 1205, .. })) => Ok(None),
+        Err(error) => panic!("{sql}: {error}"),
+    })
+    .unwrap();
+}
 
 /// Remora asks about a table when a statement reads or writes it, and the server locks it then.
 ///
@@ -47,7 +58,7 @@ fn definitions_change_without_waiting_as_they_do_directly() {
                     Ok(()) => {}
                     Err(ClientError::Server(ServerError { code: 1205, .. })) => {
                         // The next ones need what it was to make.
-                        while client.query(sql).is_err() {}
+                        until_not_locked(&mut client, sql);
                     }
                     Err(error) => panic!("{sql}: {error}"),
                 }

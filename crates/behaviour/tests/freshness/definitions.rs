@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use remora::upstream::catalogue::Lookup;
-use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 
@@ -308,15 +307,14 @@ fn more_tables_than_the_catalogue_holds_are_cached_all_the_same() {
 fn a_write_that_waited_for_a_new_definition_fences_everything() {
     // Nobody else changes definitions there.
     let server = lease();
-    let gate = LogGate::start(server.address()).unwrap();
-    let options = RemoraOptions::following().with("upstream.address", &gate.address().to_string());
+    let options = RemoraOptions::following();
     let setup = [
         T[0],
         T[1],
         "CREATE TABLE u (a INT PRIMARY KEY)",
         "INSERT INTO u VALUES (1)",
     ];
-    let front = Front::on(server, "late_definition", options, &setup);
+    let (front, gate) = Front::behind_gate(server, "late_definition", options, &setup);
     let mut guest = front.guest();
     for sql in ["SELECT s FROM t WHERE a = 1", "SELECT a FROM u"] {
         let expected = direct(&front, sql);

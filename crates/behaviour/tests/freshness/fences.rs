@@ -267,6 +267,7 @@ fn a_write_that_calls_built_in_functions_fences_only_its_table() {
     // write; but not before one that looks back at the statement before it, which must be the
     // client's own.
     writer.run(other);
+    let expected = front.direct().query_bytes(other).unwrap().to_vec();
     for call in [
         "ROW_COUNT()",
         "FOUND_ROWS()",
@@ -288,7 +289,7 @@ fn a_write_that_calls_built_in_functions_fences_only_its_table() {
         let seen = reader.run(written);
         assert_same(&format!("{written} after {call}"), &seen.bytes, &after);
         assert_ne!(seen.outcome, "hit", "{call}");
-        assert_eq!(reader.run(other).outcome, "hit", "{call}");
+        reader.still_hits(other, &expected);
         gate.hold(false);
     }
 }

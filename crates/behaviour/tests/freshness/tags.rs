@@ -5,6 +5,7 @@ use remora_testkit::process::wait_for;
 use remora_testkit::servers::Kind;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
+use remora_behaviour::outcome::is_unproven;
 
 /// What becomes of a result when something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,10 +30,6 @@ const TABLES: [&str; 8] = [
     "INSERT INTO parent VALUES (1, 1), (2, 2), (3, 3)",
     "INSERT INTO child VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
 ];
-
-/// What a statement that could be a hit is counted as while the follower is not proven to be up to
-/// date.
-const NOT_LIVE: &str = "follower_not_live";
 
 fn front(schema: &str) -> Front {
     let digits = [
@@ -64,7 +61,7 @@ fn fate(front: &Front, guest: &mut Guest<'_>, read: &str, change: &str) -> Fate 
         assert_same(&format!("{read} after {change}"), &seen.bytes, &after);
         // On a busy machine the last proof can be too old for a moment: then nothing is served,
         // whether it was dropped or not.
-        Ok((seen.outcome != NOT_LIVE).then_some(seen))
+        Ok((!is_unproven(seen.outcome)).then_some(seen))
     });
     let outcome = seen.unwrap().outcome;
     println!("{read} after {change}: {outcome}");

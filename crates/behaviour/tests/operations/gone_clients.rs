@@ -34,7 +34,9 @@ fn wait_until_running(watcher: &mut Client, part: &str, count: u64) {
 /// A connection that keeps everybody waiting for this lock.
 fn holder(front: &Front, lock: &str) -> Client {
     let mut holder = front.direct();
-    let got = holder.query_value(&format!("SELECT GET_LOCK('{lock}', 0)"));
+    // Whoever had it before may not have ended yet on the server.
+    let sql = format!("SELECT GET_LOCK('{lock}', {})", PATIENCE.as_secs());
+    let got = holder.query_value(&sql);
     assert_eq!(got.unwrap().as_deref(), Some("1"));
     holder
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::About;
 use super::outdated_by::OutdatedByCounts;
+use crate::clock::BEGINS_AT_MS;
 use crate::metrics::{BUCKETS, bucket_bound_seconds};
 use crate::reason::Outcome;
 
@@ -92,7 +93,7 @@ impl DigestReport {
         DigestReport {
             digest: about.map(|about| about.digest.to_string()),
             text: about.map(|about| about.text.clone()),
-            since_ms: about.map_or(0, |about| about.since_ms),
+            since_ms: about.map_or(0, |about| about.since_ms.saturating_sub(BEGINS_AT_MS)),
             calls: 0,
             hits: 0,
             misses: 0,

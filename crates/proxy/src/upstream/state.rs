@@ -14,13 +14,10 @@ use super::check::{Finding, Severity};
 use super::privileges::Privileges;
 use super::server_facts::Instance;
 use super::table_changes::TableChanges;
-use crate::clock::Clock;
+use crate::clock::{BEGINS_AT_MS, Clock};
 use crate::reason::CachingOff;
 use crate::session::settings::SettingsQuery;
 use crate::tags::TableShapes;
-
-/// No moment of the clock.
-const NEVER: u64 = u64::MAX;
 
 /// Why a timeline was begun anew, so that everything stored before was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,8 +230,8 @@ pub struct UpstreamShared {
     pub(super) check_bell: Notify,
     lag_ms_max: u64,
     check_age_ms_max: u64,
-    /// The moment before the questions of the last check that found nothing against caching, or
-    /// [`NEVER`]. The clock begins with 0, and so may the checks.
+    /// The moment before the questions of the last check that found nothing against caching; 0
+    /// before the first.
     checked_at_ms: AtomicU64,
     state: RwLock<UpstreamState>,
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
@@ -267,7 +264,7 @@ impl UpstreamShared {
             check_bell: Notify::new(),
             lag_ms_max: config.lag_ms_max,
             check_age_ms_max: config.check_age_ms_max,
-            checked_at_ms: AtomicU64::new(NEVER),
+            checked_at_ms: AtomicU64::new(0),
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
             instance: RwLock::new(None),
@@ -369,7 +366,7 @@ impl UpstreamShared {
     /// The time since the questions of the last check that found nothing against caching,
     /// milliseconds; since the start, before the first.
     pub fn check_age_ms(&self) -> u64 {
-        let checked_at_ms = self.checked_at_ms().unwrap_or_default();
+        let checked_at_ms = self.checked_at_ms().unwrap_or(BEGINS_AT_MS);
         self.clock.now_ms().saturating_sub(checked_at_ms)
     }
 
@@ -381,7 +378,7 @@ impl UpstreamShared {
 
     fn checked_at_ms(&self) -> Option<u64> {
         let checked_at_ms = self.checked_at_ms.load(Ordering::Relaxed);
-        (checked_at_ms != NEVER).then_some(checked_at_ms)
+        (checked_at_ms > 0).then_some(checked_at_ms)
     }
 
     pub(super) fn checked(&self, at_ms: u64) {

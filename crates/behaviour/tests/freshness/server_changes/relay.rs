@@ -6,6 +6,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
+/// What a connection is asked that begins to follow, before anything else.
+const ASKED_AT_FIRST: &[u8] = b"SELECT @@version";
 /// What Remora asks only when it looks at what a server is.
 const ASKED_BY_CHECKS: &[u8] = b"SHOW GRANTS";
 const PIECE_BYTES: usize = 64 << 10;
@@ -70,6 +72,7 @@ impl Relay {
     }
 
     /// Holds the answers on each connection on which a check begins from now on, or lets them go.
+    /// What begins to follow is let through: following may end by chance, and comes back.
     pub(super) fn hold_checks(&self, holds: bool) {
         *self.state.holds_checks.lock().unwrap() = holds;
         self.state.changed.notify_all();
@@ -93,9 +96,11 @@ fn relay(client: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
     let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
     let (seen, of_requests) = (Arc::clone(&is_held), Arc::clone(state));
     std::thread::spawn(move || {
+        let mut begins_to_follow = false;
         copy(from_client, to_server, |piece| {
-            let mut windows = piece.windows(ASKED_BY_CHECKS.len());
-            if of_requests.holds_checks() && windows.any(|window| window == ASKED_BY_CHECKS) {
+            begins_to_follow |= contains(piece, ASKED_AT_FIRST);
+            let is_check = !begins_to_follow && contains(piece, ASKED_BY_CHECKS);
+            if of_requests.holds_checks() && is_check {
                 seen.store(true, Ordering::SeqCst);
             }
         });
@@ -109,6 +114,10 @@ fn relay(client: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
         });
     });
     Ok(())
+}
+
+fn contains(piece: &[u8], words: &[u8]) -> bool {
+    piece.windows(words.len()).any(|window| window == words)
 }
 
 /// Copies until one side ends; then both have ended.
