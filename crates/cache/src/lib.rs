@@ -51,4 +51,4 @@ pub use store::{
     StoreStats, Stored, SweepReport,
 };
 pub use tag::Tag;
-pub use timeline::{AsOf, BrokenRules, BrokenTags, Epoch, Timeline, TimelineLimits};
+pub use timeline::{AsOf, BrokenCode, BrokenRules, BrokenTags, Epoch, Timeline, TimelineLimits};

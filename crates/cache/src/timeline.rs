@@ -97,6 +97,20 @@ pub struct BrokenRules {
     pub shapes: bool,
     /// How tags are made of conditions and rows.
     pub tags: BrokenTags,
+    /// What is thought of code that a statement's text doesn't show.
+    pub code: BrokenCode,
+}
+
+/// Faults about code that a statement's text doesn't show, for tests.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub enum BrokenCode {
+    /// None.
+    #[default]
+    Right,
+    /// Functions that views call count as writing nothing.
+    Views,
+    /// Such code counts as changing nothing in the session that runs it.
+    Session,
 }
 
 /// Faults in the making of tags, for tests.

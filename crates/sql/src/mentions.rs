@@ -24,18 +24,34 @@ pub struct NameHash(u64);
 
 impl NameHash {
     const BEYOND_ASCII: NameHash = NameHash(0);
+    /// That of what may be another spelling of any name.
+    const ANY: NameHash = NameHash(1);
 
     /// That of a name without quotes.
     pub fn of(name: &[u8]) -> NameHash {
-        // A `#` may begin `#mysql50#`, another spelling of a name. FNV-1a.
+        // FNV-1a.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name {
             if !byte.is_ascii() || *byte == b'#' {
-                return NameHash::BEYOND_ASCII;
+                return NameHash::of_unusual(name);
             }
             hash = (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3);
         }
-        NameHash(hash.max(1))
+        NameHash(hash.max(2))
+    }
+
+    /// `#mysql50#w` is `w`; and a server that folds names takes these letters for ASCII's.
+    fn of_unusual(name: &[u8]) -> NameHash {
+        let folded = ["\u{212a}", "\u{130}", "\u{17f}"];
+        let has_folded = folded.iter().any(|letter| {
+            let mut windows = name.windows(letter.len());
+            windows.any(|window| window == letter.as_bytes())
+        });
+        if has_folded || name.contains(&b'#') {
+            NameHash::ANY
+        } else {
+            NameHash::BEYOND_ASCII
+        }
     }
 }
 
@@ -138,8 +154,9 @@ impl Mentions {
 
     /// Whether one of these may stand in it.
     pub fn may_name<S: BuildHasher>(&self, names: &HashSet<NameHash, S>) -> bool {
-        let is_mentioned = || self.names.iter().any(|name| names.contains(name));
-        !names.is_empty() && (self.any || is_mentioned())
+        let is_mentioned = |name: &NameHash| *name == NameHash::ANY || names.contains(name);
+        let may_be_mentioned = || names.contains(&NameHash::ANY) && !self.names.is_empty();
+        !names.is_empty() && (self.any || may_be_mentioned() || self.names.iter().any(is_mentioned))
     }
 }
 
@@ -242,5 +259,19 @@ mod tests {
         assert!(tables.may_read(&HashSet::from([NameHash::of(b"b")])));
         assert!(!tables.may_read(&HashSet::from([NameHash::of(b"c")])));
         assert!(!Mentions::of_tables([]).reads_tables());
+    }
+
+    #[test]
+    fn a_name_that_may_be_another_spelling_is_any() {
+        for text in [
+            "SELECT x FROM `#mysql50#w`",
+            "SELECT x FROM `W\u{212a}`",
+            "SELECT x FROM w\u{17f}",
+        ] {
+            assert!(may_read(text, "w"), "{text}");
+        }
+        assert!(may_read("SELECT x FROM w", "#"));
+        assert!(may_read("SELECT x FROM `\u{e4}`", "\u{e9}"));
+        assert!(!may_read("SELECT x FROM `\u{e4}`", "w"));
     }
 }

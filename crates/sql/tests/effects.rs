@@ -379,6 +379,9 @@ fn set_tells_what_the_assignments_do_together() {
         "SET SESSION group_concat_max_len = 1024 * 2",
         "SET LOCAL `div_precision_increment` = 3",
         "SET @@sql_select_limit = DEFAULT",
+        "SET tx_isolation = 'READ-COMMITTED'",
+        "SET @@session.transaction_isolation = 'READ-COMMITTED'",
+        "SET @@local.tx_read_only = 1",
         "SET wait_timeout = 3, sql_mode = (SELECT 'ANSI'), @a = 3",
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
         "SET autocommit = 0",
@@ -400,10 +403,14 @@ fn set_tells_what_the_assignments_do_together() {
     ] {
         set(text, Session::None);
     }
-    set(
+    for text in [
         "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-        Session::NextTransaction,
-    );
+        "SET @@transaction_isolation = 'READ-UNCOMMITTED'",
+        "SET @@`tx_isolation` = 'READ-UNCOMMITTED', @a = 1",
+        "SET lock_wait_timeout = 1, @@TX_READ_ONLY = 1",
+    ] {
+        set(text, Session::NextTransaction);
+    }
     for text in [
         "SET sql_log_bin = 0",
         "SET SESSION binlog_format = 'STATEMENT'",
@@ -416,6 +423,9 @@ fn set_tells_what_the_assignments_do_together() {
         "SET foo = 1",
         "SET time_zone = '+00:00', foo = 2",
         "SET GLOBAL a = 1, foo = 2",
+        "SET @@tx_isolation = 'READ-UNCOMMITTED', time_zone = '+00:00'",
+        "SET sql_log_bin = 0, @@tx_isolation = 'READ-UNCOMMITTED'",
+        "SET GLOBAL max_connections = 1, @@tx_isolation = 'SERIALIZABLE', sql_mode = ''",
     ] {
         set(text, Session::Unknown(UnknownEffect::UnknownVariable));
     }

@@ -573,6 +573,21 @@ fn on_mariadb_a_number_means_the_statement_prepared_last() {
     );
     send(&mut guest, CLOSE, &second.to_le_bytes());
     assert_eq!(run(&mut guest, LAST, &[Int(2)], Types::Named).1[4], 0xff);
+    // One that is too long to be read is the last one all the same.
+    let mut guest = front.guest();
+    guest.setup(&["DO 1"]);
+    warm(&front, &mut guest, BY_KEY, &[Int(1)]);
+    prepare(&mut guest, BY_KEY);
+    assert_eq!(run(&mut guest, LAST, &[Int(1)], Types::Named).0, "hit");
+    let long = format!(
+        "SELECT COUNT(*) + ? FROM t WHERE s <> '{}'",
+        "x".repeat(300 << 10)
+    );
+    let long = prepare(&mut guest, &long);
+    let by_number = run(&mut guest, long, &[Int(1)], Types::Named).1;
+    let (outcome, by_last) = run(&mut guest, LAST, &[Int(1)], Types::Named);
+    assert_ne!(outcome, "hit");
+    assert_eq!(by_last, by_number);
 }
 
 #[test]

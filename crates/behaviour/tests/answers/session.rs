@@ -465,6 +465,50 @@ mod transactions {
         warm(&front, &mut guest, READ);
     }
 
+    /// `SET @@name` without a scope sets what holds for the next transaction.
+    #[test]
+    fn rows_that_were_never_committed_are_not_kept() {
+        let front = Front::new("never_committed", &T);
+        let name = match front.server().kind() {
+            Kind::MySql80 => "transaction_isolation",
+            _ => "tx_isolation",
+        };
+        let (mut writer, mut other) = (front.direct(), front.guest());
+        let read = "SELECT COUNT(*) FROM t";
+        let truth = writer.query_value(read).unwrap();
+        for set in [
+            format!("SET @@{name} = 'READ-UNCOMMITTED'"),
+            format!("SET @@{name} = 'READ-UNCOMMITTED', time_zone = '+00:00'"),
+            "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED".to_owned(),
+        ] {
+            let mut guest = front.guest();
+            writer.query("BEGIN").unwrap();
+            writer.query("INSERT INTO t (a) VALUES (1000)").unwrap();
+            guest.setup(&["DO 1", &set]);
+            let dirty = guest.value(read).0;
+            assert_ne!(dirty, truth, "{set}");
+            writer.query("ROLLBACK").unwrap();
+            assert_eq!(other.value(read).0, truth, "{set}");
+            assert_eq!(other.value(read).0, truth, "{set}");
+        }
+        // With a scope, or without `@@`, it is the session's: what each transaction is like.
+        for set in [
+            format!("SET @@session.{name} = 'READ-COMMITTED'"),
+            format!("SET SESSION {name} = 'READ-COMMITTED'"),
+            format!("SET {name} = 'READ-COMMITTED'"),
+        ] {
+            let mut guest = front.guest();
+            guest.setup(&[&set]);
+            let expected = direct_bytes(&front, read);
+            warm(&front, &mut guest, read);
+            assert_eq!(guest.run(read).bytes, expected);
+            assert_eq!(
+                guest.value(&format!("SELECT @@{name}")).0.as_deref(),
+                Some("READ-COMMITTED")
+            );
+        }
+    }
+
     #[test]
     fn a_transaction_ended_by_a_deadlock_or_a_lost_connection_leaves_nothing_behind() {
         let front = Front::new("broken_transactions", &T);

@@ -5,6 +5,7 @@ use remora_testkit::client::ConnectOptions;
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
+use remora_wire::command::Expect;
 
 use remora_behaviour::front::{Front, Guest, assert_same, lease};
 
@@ -140,7 +141,7 @@ fn a_view_without_functions_fences_nothing() {
     gate.hold(true);
     other.run("SELECT x, NOW() FROM w");
     other.run("SELECT x, NOW() FROM backslash");
-    assert_eq!(reader.run(read).outcome, "hit");
+    reader.still_hits(read, &expected);
     gate.hold(false);
 }
 
@@ -163,13 +164,13 @@ fn what_a_fresh_session_reads_by_a_view_outdates_nothing() {
     reader.becomes_hit(read, &expected);
     front.guest().setup(&["SELECT x, NOW() FROM w"]);
     front.catch_up();
-    assert_eq!(reader.run(read).outcome, "hit");
+    reader.still_hits(read, &expected);
     let mut session = front.guest();
     let client = session.client();
     let statement = client.prepare(b"SELECT x, NOW() FROM w").unwrap();
     client.execute(statement, &[]).unwrap();
     front.catch_up();
-    assert_eq!(reader.run(read).outcome, "hit");
+    reader.still_hits(read, &expected);
 }
 
 /// Statements after which a session has other settings, with what was made for them.
@@ -341,6 +342,83 @@ fn a_change_that_is_kept_out_of_the_log_unseen_outdates_what_it_may_concern() {
             }
         }
     }
+}
+
+/// The log is off for the very code that turned it off: its fence is down when anybody can know.
+#[test]
+fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_with_the_next_statement() {
+    let front = Front::new(
+        "hidden_procedure",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE PROCEDURE p() BEGIN SET sql_log_bin = 0; UPDATE t SET v = v + 1; END",
+        ],
+    );
+    let read = "SELECT v FROM t WHERE id = 1";
+    let mut reader = front.guest();
+    type Next = fn(&mut Guest<'_>);
+    let next: [(&str, Next); 4] = [
+        ("a read", |writer| {
+            writer.run("SELECT 1 FROM t");
+        }),
+        ("a ping and a write", |writer| {
+            writer.command(0x0e, &[], Expect::Single);
+            writer.run("DO 1");
+        }),
+        ("an execution", |writer| {
+            let client = writer.client();
+            let statement = client.prepare(b"SELECT 1 FROM t").unwrap();
+            client.execute(statement, &[]).unwrap();
+        }),
+        ("the end", |writer| {
+            let client = writer.client();
+            client.command(0x01, &[], Expect::Nothing).unwrap();
+            let mut stream = client.stream();
+            assert_eq!(std::io::Read::read(&mut stream, &mut [0]).unwrap(), 0);
+        }),
+    ];
+    for (what, next) in next {
+        let before = front.direct().query_bytes(read).unwrap().to_vec();
+        reader.becomes_hit(read, &before);
+        let mut writer = front.guest();
+        writer.setup(&["CALL p()"]);
+        next(&mut writer);
+        front.catch_up();
+        let after = front.direct().query_bytes(read).unwrap().to_vec();
+        assert_ne!(before, after);
+        for _ in 0..3 {
+            let seen = reader.run(read);
+            let what = format!("{what}: {}", seen.outcome);
+            assert_same(&what, &seen.bytes, &after);
+        }
+    }
+}
+
+/// A view is known by its other spellings, and wherever it is.
+#[test]
+fn a_view_by_another_name_or_in_a_schema_of_the_servers_is_fenced() {
+    let (front, gate) = behind_a_gate(
+        "hidden_elsewhere",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE FUNCTION f() RETURNS INT BEGIN UPDATE t SET v = v + 1; RETURN 1; END",
+            "CREATE VIEW w AS SELECT f() AS x",
+            "CREATE DATABASE IF NOT EXISTS sys",
+            "CREATE OR REPLACE VIEW sys.touching AS SELECT hidden_elsewhere.f() AS x",
+        ],
+    );
+    let read = "SELECT v FROM t WHERE id = 1";
+    let mut sources = vec!["sys.touching"];
+    if matches!(front.server().kind(), Kind::MySql57 | Kind::MySql56) {
+        sources.push("`#mysql50#w`");
+    }
+    for source in sources {
+        let sql = format!("SELECT x FROM {source}");
+        is_fenced(&front, &gate, read, |writer| writer.setup(&[&sql]));
+    }
+    front.direct().query("DROP VIEW sys.touching").unwrap();
 }
 
 #[test]

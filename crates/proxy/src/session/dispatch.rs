@@ -99,6 +99,7 @@ impl Session {
                 self.handle_execute(message, body, command)
             }
             Command::StmtClose => self.handle_close(message, body),
+            Command::Quit if self.should_ask_what_ran() => Ok(Step::LearnSettings),
             Command::Quit => {
                 self.send(message)?;
                 Ok(Step::Quit)
@@ -125,7 +126,10 @@ impl Session {
         let mut plan = match command {
             Command::Query => self.plan_long_query(body),
             // A long preparation stays unknown, and counts as everything when it is executed.
-            Command::StmtPrepare => Plan::plain(command.expect()),
+            Command::StmtPrepare => {
+                self.prepared.none_prepared();
+                Plan::plain(command.expect())
+            }
             Command::StmtExecute | Command::StmtBulkExecute => match self.statement_meant(body) {
                 Some(id) if self.must_deliver_types(body, id) => {
                     return Ok(Step::DeliverTypes(id));
@@ -152,6 +156,10 @@ impl Session {
     ) -> Result<Step, Ended> {
         if tells_of_the_statement_before(command) && !self.unseen_hit.is_none() {
             return Ok(Step::RepeatHit);
+        }
+        let ends_session = matches!(command, Command::ResetConnection | Command::ChangeUser);
+        if ends_session && self.should_ask_what_ran() {
+            return Ok(Step::LearnSettings);
         }
         let plan = self.plan_other(command, body);
         self.forward(message, plan, Outcome::Bypass(Bypass::NotAQuery))

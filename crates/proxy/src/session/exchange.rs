@@ -11,7 +11,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-use remora_cache::{AsOf, Fence, FenceScope};
+use remora_cache::{AsOf, BrokenCode, Fence, FenceScope};
 use remora_sql::{SessionEffect, ShowNames, Transaction};
 use remora_wire::command::Expect;
 use remora_wire::message::MessageWalker;
@@ -241,7 +241,7 @@ impl Session {
             writing,
             ..
         } = &mut *exchange;
-        let result = self.converse(plan, writing).await;
+        let result = self.converse(plan, writing, *look).await;
         self.hand_on_fence(writing);
         if let Some(fill) = plan.fill.take() {
             self.count_bypass(fill.label, Bypass::AnswerCutShort);
@@ -264,6 +264,9 @@ impl Session {
             }
         }
         plan.effects.runs_code |= writing.runs_code();
+        if self.shared.timeline.broken().code == BrokenCode::Session {
+            plan.effects.runs_code = false;
+        }
         let wrote = writing.wrote.as_ref().map(|wrote| &wrote.scope);
         self.settle(plan, wrote, &summary);
         self.registration.update(&self.state);
@@ -294,13 +297,14 @@ impl Session {
         &mut self,
         plan: &mut Plan,
         writing: &mut Writing,
+        look: Look,
     ) -> Result<Option<Summary>, Ended> {
         if let Err(ended) = self.send_all(plan, writing).await {
             return Err(self.relay_last_words(ended).await);
         }
         match plan.expect {
             Expect::Nothing => Ok(None),
-            Expect::Authentication => self.relay_change_user().await.map(|()| None),
+            Expect::Authentication => self.relay_change_user(look).await.map(|()| None),
             Expect::Stream => self.relay_stream().await.map(Some),
             _ => self.relay_answer(plan, writing).await.map(Some),
         }

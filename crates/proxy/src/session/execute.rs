@@ -42,6 +42,7 @@ impl Session {
         let outcome = Outcome::Bypass(Bypass::NotAQuery);
         let Some(dialect) = self.dialect() else {
             // Unknown when it is executed, and counted as everything.
+            self.prepared.none_prepared();
             return self.forward(message, Plan::plain(Expect::Prepared), outcome);
         };
         let statement = self.analyse_prepared(text, dialect);
@@ -136,6 +137,7 @@ impl Session {
         let asks_all_the_same = || {
             !statement.diagnostics
                 && (self.should_recount_tables()
+                    || self.should_ask_what_ran()
                     || self.must_ask_before_code(|| self.code_basis_of(&statement.mentions)))
         };
         (asks || doubts_log || asks_all_the_same()).then_some(Step::LearnSettings)

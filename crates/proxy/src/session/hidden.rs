@@ -180,6 +180,13 @@ impl Session {
             && self.shared.upstream.settings_query().is_some()
     }
 
+    /// Whether the server must be asked what text that isn't seen has left of the log, before
+    /// anything that asks for nothing about the statement before it. What such text wrote itself
+    /// can't be fenced until then: if the log is off, its event never comes.
+    pub(super) fn should_ask_what_ran(&self) -> bool {
+        self.state.has_run_text() && self.should_ask_about_log()
+    }
+
     /// Whether the server must be asked about the log before a statement that rests on `code`: code
     /// that isn't seen may write.
     pub(super) fn must_ask_before_code(&self, code: impl FnOnce() -> Option<CodeBasis>) -> bool {

@@ -365,7 +365,7 @@ impl PreparedStatements {
         kept
     }
 
-    /// A preparation failed: there is no statement that was prepared last.
+    /// A preparation failed, or isn't noted: nobody knows a statement that was prepared last.
     pub(super) fn none_prepared(&mut self) {
         self.last = None;
     }

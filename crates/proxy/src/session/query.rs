@@ -307,7 +307,8 @@ impl Session {
         self.mark(Stage::Analysis);
         let asks_before_code = || {
             !statement.diagnostics
-                && self.must_ask_before_code(|| self.code_basis(&statement, text, dialect))
+                && (self.should_ask_what_ran()
+                    || self.must_ask_before_code(|| self.code_basis(&statement, text, dialect)))
         };
         if self.should_learn_settings(&statement) || asks_before_code() {
             return Ok(Step::LearnSettings);

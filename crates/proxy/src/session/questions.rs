@@ -29,7 +29,7 @@ impl Session {
     /// Asks the server for the session's settings.
     pub(super) async fn learn_settings(&mut self) -> Result<(), Ended> {
         let Some(query) = self.shared.upstream.settings_query() else {
-            self.state.not_told(Bypass::SettingsUnknown);
+            self.settings_not_told(Bypass::SettingsUnknown);
             return Ok(());
         };
         let mut answer = Vec::new();
@@ -38,27 +38,35 @@ impl Session {
             .ask(&message, Expect::Results, Some(&mut answer))
             .await?;
         if summary.ending != Ending::ResultSet {
-            self.state.not_told(Bypass::SettingsUnknown);
+            self.settings_not_told(Bypass::SettingsUnknown);
             return Ok(());
         }
         // No row would mean that something in the session keeps the server from giving one.
         let row = last_row(&answer).map(|row| parse_text_row(row, query.fields()));
         let Some(Ok(mut row)) = row else {
-            self.state.not_told(Bypass::SettingsUnknown);
+            self.settings_not_told(Bypass::SettingsUnknown);
             return Ok(());
         };
-        self.state.learn_log(SettingsQuery::logs_changes(&row));
+        if self.state.learn_log(SettingsQuery::logs_changes(&row)) {
+            self.shared.timeline.forget();
+        }
         self.server_waits(query.take_patience_ms(&mut row));
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             self.state.learn(fingerprint);
         } else {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);
-            self.state.not_told(Bypass::FingerprintsFull);
+            self.settings_not_told(Bypass::FingerprintsFull);
         }
         self.learn_tables_created().await?;
         self.registration.update(&self.state);
         Ok(())
+    }
+
+    fn settings_not_told(&mut self, why: Bypass) {
+        if self.state.not_told(why) {
+            self.shared.timeline.forget();
+        }
     }
 
     /// How long the server waits for the session to say something, milliseconds, if not for ever.

@@ -134,6 +134,9 @@ pub struct SessionState {
     writes_are_unlogged: bool,
     /// Something ran that may have turned the log off for the session.
     log_is_doubtful: bool,
+    /// Since that was last known, text ran that isn't seen: it may have turned the log off before
+    /// it wrote.
+    ran_text: bool,
     /// When the settings were last known, the server read a language that Remora doesn't.
     was_foreign: bool,
     /// The open transaction has written while that wasn't known.
@@ -208,6 +211,7 @@ impl SessionState {
             writes_are_unlogged: false,
             // Nobody knows what a login does for this account.
             log_is_doubtful: true,
+            ran_text: false,
             was_foreign: false,
             wrote_in_doubt: false,
             code_ran: false,
@@ -317,13 +321,22 @@ impl SessionState {
         matches!(self.pass_through, None | Some(Bypass::LockedTables))
     }
 
-    /// The server told whether the session's changes reach the log.
-    pub fn learn_log(&mut self, logs_changes: bool) {
+    /// Whether text ran that isn't seen, and nobody has asked since what became of the log.
+    pub fn has_run_text(&self) -> bool {
+        self.ran_text
+    }
+
+    /// The server told whether the session's changes reach the log. Gives whether some may be in
+    /// none that were fenced as if they would be: text that isn't seen wrote them, and turned the
+    /// log off.
+    #[must_use]
+    pub fn learn_log(&mut self, logs_changes: bool) -> bool {
         if !logs_changes {
             self.apply(SessionEffect::BinlogOff);
             self.derive_scope();
         }
         self.log_is_doubtful = false;
+        std::mem::take(&mut self.ran_text) && !logs_changes
     }
 
     /// The server told the settings.
@@ -347,13 +360,16 @@ impl SessionState {
         self.derive_scope();
     }
 
-    /// The server was asked for the settings and didn't tell.
-    pub fn not_told(&mut self, why: Bypass) {
+    /// The server was asked for the settings and didn't tell. Gives the same as
+    /// [`SessionState::learn_log`].
+    #[must_use]
+    pub fn not_told(&mut self, why: Bypass) -> bool {
         self.settings = Settings::Untold;
         if self.log_is_doubtful {
             self.apply(SessionEffect::BinlogOff);
         }
         self.pass_through(why);
+        std::mem::take(&mut self.ran_text)
     }
 
     /// Passes everything through until the session is reset.
@@ -388,6 +404,7 @@ impl SessionState {
         }
         if effects.may_turn_log_off {
             self.log_is_doubtful = true;
+            self.ran_text = true;
             self.was_foreign |= self.is_foreign();
             self.settings = Settings::Unknown;
         }

@@ -351,7 +351,8 @@ impl<'a> Follower<'a> {
         // Before anything is looked up to make the touches.
         timeline.begin_commit(at);
         let mut everything = commit.accounts || commit.touched == Touched::Everything;
-        let mut accounts = commit.accounts;
+        // A statement that can't be read may have been one about accounts.
+        let mut accounts = everything;
         if let Touched::Tables(tables) = &commit.touched {
             self.shared.table_changes.begin(tables, at);
             self.touch_tables(commit, tables, at);

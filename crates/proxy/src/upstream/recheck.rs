@@ -132,12 +132,12 @@ impl Checked {
         Err(Lost::restart(RestartReason::LogChanged, what))
     }
 
-    /// Asks again for what can change, and looks at it.
+    /// Asks again for what can change, and looks at it. Gives the answers.
     pub(super) async fn look(
         &self,
         client: &mut Client,
         config: &UpstreamConfig,
-    ) -> Result<(), Lost> {
+    ) -> Result<ServerFacts, Lost> {
         let facts = self.facts.ask_again(client).await?;
         let findings = check(&facts, config.server_id);
         if is_caching_off(&findings) {
@@ -148,7 +148,7 @@ impl Checked {
             let what = "gtid_slave_pos has changed and log_slave_updates is off";
             return Err(Lost::restart(RestartReason::ChangesUnlogged, what));
         }
-        Ok(())
+        Ok(facts)
     }
 }
 
@@ -258,7 +258,8 @@ impl<'a> Recheck<'a> {
         };
         let asked = Asked::now(self.shared);
         count(&self.shared.counters.checks, 1);
-        self.checked.look(&mut opened.client, self.config).await?;
+        let facts = self.checked.look(&mut opened.client, self.config).await?;
+        self.shared.set_logins_run_code(facts.logins_run_code());
         let was_too_late = self.progress.check_date().renew(asked);
         self.shared.checked(asked.at_ms());
         if was_too_late {

@@ -16,6 +16,8 @@ use crate::token::TokenKind as T;
 enum Scope {
     Session,
     Global,
+    /// No scope is written behind `@@`.
+    Bare,
     /// No scope is written, but `GLOBAL` was before in the list: servers differ.
     Both,
 }
@@ -36,9 +38,15 @@ impl Effects {
         }
     }
 
-    /// The worse effect wins.
+    /// The worse effect wins. What holds for the next transaction only goes with nothing else.
     fn raise(&mut self, effect: SessionEffect) {
-        if severity(effect) > severity(self.session) {
+        let next = SessionEffect::NextTransaction;
+        let is_mixed = effect != self.session
+            && ((self.session == next && effect != SessionEffect::None)
+                || (effect == next && self.session != SessionEffect::None));
+        if is_mixed {
+            self.session = SessionEffect::Unknown(UnknownEffect::UnknownVariable);
+        } else if severity(effect) > severity(self.session) {
             self.session = effect;
         }
     }
@@ -107,7 +115,12 @@ fn assignment(cursor: &mut Cursor<'_>, effects: &mut Effects, global_before: &mu
         return take_assign(cursor) && skip_value(cursor);
     }
     let scope = if cursor.take(T::DoubleAt) {
-        scope_after_at(cursor)
+        let bare = if *global_before {
+            Scope::Both
+        } else {
+            Scope::Bare
+        };
+        Some(scope_after_at(cursor).unwrap_or(bare))
     } else {
         let scope = match cursor.word() {
             K::Global | K::Persist | K::PersistOnly => Some(Scope::Global),
@@ -181,11 +194,13 @@ fn variable(cursor: &mut Cursor<'_>, scope: Scope, effects: &mut Effects) -> boo
     }
     let value = cursor.current();
     let single = matches!(cursor.next_kind(), T::Comma | T::End | T::Semicolon);
-    if scope != Scope::Session && global_setting_matters(&name) {
+    if matches!(scope, Scope::Global | Scope::Both) && global_setting_matters(&name) {
         effects.everything = Some(EverythingReason::Setting);
     }
     if scope != Scope::Global {
+        let may_be_bare = matches!(scope, Scope::Bare | Scope::Both);
         effects.raise(match session_setting(&name) {
+            _ if may_be_bare && is_of_transactions(&name) => SessionEffect::NextTransaction,
             SettingKind::Result => SessionEffect::SettingsChanged,
             SettingKind::Log => SessionEffect::BinlogOff,
             SettingKind::Harmless => SessionEffect::None,
@@ -200,6 +215,18 @@ fn variable(cursor: &mut Cursor<'_>, scope: Scope, effects: &mut Effects) -> boo
         }
     }
     skip_value(cursor)
+}
+
+/// `SET @@name = …` sets these for the next transaction only, as `SET TRANSACTION` does. `SET name
+/// = …` and `SET @@session.name = …` set them for the session.
+fn is_of_transactions(name: &[u8]) -> bool {
+    let names = [
+        &b"transaction_isolation"[..],
+        b"tx_isolation",
+        b"transaction_read_only",
+        b"tx_read_only",
+    ];
+    names.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 fn take_assign(cursor: &mut Cursor<'_>) -> bool {

@@ -29,6 +29,7 @@ use crate::link::OnBehalf;
 use crate::net::{Addresses, Stream, receive_proxy_header};
 use crate::reason::Limit;
 use crate::shared::Shared;
+use crate::upstream::privileges::Look;
 
 /// `CLIENT_MULTI_FACTOR_AUTHENTICATION` of MySQL 8.0.27 and later.
 const MULTI_FACTOR: Capabilities = Capabilities(1 << 28);
@@ -276,9 +277,8 @@ impl Session {
         self.handle_other(message, &[], remora_wire::Command::ChangeUser)
     }
 
-    /// `COM_CHANGE_USER` has been sent: relays its authentication.
-    pub(super) async fn relay_change_user(&mut self) -> Result<(), Ended> {
-        let look = self.shared.privileges().begin_look();
+    /// `COM_CHANGE_USER` has been sent: relays its authentication. `look` was begun before that.
+    pub(super) async fn relay_change_user(&mut self, look: Look) -> Result<(), Ended> {
         let has_factors = self.capabilities().has(MULTI_FACTOR);
         let conversation = Conversation {
             client: Peer::client(&self.client, 1),

@@ -14,15 +14,16 @@
 //! `RENAME` touches). Until it has been asked for again, every statement that reads a table counts
 //! as one that may run code.
 //!
-//! The schemas of the server's own (`sys` and the like) are left out: their views call functions of
-//! the server's makers, which write nothing.
+//! Views that the server's makers have defined (most are in `sys`) are left out: they call
+//! functions of the makers, which write nothing. They are known by who has defined them, not by
+//! their schema: anybody may have put others there.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use remora_cache::{AsOf, Tag, Timeline};
+use remora_cache::{AsOf, BrokenCode, Tag, Timeline};
 use remora_sql::{Dialect, Doubt, Mentions, NameHash, Writes};
 use tokio::sync::Notify;
 
@@ -30,6 +31,9 @@ use crate::upstream::client::{Client, ClientError, text};
 
 /// The longest text of a view that is read, characters.
 const VIEW_TEXT_CHARS_MAX: usize = 65_536;
+
+/// Who has defined the views that come with a server.
+const MAKERS: &str = "'mysql.sys@localhost', 'mariadb.sys@localhost'";
 
 /// What is known of code that views run.
 pub struct HiddenCode {
@@ -84,7 +88,7 @@ impl HiddenCode {
             return None;
         };
         let listed = CodeBasis::Listed(known.generation);
-        if known.names.is_empty() {
+        if known.names.is_empty() || self.timeline.broken().code == BrokenCode::Views {
             return Some(listed);
         }
         let runs_code = mentions().may_read(&known.names);
@@ -231,8 +235,9 @@ pub(super) async fn list(
 ) -> Result<Option<HashSet<NameHash>>, ClientError> {
     let sql = format!(
         "SELECT TABLE_NAME, LEFT(VIEW_DEFINITION, {VIEW_TEXT_CHARS_MAX}) \
-         FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN \
-         ('sys', 'mysql', 'information_schema', 'performance_schema') LIMIT {}",
+         FROM information_schema.VIEWS \
+         WHERE TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema') \
+         AND COALESCE(DEFINER, '') NOT IN ({MAKERS}) LIMIT {}",
         views_max.saturating_add(1)
     );
     let rows = client
