@@ -19,10 +19,11 @@ use remora_testkit::servers::Kind;
 const PAIRS: u64 = 3_500;
 const SEEDS: u64 = 3;
 /// By when a broken rule must have been noticed.
-const PAIRS_UNTIL_FOUND: u64 = 100_000;
+const PAIRS_UNTIL_FOUND: u64 = 300_000;
 const SIZE: Size = Size {
     questions: 60,
     changes: 15,
+    is_mostly_code: false,
 };
 /// Runs for making a failing case small.
 const SHRINK_RUNS: usize = 600;
@@ -42,12 +43,12 @@ fn first_seed() -> u64 {
     )
 }
 
-fn look(bed: &mut Bed, seed: u64, pairs: u64, shrink_runs: usize) -> Findings {
+fn look(bed: &mut Bed, seed: u64, size: Size, pairs: u64, shrink_runs: usize) -> Findings {
     println!("REMORA_SEARCH_SEED={seed}");
     let search = Search {
         seed,
         pairs,
-        size: SIZE,
+        size,
         until_failure: true,
         shrink_runs,
         failures: failures(),
@@ -66,7 +67,7 @@ fn no_held_result_differs_from_the_servers() {
     }
     let first = first_seed();
     for seed in first..first + SEEDS {
-        let findings = look(&mut bed, seed, PAIRS, SHRINK_RUNS);
+        let findings = look(&mut bed, seed, SIZE, PAIRS, SHRINK_RUNS);
         println!("{}", findings.tallies);
         if let Some(found) = findings.found.first() {
             let (failure, file) = (&found.failure, found.file.display());
@@ -97,7 +98,12 @@ fn a_rule_broken_on_purpose_is_noticed() {
     // The last is a race too short for a real server: the model in crates/cache/tests finds it.
     let faults = SeededFault::ALL.into_iter();
     for fault in faults.filter(|fault| *fault != SeededFault::ShapeRegisteredTooLate) {
-        let findings = look(&mut bed(fault.rules()), first_seed(), PAIRS_UNTIL_FOUND, 60);
+        let size = Size {
+            is_mostly_code: fault.is_of_code(),
+            ..SIZE
+        };
+        let mut bed = bed(fault.rules());
+        let findings = look(&mut bed, first_seed(), size, PAIRS_UNTIL_FOUND, 60);
         let pairs = findings.tallies.total().pairs;
         let found = findings.found.first();
         let found = found.unwrap_or_else(|| panic!("{fault:?} was not noticed in {pairs} pairs"));

@@ -367,6 +367,28 @@ fn account_management_writes_everything_and_commits() {
     nothing("SET ROLE r", Kind::Set, Session::Role, Tx::None);
 }
 
+/// `@@name` without a scope means the next transaction for what transactions are like. With another
+/// effect beside it there is no name for both.
+#[test]
+fn set_can_hold_for_the_next_transaction_only() {
+    let set = |text: &str, session| nothing(text, Kind::Set, session, Tx::None);
+    for text in [
+        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SET @@transaction_isolation = 'READ-UNCOMMITTED'",
+        "SET @@`tx_isolation` = 'READ-UNCOMMITTED', @a = 1",
+        "SET lock_wait_timeout = 1, @@TX_READ_ONLY = 1",
+    ] {
+        set(text, Session::NextTransaction);
+    }
+    for text in [
+        "SET @@tx_isolation = 'READ-UNCOMMITTED', time_zone = '+00:00'",
+        "SET sql_log_bin = 0, @@tx_isolation = 'READ-UNCOMMITTED'",
+        "SET GLOBAL max_connections = 1, @@tx_isolation = 'SERIALIZABLE', sql_mode = ''",
+    ] {
+        set(text, Session::Unknown(UnknownEffect::UnknownVariable));
+    }
+}
+
 #[test]
 fn set_tells_what_the_assignments_do_together() {
     let set = |text: &str, session| nothing(text, Kind::Set, session, Tx::None);
@@ -404,14 +426,6 @@ fn set_tells_what_the_assignments_do_together() {
         set(text, Session::None);
     }
     for text in [
-        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-        "SET @@transaction_isolation = 'READ-UNCOMMITTED'",
-        "SET @@`tx_isolation` = 'READ-UNCOMMITTED', @a = 1",
-        "SET lock_wait_timeout = 1, @@TX_READ_ONLY = 1",
-    ] {
-        set(text, Session::NextTransaction);
-    }
-    for text in [
         "SET sql_log_bin = 0",
         "SET SESSION binlog_format = 'STATEMENT'",
         "SET sql_mode = '', @@sql_log_bin = 0",
@@ -423,9 +437,6 @@ fn set_tells_what_the_assignments_do_together() {
         "SET foo = 1",
         "SET time_zone = '+00:00', foo = 2",
         "SET GLOBAL a = 1, foo = 2",
-        "SET @@tx_isolation = 'READ-UNCOMMITTED', time_zone = '+00:00'",
-        "SET sql_log_bin = 0, @@tx_isolation = 'READ-UNCOMMITTED'",
-        "SET GLOBAL max_connections = 1, @@tx_isolation = 'SERIALIZABLE', sql_mode = ''",
     ] {
         set(text, Session::Unknown(UnknownEffect::UnknownVariable));
     }

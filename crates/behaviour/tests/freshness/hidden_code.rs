@@ -344,6 +344,9 @@ fn a_change_that_is_kept_out_of_the_log_unseen_outdates_what_it_may_concern() {
     }
 }
 
+/// What a session does next.
+type Next = fn(&mut Guest<'_>);
+
 /// The log is off for the very code that turned it off: its fence is down when anybody can know.
 #[test]
 fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_with_the_next_statement() {
@@ -357,7 +360,6 @@ fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_with_the_next_statem
     );
     let read = "SELECT v FROM t WHERE id = 1";
     let mut reader = front.guest();
-    type Next = fn(&mut Guest<'_>);
     let next: [(&str, Next); 4] = [
         ("a read", |writer| {
             writer.run("SELECT 1 FROM t");

@@ -96,6 +96,16 @@ impl Reply {
         Difference::End
     }
 
+    /// Whether it has other rows, in any order; how their columns are called isn't asked.
+    pub(super) fn has_other_rows(&self, other: &Reply) -> bool {
+        match (self, other) {
+            (Reply::Rows { rows, .. }, Reply::Rows { rows: others, .. }) => {
+                sorted(rows) != sorted(others)
+            }
+            _ => true,
+        }
+    }
+
     /// As a person reads it beside another: its columns where these are what differs.
     pub(super) fn show(&self, other: &Reply) -> String {
         let text = |payload: &[u8]| {

@@ -3,12 +3,21 @@
 use super::conditions::Scope;
 use super::definitions;
 use super::dice::Dice;
+use super::hidden;
 use super::questions::any_table;
 use super::schema::{Schema, Table};
-use super::script::{Change, ROW_IMAGES, Route, Statement};
+use super::script::{Change, Question, ROW_IMAGES, Route, Statement};
 
 /// Share of writes that are prepared, of a hundred.
 const PREPARED: usize = 15;
+/// Share of changes whose session asks then, of a hundred; and where most changes run code.
+const ASKING: usize = 25;
+const ASKING_AFTER_CODE: usize = 75;
+/// Weight of changes that run code; and where most do.
+const CODE: usize = 14;
+const MOSTLY_CODE: usize = 200;
+/// How much it asks.
+const ASKS_MAX: usize = 5;
 
 type Maker = fn(&mut Dice, &Schema) -> String;
 
@@ -30,7 +39,13 @@ const WRITES: &[(usize, (&str, Maker))] = &[
 ];
 
 /// A change; a definition that it makes is kept in the model.
-pub(super) fn random(dice: &mut Dice, schema: &mut Schema, number: usize) -> Change {
+pub(super) fn random(
+    dice: &mut Dice,
+    schema: &mut Schema,
+    number: usize,
+    questions: &[Question],
+    is_mostly_code: bool,
+) -> Change {
     let route = dice.weighted(&[
         (18, Route::ThroughHeld),
         (12, Route::ThroughAtOnce),
@@ -42,38 +57,76 @@ pub(super) fn random(dice: &mut Dice, schema: &mut Schema, number: usize) -> Cha
     } else {
         dice.word(&ROW_IMAGES)
     };
-    let (kind, statements) =
-        match dice.weighted(&[(70, 0), (16, 1), (3, 2), (2, 3), (2, 4), (7, 5)]) {
-            0 => {
-                let (kind, statement) = write(dice, schema);
-                (kind.to_owned(), vec![statement])
-            }
-            1 => ("transaction".to_owned(), transaction(dice, schema)),
-            2 => (
-                "autocommit-off".to_owned(),
-                without_autocommit(dice, schema),
-            ),
-            3 => ("xa".to_owned(), distributed(dice, schema, number)),
-            4 => {
-                let table = any_table(dice, schema).name.clone();
-                (
-                    "truncate".to_owned(),
-                    vec![Statement::plain(format!("TRUNCATE TABLE {table}"))],
-                )
-            }
-            _ => {
-                let (kind, texts) = definitions::random(dice, schema, number);
-                (
-                    kind.to_owned(),
-                    texts.into_iter().map(Statement::plain).collect(),
-                )
-            }
-        };
+    let (of_code, asking) = if is_mostly_code {
+        (MOSTLY_CODE, ASKING_AFTER_CODE)
+    } else {
+        (CODE, ASKING)
+    };
+    let (kind, statements) = match dice.weighted(&[
+        (57, 0),
+        (14, 1),
+        (3, 2),
+        (3, 3),
+        (2, 4),
+        (7, 5),
+        (of_code, 6),
+    ]) {
+        0 => {
+            let (kind, statement) = write(dice, schema);
+            (kind.to_owned(), vec![statement])
+        }
+        1 => ("transaction".to_owned(), transaction(dice, schema)),
+        2 => (
+            "autocommit-off".to_owned(),
+            without_autocommit(dice, schema),
+        ),
+        3 => ("xa".to_owned(), distributed(dice, schema, number)),
+        4 => {
+            let table = any_table(dice, schema).name.clone();
+            (
+                "truncate".to_owned(),
+                vec![Statement::plain(format!("TRUNCATE TABLE {table}"))],
+            )
+        }
+        5 => {
+            let (kind, texts) = definitions::random(dice, schema, number);
+            (
+                kind.to_owned(),
+                texts.into_iter().map(Statement::plain).collect(),
+            )
+        }
+        _ => {
+            let (kind, statements) = hidden::random(dice, schema, route);
+            (kind.to_owned(), statements)
+        }
+    };
     Change {
         route,
         image: image.to_owned(),
         kind,
         statements,
+        asks: asks(dice, questions, asking),
+    }
+}
+
+/// Some of the questions that are text, most often none.
+fn asks(dice: &mut Dice, questions: &[Question], percent: usize) -> Vec<Statement> {
+    if !dice.chance(percent) {
+        return Vec::new();
+    }
+    let count = dice.number(1, ASKS_MAX);
+    let chosen = (0..count).map(|_| dice.pick(questions).statement.clone());
+    chosen.filter(|one| one.values.is_none()).collect()
+}
+
+/// The text of a statement that writes, its literals marked.
+pub(super) fn any_write(dice: &mut Dice, schema: &Schema) -> String {
+    loop {
+        let (_, make) = dice.weighted(WRITES);
+        let marked = make(dice, schema);
+        if !marked.is_empty() {
+            return marked;
+        }
     }
 }
 

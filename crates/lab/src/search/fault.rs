@@ -1,7 +1,7 @@
 //! Rules broken on purpose: the search must notice each.
 
 use clap::ValueEnum;
-use remora_cache::{BrokenRules, BrokenTags};
+use remora_cache::{BrokenCode, BrokenRules, BrokenTags};
 
 /// A rule that can be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -18,18 +18,33 @@ pub enum SeededFault {
     TextNotFolded,
     /// A shape is used although commits that the read may have missed were touched without it.
     ShapeRegisteredTooLate,
+    /// What functions write that views call isn't fenced.
+    CodeOfViewsIgnored,
+    /// Code that a text doesn't show is taken to change nothing in its session.
+    CodeInSessionIgnored,
 }
 
 impl SeededFault {
     /// All of them.
-    pub const ALL: [SeededFault; 6] = [
+    pub const ALL: [SeededFault; 8] = [
         SeededFault::FencesIgnored,
         SeededFault::TagIgnoresBeforeImage,
         SeededFault::TagIgnoresColumnsOfCondition,
         SeededFault::RangeLevelOffByOne,
         SeededFault::TextNotFolded,
         SeededFault::ShapeRegisteredTooLate,
+        SeededFault::CodeOfViewsIgnored,
+        SeededFault::CodeInSessionIgnored,
     ];
+
+    /// Whether it shows with code only that a text doesn't show.
+    pub fn is_of_code(self) -> bool {
+        let of_code = [
+            SeededFault::CodeOfViewsIgnored,
+            SeededFault::CodeInSessionIgnored,
+        ];
+        of_code.contains(&self)
+    }
 
     /// The switches that break it.
     pub fn rules(self) -> BrokenRules {
@@ -41,6 +56,8 @@ impl SeededFault {
             SeededFault::RangeLevelOffByOne => rules.tags = BrokenTags::IntervalBounds,
             SeededFault::TextNotFolded => rules.tags = BrokenTags::TextFolding,
             SeededFault::ShapeRegisteredTooLate => rules.shapes = true,
+            SeededFault::CodeOfViewsIgnored => rules.code = BrokenCode::Views,
+            SeededFault::CodeInSessionIgnored => rules.code = BrokenCode::Session,
         }
         rules
     }

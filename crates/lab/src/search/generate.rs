@@ -4,7 +4,7 @@ use super::changes;
 use super::dice::Dice;
 use super::questions;
 use super::schema::Schema;
-use super::script::Script;
+use super::script::{Question, Script};
 use remora_testkit::servers::Kind;
 
 /// How large a case is.
@@ -14,18 +14,28 @@ pub struct Size {
     pub questions: usize,
     /// Changes.
     pub changes: usize,
+    /// Most changes run code that their text doesn't show.
+    pub is_mostly_code: bool,
 }
 
 /// The case of a seed.
 pub fn script(seed: u64, kind: Kind, size: Size, is_race: bool) -> Script {
     let mut dice = Dice::new(seed);
-    let (mut schema, setup) = Schema::random(&mut dice, kind);
-    let questions = (0..size.questions)
+    let (mut schema, setup) = Schema::random(&mut dice, kind, size.is_mostly_code);
+    let questions: Vec<Question> = (0..size.questions)
         .map(|_| questions::random(&mut dice, &schema))
         .collect();
     let readers = readers(&mut dice, kind);
     let changes = (0..size.changes)
-        .map(|number| changes::random(&mut dice, &mut schema, number))
+        .map(|number| {
+            changes::random(
+                &mut dice,
+                &mut schema,
+                number,
+                &questions,
+                size.is_mostly_code,
+            )
+        })
         .collect();
     Script {
         servers: Vec::new(),
@@ -56,7 +66,7 @@ fn readers(dice: &mut Dice, kind: Kind) -> Vec<String> {
     if dice.chance(25) {
         all.push("SET time_zone = '+05:00'".to_owned());
     }
-    if dice.chance(20) {
+    if dice.chance(30) {
         let mode = dice.word(&[
             "PAD_CHAR_TO_FULL_LENGTH",
             "NO_BACKSLASH_ESCAPES",

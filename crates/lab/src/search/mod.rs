@@ -2,13 +2,15 @@
 //! Remora in front.
 //!
 //! A [`Script`] is made of a seed by [`generate`]: tables of all types with keys, foreign keys,
-//! triggers, partitions and views; queries that are held; and changes. [`Bed::run`] applies the
-//! changes one after the other, through Remora or past it, and after each compares every held
-//! result with what the server says: right after the answer if it was written through Remora,
-//! otherwise once Remora has seen the change (or while the log that would tell it is held back),
-//! and again when dropped results have been filled anew. In a race, readers ask while changes are
-//! made. What differs is a [`Failure`]; [`shrink`] makes its script small, and it is written to a
-//! file of SQL that can be kept under `crates/lab/search/regressions`, which the test runs first.
+//! triggers, partitions, views and code behind them; queries that are held; and changes.
+//! [`Bed::run`] applies the changes one after the other, through Remora or past it, and after each
+//! compares every held result with what the server says: right after the answer if it was written
+//! through Remora, otherwise once Remora has seen the change (or while the log that would tell it
+//! is held back), and again when dropped results have been filled anew. Some of the sessions that
+//! changed something ask then: what memory tells them must be what the server tells that session.
+//! In a race, readers ask while changes are made. What differs is a [`Failure`]; [`shrink`] makes
+//! its script small, and it is written to a file of SQL that can be kept under
+//! `crates/lab/search/regressions`, which the test runs first.
 //!
 //! It knows nothing of how Remora decides what to drop; that it notices is shown by
 //! [`SeededFault`]s.
@@ -21,6 +23,7 @@ mod definitions;
 mod dice;
 mod fault;
 pub mod generate;
+mod hidden;
 mod joins;
 mod questions;
 mod report;
@@ -82,6 +85,9 @@ pub struct SearchOptions {
     /// Breaks a rule on purpose: the search must then find something.
     #[arg(long)]
     pub fault: Option<SeededFault>,
+    /// Most changes run code that their text doesn't show.
+    #[arg(long)]
+    pub mostly_code: bool,
     /// Goes on after a failure.
     #[arg(long)]
     pub keep_going: bool,
@@ -264,6 +270,7 @@ pub fn run(options: &SearchOptions) -> anyhow::Result<()> {
         size: Size {
             questions: options.queries.max(1),
             changes: options.changes.max(1),
+            is_mostly_code: options.mostly_code,
         },
         until_failure: !options.keep_going,
         shrink_runs: SHRINK_RUNS,

@@ -37,6 +37,7 @@ const SHAPES: &[(usize, (&str, Maker))] = &[
     (6, ("subquery", subquery)),
     (3, ("view", view)),
     (3, ("window", window)),
+    (2, ("view-of-code", view_of_code)),
 ];
 
 /// A query.
@@ -328,6 +329,14 @@ fn view(dice: &mut Dice, schema: &Schema) -> String {
     let view = views[dice.index(views.len())];
     let condition = Scope::of(view, "").condition(dice, 1);
     simple(dice, view, &condition)
+}
+
+/// A view whose rows a function makes of another table.
+fn view_of_code(dice: &mut Dice, schema: &Schema) -> String {
+    match schema.code.reading.as_slice() {
+        [] => String::new(),
+        views => format!("SELECT n FROM {}", dice.pick(views)),
+    }
 }
 
 fn window(dice: &mut Dice, schema: &Schema) -> String {

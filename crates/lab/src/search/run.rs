@@ -9,7 +9,7 @@ use super::answer::{Difference, Reply};
 use super::bed::{Asker, Bed, perform, tolerate};
 use super::dice::Dice;
 use super::report::{Tallies, Tally};
-use super::script::{Change, Question, ROW_IMAGES, Route, Script};
+use super::script::{Change, Question, ROW_IMAGES, Route, Script, Statement};
 use remora_testkit::client::Client;
 
 /// How often a question is asked at most until it is held.
@@ -18,6 +18,10 @@ const WARMING: usize = 4;
 const TURN: usize = 17;
 /// Changes between two comparisons while readers race with them.
 const RACE_CHANGES: usize = 4;
+/// Settings of every session that writes.
+const WRITERS: &str = "SET SESSION lock_wait_timeout = 5, innodb_lock_wait_timeout = 5";
+/// And of one that doesn't ask.
+const LENIENT: &str = "SET SESSION sql_mode = ''";
 /// Readers of a race.
 const RACE_READERS: usize = 2;
 
@@ -62,9 +66,19 @@ struct Runner<'b> {
     schema: String,
     through: Asker,
     direct: Asker,
-    writers: HashMap<(bool, String), Client>,
+    writers: HashMap<WriterKey, Client>,
     held: Vec<Held>,
     tallies: Tallies,
+}
+
+/// What sets a writer's session apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct WriterKey {
+    through: bool,
+    /// `binlog_row_image`.
+    image: String,
+    /// It has the settings of readers.
+    asks: bool,
 }
 
 /// A comparison's end: nothing found, or the first failure.
@@ -119,7 +133,9 @@ impl Runner<'_> {
         }
         for (number, change) in script.changes.iter().enumerate() {
             self.bed.hold_log(change.route == Route::ThroughHeld);
-            self.apply(change)?;
+            if let Err(failure) = self.apply(number, change)? {
+                return Ok(Err(failure));
+            }
             if let Err(failure) = self.check(number, change.route)? {
                 return Ok(Err(failure));
             }
@@ -259,7 +275,7 @@ impl Runner<'_> {
         let again = self.ask_direct(at)?;
         let is_unstable = self.held[at].is_unstable
             || truth.difference(&again) != Difference::None
-            || (!is_hit && self.was_of_the_preparation(at, &truth)?);
+            || (!is_hit && self.was_of_the_moment(at, &truth)?);
         if is_unstable {
             self.held[at].is_unstable = true;
             self.tally(at).unstable += 1;
@@ -275,14 +291,12 @@ impl Runner<'_> {
         }))
     }
 
-    /// Whether a relayed answer to an execution was another only because of what the server had
-    /// made of that preparation: a new one gives the right answer. MySQL 8.0 settles a
+    /// Whether a relayed answer was another only because of what the server had made of the
+    /// question at that moment: asked once more, it gives the right answer. MySQL 8.0 settles a
     /// preparation's types and collations by what it has executed and by definitions that have
-    /// changed since.
-    fn was_of_the_preparation(&mut self, at: usize, truth: &Reply) -> anyhow::Result<bool> {
-        if self.script.questions[at].statement.values.is_none() {
-            return Ok(false);
-        }
+    /// changed since; MariaDB compares a `BIT` with a string in one way by an index and in another
+    /// without.
+    fn was_of_the_moment(&mut self, at: usize, truth: &Reply) -> anyhow::Result<bool> {
         self.through.forget(at);
         let (_, reply) = self.ask_through(at)?;
         Ok(truth.difference(&reply) == Difference::None)
@@ -316,13 +330,17 @@ impl Runner<'_> {
         Ok((is_hit, reply?))
     }
 
-    /// Runs the statements of a change on the connection that it needs.
-    fn apply(&mut self, change: &Change) -> anyhow::Result<()> {
+    /// Runs the statements of a change on the connection that it needs, and what it asks then.
+    fn apply(&mut self, number: usize, change: &Change) -> Checked {
         let through = change.route != Route::Direct;
-        let key = (through, change.image.clone());
+        let key = WriterKey {
+            through,
+            image: change.image.clone(),
+            asks: !change.asks.is_empty(),
+        };
         let mut client = match self.writers.remove(&key) {
             Some(client) => client,
-            None => self.writer(through, &change.image)?,
+            None => self.writer(&key)?,
         };
         for statement in &change.statements {
             let (_, outcome) = self
@@ -333,32 +351,86 @@ impl Runner<'_> {
         if change.statements.len() > 1 {
             // A case that was made smaller may lack the end of its transaction.
             for text in endings(change) {
-                let (_, outcome) = self
-                    .bed
-                    .counted_if(through, || tolerate(client.query(&text).map(drop)));
-                outcome?;
+                self.say(&mut client, through, &text)?;
             }
         }
-        self.writers.insert(key, client);
-        Ok(())
+        for asked in &change.asks {
+            if let Err(failure) = self.ask_as_writer(&mut client, through, number, asked)? {
+                return Ok(Err(failure));
+            }
+        }
+        if !key.asks {
+            // One that asks is new each time: what was done to it before may keep it from memory.
+            self.writers.insert(key, client);
+        }
+        Ok(Ok(()))
     }
 
-    fn writer(&self, through: bool, image: &str) -> anyhow::Result<Client> {
-        let mut client = self.bed.options(&self.schema, through).connect()?;
-        let mut settings = vec![
-            "SET SESSION sql_mode = ''".to_owned(),
-            "SET SESSION lock_wait_timeout = 5, innodb_lock_wait_timeout = 5".to_owned(),
-        ];
-        if image != ROW_IMAGES[0] {
+    /// A statement of a writer that may fail.
+    fn say(&self, client: &mut Client, through: bool, text: &str) -> anyhow::Result<()> {
+        let (_, outcome) = self
+            .bed
+            .counted_if(through, || tolerate(client.query(text).map(drop)));
+        outcome.with_context(|| text.to_owned())
+    }
+
+    /// What a writer is told must be what the server tells it in this session: whatever has been
+    /// done to it, also by code that no text shows.
+    fn ask_as_writer(
+        &mut self,
+        client: &mut Client,
+        through: bool,
+        number: usize,
+        asked: &Statement,
+    ) -> Checked {
+        let deprecate_eof = client
+            .capabilities()
+            .has(remora_wire::Capabilities::DEPRECATE_EOF);
+        let (is_hit, outcome) = self
+            .bed
+            .counted_if(through, || tolerate(client.query(&asked.text).map(drop)));
+        outcome.with_context(|| asked.text.clone())?;
+        // In a race the hits of others are counted, too.
+        if !is_hit || self.script.is_race {
+            return Ok(Ok(()));
+        }
+        let got = Reply::parse(client.answer_bytes(), deprecate_eof);
+        // Text that the server has to execute always reaches it.
+        for text in [&Statement::executed(&asked.text).text, "PREPARE q FROM @q"] {
+            self.say(client, through, text)?;
+        }
+        self.say(client, through, "EXECUTE q")?;
+        let truth = Reply::parse(client.answer_bytes(), deprecate_eof);
+        // MySQL 5.7 names the table of a derived table's columns otherwise when it is prepared.
+        if !truth.has_other_rows(&got) {
+            return Ok(Ok(()));
+        }
+        let questions = &self.script.questions;
+        let question = questions.iter().position(|one| one.statement == *asked);
+        Ok(Err(Failure {
+            question: question.unwrap_or_default(),
+            change: Some(number),
+            what: format!("from memory, to the session that wrote: {}", asked.text),
+            expected: truth.show(&got),
+            got: got.show(&truth),
+        }))
+    }
+
+    fn writer(&self, key: &WriterKey) -> anyhow::Result<Client> {
+        let mut client = self.bed.options(&self.schema, key.through).connect()?;
+        let mut settings = vec![WRITERS.to_owned()];
+        if key.asks {
+            settings.extend(self.script.readers.iter().cloned());
+        } else {
+            settings.push(LENIENT.to_owned());
+        }
+        if key.image != ROW_IMAGES[0] {
             // Not where it is the default: Remora may have to think of more when it sees the
             // setting changed.
-            settings.push(format!("SET SESSION binlog_row_image = {image}"));
+            settings.push(format!("SET SESSION binlog_row_image = {}", key.image));
         }
         for text in settings {
-            let (_, outcome) = self
-                .bed
-                .counted_if(through, || client.query(&text).map(drop));
-            outcome.with_context(|| text.clone())?;
+            self.say(&mut client, key.through, &text)?;
         }
         Ok(client)
     }
@@ -367,7 +439,9 @@ impl Runner<'_> {
     fn race(&mut self) -> Checked {
         let script = self.script;
         for (group, changes) in script.changes.chunks(RACE_CHANGES).enumerate() {
-            self.race_with(changes)?;
+            if let Err(failure) = self.race_with(group * RACE_CHANGES, changes)? {
+                return Ok(Err(failure));
+            }
             let before = self.held.clone();
             for at in 0..self.held.len() {
                 self.held[at].truth = Some(self.ask_direct(at)?);
@@ -392,7 +466,7 @@ impl Runner<'_> {
         Ok(Ok(()))
     }
 
-    fn race_with(&mut self, changes: &[Change]) -> anyhow::Result<()> {
+    fn race_with(&mut self, first: usize, changes: &[Change]) -> Checked {
         let options = self.bed.options(&self.schema, true);
         let (script, done) = (self.script, AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -411,10 +485,14 @@ impl Runner<'_> {
                     })
                 })
                 .collect();
-            let applied = changes.iter().enumerate().try_for_each(|(number, change)| {
+            let mut applied = Ok(Ok(()));
+            for (number, change) in changes.iter().enumerate() {
                 self.bed.hold_log(number % 2 == 1);
-                self.apply(change)
-            });
+                applied = self.apply(first + number, change);
+                if !matches!(applied, Ok(Ok(()))) {
+                    break;
+                }
+            }
             done.store(true, Ordering::Relaxed);
             for reader in readers {
                 if let Ok(outcome) = reader.join() {

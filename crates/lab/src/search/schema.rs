@@ -2,12 +2,15 @@
 //! queries and changes are made from.
 
 use super::dice::Dice;
+use super::hidden::Code;
 use super::types::Type;
 use remora_testkit::servers::Kind;
 
 /// Rows of a table at the beginning.
 const ROWS_MIN: usize = 3;
 const ROWS_MAX: usize = 14;
+/// Share of schemas with code that runs unseen, of a hundred.
+const SHARE_WITH_CODE: usize = 60;
 /// Names of columns; tables share some, so that natural joins have something to join on.
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
@@ -39,6 +42,8 @@ pub(super) struct Schema {
     pub(super) kind: Kind,
     /// Tables first, then views.
     pub(super) tables: Vec<Table>,
+    /// What runs without being seen.
+    pub(super) code: Code,
 }
 
 impl Table {
@@ -113,10 +118,15 @@ impl Column {
 
 impl Schema {
     /// A schema and the statements that make it, with its first rows.
-    pub(super) fn random(dice: &mut Dice, kind: Kind) -> (Schema, Vec<String>) {
+    pub(super) fn random(
+        dice: &mut Dice,
+        kind: Kind,
+        is_mostly_code: bool,
+    ) -> (Schema, Vec<String>) {
         let mut schema = Schema {
             kind,
             tables: Vec::new(),
+            code: Code::default(),
         };
         let mut statements = Vec::new();
         for number in 0..dice.number(1, 4) {
@@ -141,6 +151,13 @@ impl Schema {
             let made = schema.add_view(dice, number);
             statements.push(made);
         }
+        let (code, made) = if is_mostly_code || dice.chance(SHARE_WITH_CODE) {
+            Code::random(dice, &schema)
+        } else {
+            (Code::default(), Vec::new())
+        };
+        schema.code = code;
+        statements.extend(made);
         let unmarked = |text: String| super::script::Statement::plain(text).text;
         (schema, statements.into_iter().map(unmarked).collect())
     }

@@ -35,6 +35,16 @@ impl Statement {
         }
     }
 
+    /// One that leaves a text in `@q`, whatever quotes mean in the session.
+    pub(super) fn executed(marked: &str) -> Statement {
+        let text = Statement::plain(marked).text;
+        let digits = text.bytes().map(|byte| format!("{byte:02x}"));
+        Statement::plain(format!(
+            "SET @q = CONVERT(0x{} USING utf8mb4)",
+            digits.collect::<String>()
+        ))
+    }
+
     /// From a text with marked literals, those that can be bound being placeholders.
     pub(super) fn prepared(marked: &str) -> Statement {
         let (mut text, mut values) = (String::new(), Vec::new());
@@ -138,6 +148,8 @@ pub struct Change {
     pub kind: String,
     /// The statements.
     pub statements: Vec<Statement>,
+    /// What the same session asks then, if anything. It has the settings of readers.
+    pub asks: Vec<Statement>,
 }
 
 /// A whole case.
@@ -192,6 +204,10 @@ impl Script {
                 .statements
                 .iter()
                 .for_each(|one| statement(&mut out, one));
+            if !change.asks.is_empty() {
+                out.push_str("-- asks\n");
+                change.asks.iter().for_each(|one| statement(&mut out, one));
+            }
         }
         out
     }
@@ -222,6 +238,7 @@ enum Section {
     Readers,
     Question(String),
     Change,
+    Asks,
 }
 
 #[derive(Default)]
@@ -246,6 +263,7 @@ impl Parser {
             "race" => self.script.is_race = true,
             "setup" => self.section = Section::Setup,
             "readers" => self.section = Section::Readers,
+            "asks" => self.section = Section::Asks,
             "question" => self.section = Section::Question(rest.to_owned()),
             "bind" => {
                 let values = rest.split_whitespace().map(value_from_text);
@@ -260,6 +278,7 @@ impl Parser {
                     image: words.next().context("no row image")?.to_owned(),
                     kind: words.next().unwrap_or_default().to_owned(),
                     statements: Vec::new(),
+                    asks: Vec::new(),
                 });
                 self.section = Section::Change;
             }
@@ -285,6 +304,10 @@ impl Parser {
             Section::Change => {
                 let change = self.script.changes.last_mut();
                 change.context("no change")?.statements.push(statement);
+            }
+            Section::Asks => {
+                let change = self.script.changes.last_mut();
+                change.context("no change")?.asks.push(statement);
             }
         }
         Ok(())
@@ -359,6 +382,7 @@ mod tests {
                     text: "INSERT INTO t VALUES (?, ?)".to_owned(),
                     values: Some(vec![Value::Null, Value::Double(0.5)]),
                 }],
+                asks: vec![Statement::plain("SELECT a FROM t")],
             }],
         };
         let read = Script::parse(&script.to_text()).unwrap();

@@ -85,6 +85,7 @@ impl Shrinker<'_> {
         self.without_parts(|script| &mut script.questions);
         for at in 0..self.best.changes.len() {
             self.without_parts(|script| &mut script.changes[at].statements);
+            self.without_parts(|script| &mut script.changes[at].asks);
         }
         self.without_parts(|script| &mut script.setup);
         self.without_parts(|script| &mut script.readers);
