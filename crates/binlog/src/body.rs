@@ -20,8 +20,9 @@ const FL_GROUP_COMMIT_ID: u8 = 2;
 const FL_DDL: u8 = 32;
 const FL_PREPARED_XA: u8 = 64;
 const FL_COMPLETED_XA: u8 = 128;
-/// One of its further flags.
+/// Two of its further flags.
 const FL_START_ALTER: u8 = 2;
+const FL_ROLLBACK_ALTER: u8 = 8;
 /// Bytes of the number of a group commit.
 const GROUP_COMMIT_ID_BYTES: usize = 8;
 
@@ -114,7 +115,7 @@ fn begins_alter(flags: u8, rest: &[u8]) -> bool {
         GROUP_COMMIT_ID_BYTES
     };
     let further_flags = rest.get(skipped).copied().unwrap_or_default();
-    further_flags & FL_START_ALTER != 0
+    further_flags & (FL_START_ALTER | FL_ROLLBACK_ALTER) != 0
 }
 
 /// A table map: its number and table. `table_id_bytes` is 6, in very old logs 4.

@@ -69,8 +69,9 @@ pub struct GroupBegin {
     pub shape: GroupShape,
     /// The group changes definitions (MariaDB's `FL_DDL`).
     pub ddl: bool,
-    /// The group says that an `ALTER` has begun, not what becomes of it: that will be said by
-    /// another (MariaDB's `FL_START_ALTER_E1`, with `binlog_alter_two_phase`).
+    /// The group says that an `ALTER` has begun, and not what becomes of it, or that one was given
+    /// up (MariaDB's `FL_START_ALTER_E1` and `FL_ROLLBACK_ALTER_E1`, with
+    /// `binlog_alter_two_phase`).
     pub begins_alter: bool,
     /// The group is one side of a two-phase XA transaction, if it is.
     pub xa: Option<XaSide>,

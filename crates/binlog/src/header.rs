@@ -58,6 +58,8 @@ pub mod event_type {
 const ARTIFICIAL: u16 = 0x20;
 /// Header flag: a reader that doesn't know the type may ignore the event.
 const IGNORABLE: u16 = 0x80;
+/// Header flag (`LOG_EVENT_THREAD_SPECIFIC_F`).
+const THREAD_SPECIFIC: u16 = 0x04;
 /// Header flag of a format description event: the log is being written. Not covered by its
 /// checksum.
 pub(crate) const LOG_IN_USE: u16 = 0x01;
@@ -101,5 +103,10 @@ impl EventHeader {
     /// Whether a reader that doesn't know the type may ignore the event.
     pub fn ignorable(&self) -> bool {
         self.flags & IGNORABLE != 0
+    }
+
+    /// Whether a statement depended on its session: it used a temporary table.
+    pub fn is_thread_specific(&self) -> bool {
+        self.flags & THREAD_SPECIFIC != 0
     }
 }

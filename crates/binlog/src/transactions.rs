@@ -79,7 +79,7 @@ pub enum CommitKind {
     EndedByStatement,
     /// A single statement.
     Standalone,
-    /// The same, an `ALTER` that has only begun. Another commit ends it.
+    /// The same, an `ALTER` that has only begun, or was given up.
     AlterBegins,
     /// An XA transaction was prepared; its rows become visible later.
     XaPrepare,

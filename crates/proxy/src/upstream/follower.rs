@@ -216,7 +216,8 @@ impl<'a> Follower<'a> {
             self.apply(&commit)?;
             if let Event::Query(query) = &decoded.event
                 && commit.kind == CommitKind::Standalone
-                && waits_for_transactions(&query.text)
+                && !decoded.header.is_thread_specific()
+                && waits_for_transactions(&query.text, &commit.touched)
             {
                 let mut unordered = self.progress.unordered().borrow_mut();
                 unordered.settle(&commit.touched);
