@@ -70,11 +70,12 @@ fn payload(events: &[u8]) -> Vec<u8> {
 }
 
 fn meaning(query: &Query) -> QueryMeaning {
-    match query.text.first().map_or(0, |byte| byte % 5) {
+    match query.text.first().map_or(0, |byte| byte % 6) {
         0 => QueryMeaning::Begin,
         1 => QueryMeaning::End,
         2 => QueryMeaning::XaEnd,
         3 => QueryMeaning::Everything,
+        4 => QueryMeaning::Definitions,
         _ => QueryMeaning::Tables {
             tables: vec![LoggedTable::new("shop", "orders")],
             definitions: false,

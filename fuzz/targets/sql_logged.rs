@@ -20,7 +20,7 @@ fuzz_target!(|text: &[u8]| {
     ] {
         let text = [start, text].concat();
         let named = match analyse_logged(&text) {
-            LoggedStatement::Everything => true,
+            LoggedStatement::Everything | LoggedStatement::Definitions => true,
             LoggedStatement::Tables { data, .. } => data.iter().any(|name| name.table == "t1"),
             _ => false,
         };

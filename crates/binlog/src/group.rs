@@ -70,6 +70,14 @@ impl Group {
         }
     }
 
+    /// A table changes. True if it is one too many and all count from here on, with those that
+    /// hold accounts.
+    pub(crate) fn touch(&mut self, table: &LoggedTable, tables_max: usize) -> bool {
+        let is_over = self.touched.add(table.clone(), tables_max);
+        self.accounts |= is_over;
+        is_over
+    }
+
     /// Not every change of the table is given as rows.
     pub(crate) fn add_unlogged(&mut self, table: &LoggedTable) {
         // It is among those touched, which are bounded.
@@ -86,6 +94,7 @@ impl Group {
         let is_over = self.mapped.len() >= tables_max;
         if is_over {
             self.touched = Touched::Everything;
+            self.accounts = true;
         } else {
             self.mapped.push(Arc::clone(map));
         }
@@ -140,6 +149,7 @@ impl Group {
             }
             prepared.touched
         } else {
+            self.accounts = true;
             Touched::Everything
         };
     }

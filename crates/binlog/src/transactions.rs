@@ -64,6 +64,8 @@ pub enum QueryMeaning {
     XaEnd,
     /// Accounts or privileges changed.
     Accounts,
+    /// Definitions changed, of tables that it doesn't name. No account and no privilege did.
+    Definitions,
     /// Anything may have changed.
     Everything,
 }
@@ -316,10 +318,10 @@ impl Transactions {
         }
         match table {
             Some(table) => {
-                let is_over = group.touched.add(table.clone(), tables_max);
+                let is_over = group.touch(table, tables_max);
                 self.over_bound += u64::from(is_over);
             }
-            None => group.touched = Touched::Everything,
+            None => group.may_be_anything(),
         }
     }
 
@@ -327,7 +329,7 @@ impl Transactions {
         let group = self.open.take().unwrap_or_else(|| {
             // An end without a beginning: something was missed.
             let mut group = Group::new(GroupShape::CommitEvent);
-            group.touched = Touched::Everything;
+            group.may_be_anything();
             group
         });
         group.release(end, kind)
@@ -383,7 +385,7 @@ impl Transactions {
                 group.relations |= relations;
                 let mut is_over = false;
                 for table in tables {
-                    is_over |= group.touched.add(table.clone(), tables_max);
+                    is_over |= group.touch(&table, tables_max);
                     group.add_unlogged(&table);
                 }
                 self.over_bound += u64::from(is_over);
@@ -401,12 +403,13 @@ impl Transactions {
                 group.xid = xid;
                 group.end_prepared(prepared.unwrap_or_else(Prepared::unknown));
             }
-            QueryMeaning::Everything => {
+            QueryMeaning::Definitions => {
                 let group = self.group();
                 group.definitions = true;
                 group.relations = true;
                 group.touched = Touched::Everything;
             }
+            QueryMeaning::Everything => self.group().may_be_anything(),
         }
         if !single {
             return None;

@@ -3,7 +3,7 @@
 use crate::cursor::{Cursor, NameRead};
 use crate::dialect::Dialect;
 use crate::keyword::Keyword as K;
-use crate::statement::{StatementKind as Kind, TableName, Transaction, Writes};
+use crate::statement::{EverythingReason, StatementKind as Kind, TableName, Transaction, Writes};
 use crate::token::TokenKind as T;
 
 /// What a query event of the binary log means to a follower.
@@ -27,6 +27,8 @@ pub enum LoggedStatement {
         /// tables that it doesn't name may be related to others from now on. In doubt it is true.
         relations: bool,
     },
+    /// Definitions changed, of tables that it doesn't name: views, triggers, whole schemas.
+    Definitions,
     /// Accounts, roles or privileges changed.
     Accounts,
     /// A prepared XA transaction ended; which tables it changed isn't said.
@@ -136,6 +138,9 @@ fn judged(text: &[u8]) -> LoggedStatement {
             definitions: true,
             relations: may_relate(text),
         },
+        (Kind::Ddl, Writes::Everything(EverythingReason::Definitions)) => {
+            LoggedStatement::Definitions
+        }
         (Kind::Ddl, Writes::Nothing) if statement.transaction == Transaction::None => {
             LoggedStatement::Nothing
         }

@@ -352,8 +352,7 @@ impl<'a> Follower<'a> {
         // Before anything is looked up to make the touches.
         timeline.begin_commit(at);
         let mut everything = commit.accounts || commit.touched == Touched::Everything;
-        // A statement that can't be read may have been one about accounts.
-        let mut accounts = everything;
+        let mut accounts = commit.accounts;
         if let Touched::Tables(tables) = &commit.touched {
             self.shared.table_changes.begin(tables, at);
             self.touch_tables(commit, tables, at);

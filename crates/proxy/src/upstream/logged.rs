@@ -19,6 +19,7 @@ pub fn meaning(query: &Query) -> QueryMeaning {
         LoggedStatement::Begin => QueryMeaning::Begin,
         LoggedStatement::Commit | LoggedStatement::Rollback => QueryMeaning::End,
         LoggedStatement::Savepoint | LoggedStatement::Nothing => QueryMeaning::Nothing,
+        LoggedStatement::Definitions => QueryMeaning::Definitions,
         LoggedStatement::Accounts => QueryMeaning::Accounts,
         LoggedStatement::XaCommitOrRollback => QueryMeaning::XaEnd,
         // Rows changed by a statement that was logged as text: its triggers and functions ran on
@@ -180,6 +181,13 @@ mod tests {
             meaning(&query("GRANT SELECT ON app.* TO u@localhost")),
             QueryMeaning::Accounts
         );
+        for text in [
+            "CREATE VIEW v AS SELECT a FROM t",
+            "DROP DATABASE app",
+            "DROP VIEW v",
+        ] {
+            assert_eq!(meaning(&query(text)), QueryMeaning::Definitions, "{text}");
+        }
         assert_eq!(
             meaning(&query("insert into a values (1)")),
             QueryMeaning::Everything

@@ -138,19 +138,22 @@ impl Server {
         Ok(rows)
     }
 
-    /// Ends the follower's connections, or those of them that do this.
-    pub(crate) fn kill(&self, condition: &str) {
+    /// Ends the follower's connections, or those of them that do this. Gives how many.
+    pub(crate) fn kill(&self, condition: &str) -> usize {
         let ids = self.sql(&format!(
             "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'remora' AND {condition}"
         ));
         let mut root = self.server.root().unwrap();
+        let mut killed = 0;
         for id in ids {
             let id = String::from_utf8(id[0].clone().unwrap()).unwrap();
-            if let Err(error) = root.query(&format!("KILL {id}")) {
+            match root.query(&format!("KILL {id}")) {
+                Ok(_) => killed += 1,
                 // It may be gone by itself.
-                assert_eq!(error.code(), Some(NO_SUCH_THREAD), "{error}");
+                Err(error) => assert_eq!(error.code(), Some(NO_SUCH_THREAD), "{error}"),
             }
         }
+        killed
     }
 }
 
