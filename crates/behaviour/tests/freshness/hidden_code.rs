@@ -3,11 +3,12 @@
 
 use remora_testkit::client::ConnectOptions;
 use remora_testkit::log_gate::LogGate;
+use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
 use remora_wire::command::Expect;
 
-use remora_behaviour::front::{Front, Guest, assert_same, lease};
+use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
 
 /// A Remora behind a log that can be held back.
 fn behind_a_gate(schema: &str, setup: &[&str]) -> (Front, LogGate) {
@@ -115,6 +116,56 @@ fn a_view_that_is_replaced_by_one_that_calls_a_function_is_fenced() {
     is_fenced(&front, &gate, read, |writer| {
         writer.setup(&["SELECT x FROM ww"]);
     });
+}
+
+/// Memory answered for a view that ran nothing. To tell of warnings the server must run the
+/// statement, which runs a function by then.
+#[test]
+fn what_memory_answered_is_fenced_when_the_server_must_run_it_after_all() {
+    let (front, gate) = behind_a_gate(
+        "hidden_repeated",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE FUNCTION f() RETURNS INT BEGIN UPDATE t SET v = v + 1; RETURN 1; END",
+            "CREATE TABLE harmless (x INT)",
+            "INSERT INTO harmless VALUES (7)",
+        ],
+    );
+    let (read, view) = ("SELECT v FROM t WHERE id = 1", "SELECT x FROM w");
+    let mut direct = front.direct();
+    for is_prepared in [false, true] {
+        direct
+            .query("CREATE OR REPLACE VIEW w AS SELECT x FROM harmless")
+            .unwrap();
+        front.catch_up();
+        let harmless = direct.query_bytes(view).unwrap().to_vec();
+        let (mut reader, mut session) = (front.guest(), front.guest());
+        session.becomes_hit(view, &harmless);
+        if is_prepared {
+            let client = session.client();
+            let statement = client.prepare(view.as_bytes()).unwrap();
+            wait_for("a hit", PATIENCE, || {
+                let hits = front.hits();
+                client.execute(statement, &[])?;
+                Ok((front.hits() > hits).then_some(()))
+            })
+            .unwrap();
+        }
+        direct
+            .query("CREATE OR REPLACE VIEW w AS SELECT f() AS x")
+            .unwrap();
+        front.catch_up();
+        let before = direct.query_bytes(read).unwrap().to_vec();
+        reader.becomes_hit(read, &before);
+        gate.hold(true);
+        session.client().query("SHOW WARNINGS").unwrap();
+        let after = direct.query_bytes(read).unwrap().to_vec();
+        assert_ne!(after, before, "the server ran it");
+        let seen = reader.run(read);
+        gate.hold(false);
+        assert_same(seen.outcome, &seen.bytes, &after);
+    }
 }
 
 #[test]

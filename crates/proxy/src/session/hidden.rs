@@ -18,7 +18,7 @@ use remora_wire::walker::Ending;
 
 use super::exchange::Plan;
 use super::fence::PlannedWrites;
-use super::questions::last_row;
+use super::questions::{EXECUTE, QUERY, last_row};
 use super::state::{CountedTables, CreatedCount, Effects};
 use super::{Ended, Session};
 use crate::upstream::catalogue::CodeBasis;
@@ -143,13 +143,30 @@ impl Session {
         hidden_code.basis(|| mentions.clone())
     }
 
-    /// The plan of a statement whose result is in memory, and may not be served now. It ran no code
-    /// when that was kept; a view that has changed since is known to have, unless the list isn't
-    /// current.
+    /// The plan of a statement whose result is in memory, and may not be served now, but isn't
+    /// outdated either. It ran no code when that was kept; no view in it has changed since, unless
+    /// the list isn't current.
     pub(super) fn with_code_of_entry(&self, mut plan: Plan) -> Plan {
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
         plan.rest_on(hidden_code.basis_of_kept_result());
         plan
+    }
+
+    /// The same for a message with a statement that memory has answered, which the server is to run
+    /// now: a view in it may have come to run code since.
+    pub(super) fn code_basis_of_message(&self, payload: &[u8]) -> Option<CodeBasis> {
+        let (command, body) = payload.split_first()?;
+        match *command {
+            QUERY => {
+                let (text, dialect) = (self.statement_text(body)?, self.dialect()?);
+                self.code_basis(&self.analyse(text, dialect), text, dialect)
+            }
+            EXECUTE => {
+                let statement = self.prepared.get(self.statement_meant(body)?)?;
+                self.code_basis_of(&statement.mentions)
+            }
+            _ => None,
+        }
     }
 
     /// The names that a statement mentions.

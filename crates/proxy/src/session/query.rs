@@ -208,6 +208,7 @@ impl Session {
             scope: place.scope,
             text,
         };
+        let is_outdated = |entry: &Entry| shared.timeline.outdated(entry.as_of(), entry.tags());
         let look = shared.store.with(&key, place.digest, |entry| {
             self.mark(Stage::LookUp);
             let check = shared
@@ -220,7 +221,9 @@ impl Session {
                     InvalidationReason::Expired,
                 )),
                 Ok(()) => Ok(serve(entry)),
-                Err(why) => Err(match why.invalidation() {
+                // One that is fenced may be outdated as well. Then nothing that was known of its
+                // statement when it was kept holds any more.
+                Err(why) => Err(match why.invalidation().or_else(|| is_outdated(entry)) {
                     Some(reason) => Look::Outdated(Arc::clone(entry), reason),
                     None => Look::NotNow(Label::from_number(entry.label()), why),
                 }),

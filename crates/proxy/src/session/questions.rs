@@ -1,6 +1,7 @@
 //! Remora's own questions on the session's connection to the server, asked between the client's
 //! messages: what the settings are, and the repetition of a statement answered from memory.
 
+use remora_cache::FenceScope;
 use remora_wire::Capabilities;
 use remora_wire::command::Expect;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
@@ -9,6 +10,7 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::prepared::{PreparedRead, StatementId};
 use super::settings::SettingsQuery;
+use super::state::{Effects, WriteScope};
 use super::unseen::Repetition;
 use super::{CHUNK_BYTES, Ended, Session};
 use crate::reason::{Bypass, Limit};
@@ -97,10 +99,9 @@ impl Session {
         } = self.unseen_hit.take();
         self.found_rows = None;
         if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
-            self.ask(&types, Expect::Results, None).await?;
+            self.run_what_was_answered(&types, ignore).await?;
         }
-        let payload = self.as_the_server_reads(&payload);
-        self.ask(&payload, Expect::Results, None).await?;
+        self.run_what_was_answered(&payload, ignore).await?;
         if let Some(failed) = failed {
             self.ask(&failed, Expect::Prepared, None).await?;
         }
@@ -117,7 +118,7 @@ impl Session {
     pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
         let read = self.prepared.read_mut(id);
         if let Some(message) = read.and_then(PreparedRead::take_unseen_types) {
-            self.ask(&message, Expect::Results, None).await?;
+            self.run_what_was_answered(&message, ignore).await?;
         }
         Ok(())
     }
@@ -139,10 +140,36 @@ impl Session {
         take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
         if let Some(types) = self.types_to_deliver(payload) {
-            self.ask(&types, Expect::Results, None).await?;
+            self.run_what_was_answered(&types, ignore).await?;
         }
-        let payload = self.as_the_server_reads(payload);
-        self.ask_in_pieces(&payload, Expect::Results, take).await
+        self.run_what_was_answered(payload, take).await
+    }
+
+    /// Has the server run a statement that memory has answered. What it runs is no longer what it
+    /// was then if a view has been replaced since: so it is fenced like any other.
+    async fn run_what_was_answered(
+        &mut self,
+        payload: &[u8],
+        take: impl FnMut(&[u8]),
+    ) -> Result<Summary, Ended> {
+        let everything = |session: &Session| session.shared.timeline.raise(FenceScope::Everything);
+        let code = self.code_basis_of_message(payload);
+        let fence = code.is_none().then(|| everything(self));
+        let message = self.as_the_server_reads(payload);
+        let summary = self.ask_in_pieces(&message, Expect::Results, take).await?;
+        let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+        if !code.is_some_and(|basis| hidden_code.holds(basis)) {
+            let fence = fence.unwrap_or_else(|| everything(self));
+            let effects = Effects {
+                runs_code: true,
+                ..Effects::NONE
+            };
+            let wrote = Some(&WriteScope::Everything);
+            self.state.after(&effects, wrote, &summary);
+            fence.answered();
+            self.shared.upstream.wake();
+        }
+        Ok(summary)
     }
 
     /// Sends a message of Remora's and reads the whole answer, into `answer` if given.
@@ -184,6 +211,9 @@ impl Session {
         }
     }
 }
+
+/// For an answer of which nobody wants to know more than its end.
+fn ignore(_piece: &[u8]) {}
 
 /// The payload of the last row of a result set: the packet before the end mark; `None` if there is
 /// none. What stands before it depends on whether this client wants definitions and their own end

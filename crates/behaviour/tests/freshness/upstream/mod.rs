@@ -321,6 +321,8 @@ fn another_server_on_the_same_port_is_followed_anew() {
         RestartReason::LogPurged,
         RestartReason::LogUnreadable,
         RestartReason::PositionWentBack,
+        // Remora was there before its account had been given its privileges.
+        RestartReason::ServerUnsuitable,
     ];
     forgets(&reasons, |server| {
         server.replace();

@@ -81,7 +81,10 @@ pub(crate) const COMMON: &[Step] = &[
             "COMMIT",
             "SET SESSION binlog_format = ROW",
         ],
-        &["Transaction: * definitions", "Transaction: * definitions"],
+        &[
+            "Transaction: * definitions accounts",
+            "Transaction: * definitions accounts",
+        ],
     ),
     step(
         &[
@@ -281,7 +284,7 @@ pub(crate) const OF_8_0: &[Step] = &[
             "INSERT INTO parent VALUES (60, 'statement')",
             "SET SESSION binlog_format = ROW",
         ],
-        &["Transaction: * definitions"],
+        &["Transaction: * definitions accounts"],
     ),
     step(
         &["ALTER TABLE doc ADD COLUMN c INT"],

@@ -124,12 +124,13 @@ impl<'a> GtidSource<'a> {
             });
         }
         let is_known = ledger.borrow().knows(&executed);
-        let end = if !is_known && (self.is_first.get() || is_waiting_long) {
+        // A server that has crashed and started again may know no transaction that isn't known
+        // here, and have lost rows: its next log file tells of that, before the log's end.
+        let end = if self.is_first.replace(false) || (!is_known && is_waiting_long) {
             Some(self.end_of_log(client).await?)
         } else {
             None
         };
-        self.is_first.set(false);
         Ok(Worth {
             visible,
             complete: Complete::Transactions { executed, end },

@@ -115,7 +115,8 @@ struct Worth {
 enum Complete {
     /// Everything up to here.
     At(Position),
-    /// These transactions, or everything up to `end`, where the log ended when the set was known.
+    /// These transactions, and everything up to `end` unless that has been reached: where the log
+    /// ended when the set was known.
     Transactions {
         executed: GtidSet,
         end: Option<Position>,
@@ -326,10 +327,10 @@ impl<'a> Watermark<'a> {
     fn is_complete(&self, complete: &Complete) -> bool {
         match complete {
             Complete::At(position) => self.shared.timeline.applied() >= *position,
-            Complete::Transactions { executed, .. } => self
-                .progress
-                .ledger()
-                .is_some_and(|ledger| ledger.borrow().knows(executed)),
+            Complete::Transactions { executed, end } => {
+                let ledger = self.progress.ledger();
+                end.is_none() && ledger.is_some_and(|ledger| ledger.borrow().knows(executed))
+            }
         }
     }
 
