@@ -277,7 +277,7 @@ impl Transactions {
         match event {
             Event::Incident | Event::Unnamed(_) | Event::Payload(_) => Some(self.unnamed(offset)),
             Event::TableMap { .. } | Event::Rows { .. } | Event::Query(_) => {
-                self.group().touched = Touched::Everything;
+                self.group().may_be_anything();
                 None
             }
             _ => None,

@@ -86,8 +86,26 @@ fn accounts() {
         "DROP USER 'u'@'h'",
         "SET PASSWORD FOR 'u'@'h'='*ABC'",
         "REVOKE ALL PRIVILEGES ON *.* FROM 'u'@'h'",
+        "CREATE OR REPLACE USER u",
+        "CREATE ROLE IF NOT EXISTS r",
+        "ALTER USER u IDENTIFIED BY 'x'",
+        "RENAME USER u TO v",
+        "DROP ROLE r",
     ] {
         means(text, &Logged::Accounts);
+    }
+    // Where it can't be told, it may be one.
+    for text in [
+        "CREATE /*!50000 USER */ u",
+        "CREATE /*M! ROLE */ r",
+        "DROP /*!50000 USER */ u",
+        "ALTER /*! USER */ u IDENTIFIED BY 'x'",
+    ] {
+        let told = analyse_logged(text.as_bytes());
+        assert!(
+            matches!(told, Logged::Accounts | Logged::Everything),
+            "{text}: {told:?}"
+        );
     }
 }
 

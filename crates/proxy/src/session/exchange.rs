@@ -278,17 +278,19 @@ impl Session {
     pub(super) fn hand_on_fence(&self, writing: &mut Writing) {
         writing.settle_privileges(None);
         let fences = [writing.fence.take(), writing.wider.take()];
-        if fences.iter().all(Option::is_none) {
-            return;
+        if fences.iter().any(Option::is_some) {
+            self.hand_on(fences.into_iter().flatten(), writing.forgets);
         }
-        if writing.forgets || self.state.writes_are_unlogged() {
+    }
+
+    /// The same for fences. `forgets`: it changed what results are without a trace in the log.
+    pub(super) fn hand_on(&self, fences: impl Iterator<Item = Fence>, forgets: bool) {
+        if forgets || self.state.writes_are_unlogged() {
             // The log won't tell of this change. While the fence is up nothing is served, and
             // when it is down nothing from before this moment is.
             self.shared.timeline.forget();
         }
-        for fence in fences.into_iter().flatten() {
-            fence.answered();
-        }
+        fences.for_each(Fence::answered);
         self.shared.upstream.wake();
     }
 

@@ -156,19 +156,24 @@ impl Session {
         let code = self.code_basis_of_message(payload);
         let fence = code.is_none().then(|| everything(self));
         let message = self.as_the_server_reads(payload);
-        let summary = self.ask_in_pieces(&message, Expect::Results, take).await?;
+        let asked = self.ask_in_pieces(&message, Expect::Results, take).await;
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
-        if !code.is_some_and(|basis| hidden_code.holds(basis)) {
-            let fence = fence.unwrap_or_else(|| everything(self));
-            let effects = Effects {
-                runs_code: true,
-                ..Effects::NONE
-            };
-            let wrote = Some(&WriteScope::Everything);
-            self.state.after(&effects, wrote, &summary);
-            fence.answered();
-            self.shared.upstream.wake();
+        if code.is_some_and(|basis| hidden_code.holds(basis)) {
+            return asked;
         }
+        let fence = fence.unwrap_or_else(|| everything(self));
+        if self.state.log_is_doubtful() {
+            // Nobody has asked whether what it wrote is logged.
+            self.state.writes_in_doubt();
+        }
+        self.hand_on(std::iter::once(fence), false);
+        let summary = asked?;
+        let effects = Effects {
+            runs_code: true,
+            ..Effects::NONE
+        };
+        self.state
+            .after(&effects, Some(&WriteScope::Everything), &summary);
         Ok(summary)
     }
 

@@ -217,7 +217,7 @@ impl<'a> Follower<'a> {
             if let Event::Query(query) = &decoded.event
                 && commit.kind == CommitKind::Standalone
                 && !decoded.header.is_thread_specific()
-                && waits_for_transactions(&query.text, &commit.touched)
+                && waits_for_transactions(&query.text)
             {
                 let mut unordered = self.progress.unordered().borrow_mut();
                 unordered.settle(&commit.touched);
