@@ -275,6 +275,7 @@ impl Runner<'_> {
         let again = self.ask_direct(at)?;
         let is_unstable = self.held[at].is_unstable
             || truth.difference(&again) != Difference::None
+            || self.depends_on_preparation(at, &truth)?
             || (!is_hit && self.was_of_the_moment(at, &truth)?);
         if is_unstable {
             self.held[at].is_unstable = true;
@@ -289,6 +290,15 @@ impl Runner<'_> {
             expected: truth.show(reply),
             got: reply.show(&truth),
         }))
+    }
+
+    /// Whether the server's own answer is another once the question is prepared again there. MySQL
+    /// 8.0 looks at a preparation's collations before it notices that a column is gone: one that
+    /// was made before the column went gives another error than one that is made now.
+    fn depends_on_preparation(&mut self, at: usize, truth: &Reply) -> anyhow::Result<bool> {
+        self.direct.forget(at);
+        let fresh = self.ask_direct(at)?;
+        Ok(truth.difference(&fresh) != Difference::None)
     }
 
     /// Whether a relayed answer was another only because of what the server had made of the
@@ -468,9 +478,15 @@ impl Runner<'_> {
 
     fn race_with(&mut self, first: usize, changes: &[Change]) -> Checked {
         let options = self.bed.options(&self.schema, true);
+        // A case that was made smaller may have nothing to ask.
+        let reader_count = if self.script.questions.is_empty() {
+            0
+        } else {
+            RACE_READERS
+        };
         let (script, done) = (self.script, AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..RACE_READERS)
+            let readers: Vec<_> = (0..reader_count)
                 .map(|number| {
                     let (options, done) = (&options, &done);
                     scope.spawn(move || {
