@@ -28,7 +28,7 @@ pub struct Cli {
 pub enum Command {
     /// Stand in front of a server and serve its clients
     Serve(SettingsArgs),
-    /// Look at the server, and say what keeps caching from being on and how to mend it
+    /// Look at the server, and say what keeps caching from being on and how to fix it
     Check(SettingsArgs),
     /// Ask a running Remora what becomes of a statement: whether it is cached, what it depends on,
     /// what is held

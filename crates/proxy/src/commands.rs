@@ -107,14 +107,14 @@ pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool
             finding.meaning
         )?;
         if !finding.remedy.is_empty() {
-            writeln!(output, "        mend it with: {}", finding.remedy)?;
+            writeln!(output, "        fix it with: {}", finding.remedy)?;
         }
     }
     let can_cache = !is_caching_off(&findings);
     let verdict = if can_cache {
         "Caching can be on."
     } else {
-        "Caching will be off until each PROBLEM is mended; Remora passes everything through."
+        "Caching will be off until each PROBLEM is fixed; Remora passes everything through."
     };
     writeln!(output, "\n{verdict}")?;
     Ok(can_cache)

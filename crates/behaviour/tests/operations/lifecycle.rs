@@ -102,7 +102,7 @@ fn check_finds_nothing_wrong_with_a_server_that_is_set_up_right() {
 }
 
 #[test]
-fn check_says_what_mends_a_server_without_a_log_of_rows() {
+fn check_says_how_to_fix_a_server_without_a_log_of_rows() {
     const WITHOUT_GTIDS: [&str; 3] = [
         "--gtid-mode=OFF",
         "--enforce-gtid-consistency=OFF",
@@ -147,7 +147,7 @@ fn check_says_what_mends_a_server_without_a_log_of_rows() {
             page.contains("PROBLEM") && page.contains(remedy),
             "{option}: {page}"
         );
-        // What can be mended by a statement is mended by it.
+        // What can be fixed by a statement is fixed by it.
         if remedy.ends_with(';') {
             server.execute([remedy]).unwrap();
             assert_eq!(
@@ -166,7 +166,7 @@ fn check_prints_the_grant_that_an_account_lacks() {
     let output = check(&server, "weak");
     let page = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{page}");
-    let grant = page.split("mend it with: ").find_map(|rest| {
+    let grant = page.split("fix it with: ").find_map(|rest| {
         let line = rest.lines().next()?;
         (line.starts_with("GRANT ") && line.contains("REPLICATION SLAVE")).then(|| line.to_owned())
     });

@@ -39,7 +39,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<Secret, String> {
 /// The warning about a file that others can use.
 pub(crate) fn open_file_warning(option: &str, path: &Path) -> String {
     format!(
-        "{option}: others than its owner can use {}; mend it with `chmod 600 {0}`",
+        "{option}: others than its owner can use {}; fix it with `chmod 600 {0}`",
         path.display()
     )
 }

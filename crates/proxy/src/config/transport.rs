@@ -247,7 +247,7 @@ pub(super) fn warnings(listen: &ListenOptions, upstream: &UpstreamOptions) -> Ve
         .filter_map(|(option, path)| Some((option, path.as_ref().filter(|path| is_open(path))?)));
     open.map(|(option, path)| {
         format!(
-            "{option}: others than its owner can use {}; mend it with `chmod 600 {0}`",
+            "{option}: others than its owner can use {}; fix it with `chmod 600 {0}`",
             path.display()
         )
     })

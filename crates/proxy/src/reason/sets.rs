@@ -48,8 +48,8 @@ reasons! {
         NoAccount: "no_follower_account", "No account to follow the binary log with is configured (`follow.user`).";
         QueryCacheOff: "query_cache_off", "`query_cache_type` is `OFF`, or `query_cache_size` was set to 0; reads are counted as bypasses with the same reason.";
         Starting: "starting", "The follower has not caught up with the server's log for the first time yet.";
-        ServerUnsuitable: "server_unsuitable", "The server's log can't be followed as it is set up; `/readyz` says what was found, `remora check` what mends it.";
-        FollowerRefused: "follower_refused", "The server refused the follower's account or its request; `remora check` says what mends it.";
+        ServerUnsuitable: "server_unsuitable", "The server's log can't be followed as it is set up; `/readyz` says what was found, `remora check` how to fix it.";
+        FollowerRefused: "follower_refused", "The server refused the follower's account or its request; `remora check` says how to fix it.";
         FollowerLost: "follower_lost", "The follower has lost its connection to the server and is trying again.";
         Unchecked: "unchecked", "The server could not be checked again within `follow.check_age_ms_max`, so that it isn't known whether it is still set up as it was.";
         Lagging: "lagging", "The follower may be further behind the server than `follow.lag_ms_max`.";

@@ -396,7 +396,7 @@ async fn begin_anew(
         .position(|known| *known == reason)
         .unwrap_or(0);
     shared.counters.restarts[index].fetch_add(1, Ordering::Relaxed);
-    tracing::info!(reason = reason.as_str(), position = %at, "the timeline begins anew");
+    tracing::info!(reason = reason.as_str(), position = %at, "the timeline restarts");
     let base = name.base.clone();
     Ok((Start::Anew(name, offset), base))
 }

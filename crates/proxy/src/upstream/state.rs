@@ -111,7 +111,7 @@ impl RestartReason {
 pub enum UpstreamState {
     /// It hasn't followed yet.
     Connecting,
-    /// The server isn't set up for it: what would have to be mended.
+    /// The server isn't set up for it: what would have to be fixed.
     CachingOff(Arc<[Finding]>),
     /// The server refused the account or the request; in its words.
     Refused(Arc<str>),

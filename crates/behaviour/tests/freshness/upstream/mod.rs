@@ -398,7 +398,7 @@ fn a_log_that_was_purged_while_away_is_followed_anew() {
 }
 
 #[test]
-fn what_keeps_caching_off_is_named_and_mended_while_running() {
+fn what_keeps_caching_off_is_named_and_fixed_while_running() {
     let server = app_server(&[]);
     server.sql("REVOKE TRIGGER ON *.* FROM remora@'127.0.0.1';; SET GLOBAL binlog_format = MIXED");
     let follower = Follower::start(config(&server));

@@ -24,7 +24,7 @@ pub enum Severity {
     Good,
     /// Caching works, with a drawback.
     Warning,
-    /// Nothing is cached until it is mended: Remora is a plain proxy.
+    /// Nothing is cached until it is fixed: Remora is a plain proxy.
     CachingOff,
 }
 
@@ -106,7 +106,7 @@ pub struct Finding {
     pub severity: Severity,
     /// What was found and what it means.
     pub meaning: String,
-    /// The exact statement or setting that mends it; empty if nothing needs to be done.
+    /// The exact statement or setting that fixes it; empty if nothing needs to be done.
     pub remedy: String,
 }
 

@@ -52,7 +52,7 @@ fn a_server_set_up_well_is_cached() {
 }
 
 #[test]
-fn each_fault_turns_caching_off_and_says_what_mends_it() {
+fn each_fault_turns_caching_off_and_says_how_to_fix_it() {
     let mut bad = facts();
     bad.variables.insert("log_bin".into(), "OFF".into());
     bad.variables.insert("binlog_format".into(), "MIXED".into());
@@ -205,7 +205,7 @@ fn without_gtids_a_mysql_is_not_cached_and_is_told_how_to_get_them() {
 }
 
 #[test]
-fn each_fault_of_a_mysql_turns_caching_off_and_says_what_mends_it() {
+fn each_fault_of_a_mysql_turns_caching_off_and_says_how_to_fix_it() {
     let mut bad = mysql("5.7.22");
     for (name, value) in [
         ("log_bin", "OFF"),
