@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 use remora_wire::{Capabilities, WireError};
 
@@ -16,16 +16,16 @@ struct Case<'a> {
     stream: &'a [u8],
 }
 
-const EXPECTATIONS: [Expect; 9] = [
-    Expect::Results,
-    Expect::ResultsOrCursor,
-    Expect::Single,
-    Expect::Prepared,
-    Expect::Rows,
-    Expect::Columns,
-    Expect::Authentication,
-    Expect::Stream,
-    Expect::Nothing,
+const EXPECTATIONS: [ResponseKind; 9] = [
+    ResponseKind::Results,
+    ResponseKind::ResultsOrCursor,
+    ResponseKind::Single,
+    ResponseKind::Prepared,
+    ResponseKind::Rows,
+    ResponseKind::Columns,
+    ResponseKind::Authentication,
+    ResponseKind::Stream,
+    ResponseKind::Nothing,
 ];
 
 const RELEVANT: [Capabilities; 4] = [

@@ -18,7 +18,7 @@ use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Kind, Leased, Pool, Server, ServerOptions};
 use remora_wire::Capabilities;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use crate::outcome::{counts, is_unproven, label};
 
@@ -276,7 +276,7 @@ impl Guest<'_> {
     }
 
     /// Sends a command other than a query; gives its outcome and the bytes that answered.
-    pub fn command(&mut self, byte: u8, body: &[u8], expect: Expect) -> Seen {
+    pub fn command(&mut self, byte: u8, body: &[u8], expect: ResponseKind) -> Seen {
         let (outcome, bytes) = self.observe(|client| {
             match client.command(byte, body, expect) {
                 Ok(_) | Err(ClientError::Server(_)) => {}

@@ -27,12 +27,12 @@ use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenErro
 use crate::clock::Clock;
 use crate::config::{Account, Settings};
 use crate::digests::Digests;
+use crate::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use crate::explain::Explainer;
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Listener};
 use crate::observe::{LastAttempt, Observer, configured_off};
-use crate::query_cache::{Configured, FaceLimits, QueryCacheSettings};
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::backlog::BacklogRoom;
 use crate::session::listed::Sessions;
@@ -398,7 +398,7 @@ fn build_shared(
             exporter,
             Arc::clone(metrics),
         ),
-        face: FaceLimits {
+        emulation: EmulationLimits {
             enabled: settings.query_cache.statements,
             merged_bytes_max: settings.query_cache.merged_bytes_max.bytes(),
             rows_max: settings.query_cache.rows_max,

@@ -104,7 +104,7 @@ impl Observer {
         let is_stopping = *self.phase.borrow() != Phase::Running;
         let off = is_stopping
             .then_some(CachingOff::Stopping)
-            .or(self.shared.face.configured_off)
+            .or(self.shared.emulation.configured_off)
             .or_else(|| {
                 let is_off = !self.shared.query_cache.is_on();
                 is_off.then_some(CachingOff::QueryCacheOff)

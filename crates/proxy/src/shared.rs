@@ -9,10 +9,10 @@ use remora_cache::{Entry, FillsInFlight, InvalidationReason, Store, Timeline};
 use crate::clock::Clock;
 use crate::config::Network;
 use crate::digests::Digests;
+use crate::emulation::{EmulationLimits, QueryCacheSettings};
 use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::observe::LastAttempt;
-use crate::query_cache::{FaceLimits, QueryCacheSettings};
 use crate::reason::{Limit, Words};
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::backlog::BacklogRoom;
@@ -55,8 +55,8 @@ pub struct Shared {
     pub sessions: Sessions,
     /// Where traced statements go.
     pub traces: Traces,
-    /// What the statements of the query cache's own face may do.
-    pub face: FaceLimits,
+    /// What the statements of the query cache's SQL interface may do.
+    pub emulation: EmulationLimits,
     /// What `SET` changes of the query cache's variables.
     pub query_cache: QueryCacheSettings,
     /// Memory for answers that are ahead of their clients.

@@ -9,12 +9,12 @@
 //! values may be completed with today's date when they are compared with dates). The text must be
 //! in a character set in which bytes below 0x80 are ASCII.
 
+mod ambiguity;
 mod classify;
 mod cursor;
 mod dialect;
 mod digest;
-mod doubt;
-mod face;
+mod emulation;
 mod fold;
 mod functions;
 mod hint;
@@ -31,14 +31,14 @@ mod settings;
 mod statement;
 mod token;
 
+pub use ambiguity::Ambiguity;
 pub use classify::{analyse, analyse_prefix, analyse_prepared};
 pub use dialect::{Dialect, Natives};
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};
-pub use doubt::Doubt;
-pub use face::{
-    Assignment, FaceExpression, FaceSelect, FaceSet, FaceStatement, FaceValue, FaceVariable,
-    Listing, NameFilter, NameTest, Pattern, ShowNames, ShowRemora, VariableScope, VariableUse,
-    recognise,
+pub use emulation::{
+    Assignment, EmulatedExpression, EmulatedSelect, EmulatedSet, EmulatedStatement, EmulatedValue,
+    EmulatedVariable, Listing, NameFilter, NameTest, Pattern, ShowNames, ShowRemora, VariableScope,
+    VariableUse, recognise,
 };
 pub use functions::further::{FURTHER_FUNCTIONS, FurtherFunction};
 pub use functions::{Class, FUNCTIONS, Function, find_function};

@@ -54,7 +54,7 @@ pub(crate) const CURSOR_FLAGS: u8 = 0x07;
 
 /// The shape of the answer that a command gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
+pub enum ResponseKind {
     /// None.
     Nothing,
     /// OK, ERR, EOF or any other single packet.
@@ -105,29 +105,29 @@ impl Command {
 
     /// What answers it, given what follows its byte. Servers set the flag of a cursor also where a
     /// procedure has one of its own open, so that it counts only if the client has asked for one.
-    pub fn expect_with(self, body: &[u8]) -> Expect {
+    pub fn response_kind_with(self, body: &[u8]) -> ResponseKind {
         /// Behind the statement's number.
         const FLAGS_AT: usize = 4;
         let flags = body.get(FLAGS_AT).copied().unwrap_or_default();
         match self {
-            Command::StmtExecute if flags & CURSOR_FLAGS != 0 => Expect::ResultsOrCursor,
-            other => other.expect(),
+            Command::StmtExecute if flags & CURSOR_FLAGS != 0 => ResponseKind::ResultsOrCursor,
+            other => other.response_kind(),
         }
     }
 
-    /// What answers it. An execution that asks for a cursor needs [`Command::expect_with`].
-    pub fn expect(self) -> Expect {
+    /// What answers it. An execution that asks for a cursor needs [`Command::response_kind_with`].
+    pub fn response_kind(self) -> ResponseKind {
         match self {
-            Command::Quit | Command::StmtSendLongData | Command::StmtClose => Expect::Nothing,
+            Command::Quit | Command::StmtSendLongData | Command::StmtClose => ResponseKind::Nothing,
             Command::Query
             | Command::ProcessInfo
             | Command::StmtExecute
-            | Command::StmtBulkExecute => Expect::Results,
-            Command::FieldList => Expect::Columns,
-            Command::StmtPrepare => Expect::Prepared,
-            Command::StmtFetch => Expect::Rows,
-            Command::ChangeUser => Expect::Authentication,
-            Command::BinlogDump => Expect::Stream,
+            | Command::StmtBulkExecute => ResponseKind::Results,
+            Command::FieldList => ResponseKind::Columns,
+            Command::StmtPrepare => ResponseKind::Prepared,
+            Command::StmtFetch => ResponseKind::Rows,
+            Command::ChangeUser => ResponseKind::Authentication,
+            Command::BinlogDump => ResponseKind::Stream,
             Command::InitDb
             | Command::Statistics
             | Command::Ping
@@ -136,7 +136,7 @@ impl Command {
             | Command::StmtReset
             | Command::SetOption
             | Command::ResetConnection
-            | Command::Other(_) => Expect::Single,
+            | Command::Other(_) => ResponseKind::Single,
         }
     }
 }

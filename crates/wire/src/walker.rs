@@ -4,7 +4,7 @@
 //! is. The walker steps from header to header, reads the few bytes that decide what a packet means,
 //! and skips everything else, however the chunks are cut and however long the packets are.
 
-use crate::command::Expect;
+use crate::command::ResponseKind;
 use crate::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX};
 use crate::reader::Reader;
 use crate::response::{
@@ -69,7 +69,7 @@ pub enum Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before the first packet of a response or of its next result.
-    Start(Expect),
+    Start(ResponseKind),
     /// A local file was asked for.
     LocalFile,
     /// `left` definitions to come, then an end mark unless it is deprecated, then `then`.
@@ -119,16 +119,16 @@ pub struct ResponseWalker {
     /// MySQL says so there; its rows' EOF doesn't repeat it, though an OK always follows.
     more_after_out_parameters: bool,
     /// What the command is answered by.
-    expect: Expect,
+    expect: ResponseKind,
 }
 
 impl ResponseWalker {
     /// A walker for the answer to a command, for a client with these capabilities.
-    pub fn new(expect: Expect, capabilities: Capabilities) -> ResponseWalker {
+    pub fn new(expect: ResponseKind, capabilities: Capabilities) -> ResponseWalker {
         let state = match expect {
-            Expect::Rows => State::Rows,
-            Expect::Columns => State::OpenDefinitions,
-            Expect::ResultsOrCursor => State::Start(Expect::Results),
+            ResponseKind::Rows => State::Rows,
+            ResponseKind::Columns => State::OpenDefinitions,
+            ResponseKind::ResultsOrCursor => State::Start(ResponseKind::Results),
             other => State::Start(other),
         };
         let mut walker = ResponseWalker {
@@ -149,7 +149,7 @@ impl ResponseWalker {
             more_after_out_parameters: false,
             expect,
         };
-        if expect == Expect::Nothing {
+        if expect == ResponseKind::Nothing {
             walker.state = State::Done;
         }
         walker
@@ -174,7 +174,7 @@ impl ResponseWalker {
                 return Ok((at, Progress::More));
             }
             if self.state == State::LocalFile && !self.continued {
-                self.state = State::Start(Expect::Results);
+                self.state = State::Start(ResponseKind::Results);
                 // The client's packets take part in the numbering from here on.
                 self.summary.numbered_from_one = false;
                 return Ok((at, Progress::LocalFile));
@@ -302,7 +302,7 @@ impl ResponseWalker {
 
     fn on_first(
         &mut self,
-        expect: Expect,
+        expect: ResponseKind,
         header: Header,
         payload: &[u8],
     ) -> Result<(), WireError> {
@@ -313,8 +313,8 @@ impl ResponseWalker {
             return self.on_error(payload);
         }
         match expect {
-            Expect::Prepared => self.on_prepared(payload),
-            Expect::Results => match first {
+            ResponseKind::Prepared => self.on_prepared(payload),
+            ResponseKind::Results => match first {
                 OK_MARK => self.on_ok(payload),
                 LOCAL_FILE_MARK => {
                     self.state = State::LocalFile;
@@ -392,7 +392,7 @@ impl ResponseWalker {
         self.more_after_out_parameters = mark.status.has(out_parameters);
         // A cursor was opened: its rows are fetched by commands of their own. MariaDB sets the flag
         // also while a procedure reads by a cursor of its own.
-        let asked = self.expect == Expect::ResultsOrCursor;
+        let asked = self.expect == ResponseKind::ResultsOrCursor;
         let is_opened = asked && mark.status.has(StatusFlags::CURSOR_EXISTS);
         if then == AfterDefinitions::Rows && is_opened {
             self.end_of_result(mark, Ending::ResultSet);
@@ -484,7 +484,7 @@ impl ResponseWalker {
         self.more_after_out_parameters = false;
         if more {
             self.summary.results += 1;
-            self.state = State::Start(Expect::Results);
+            self.state = State::Start(ResponseKind::Results);
         } else {
             self.finish(ending);
         }

@@ -8,7 +8,7 @@
 mod support;
 
 use remora_wire::attributes::statement_text;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::handshake::Greeting;
 use remora_wire::response::ServerError;
 use remora_wire::walker::Ending;
@@ -370,7 +370,7 @@ fn walk_small_commands(connection: &mut Connection) {
         assert!(answered.summary.mark.is_some(), "{command:?}");
         connection.assert_in_step();
     }
-    let unknown = connection.command_expecting(&[0x63], Expect::Single);
+    let unknown = connection.command_expecting(&[0x63], ResponseKind::Single);
     let error = ServerError::parse(&unknown.payloads()[0]).expect("an error");
     assert_eq!((error.code, &error.sql_state[..]), (1047, "08S01"));
     connection.assert_in_step();

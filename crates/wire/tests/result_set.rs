@@ -4,7 +4,7 @@
 //! Load: waits
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::result_set::{Column, ColumnKind, Parts, ResultSet, end_mark, packets};
 use remora_wire::rows::{column_name, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker};
@@ -50,7 +50,7 @@ fn a_result_set_is_read_back_in_every_flavour() {
                 set.row([Some(text.as_bytes()), Some(&b"7"[..]), None]);
             }
             let bytes = set.finish();
-            let mut walker = ResponseWalker::new(Expect::Results, capabilities);
+            let mut walker = ResponseWalker::new(ResponseKind::Results, capabilities);
             let (used, progress) = walker.feed(&bytes).unwrap();
             let Progress::Done(summary) = progress else {
                 panic!("{capabilities:?}: {progress:?}");

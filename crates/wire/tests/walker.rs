@@ -5,7 +5,7 @@
 
 mod support;
 
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use remora_wire::{Capabilities, StatusFlags};
 
@@ -44,7 +44,7 @@ fn result_set(capabilities: Capabilities, columns: usize, rows: &[Vec<u8>]) -> A
     }
     packets.put(&end(capabilities, mark(NONE)));
     Answer::new(
-        Expect::Results,
+        ResponseKind::Results,
         capabilities,
         packets,
         Ending::ResultSet,
@@ -60,7 +60,7 @@ fn an_ok_is_the_whole_answer() {
             wide_ok(mark(NONE), b"Rows matched: 1"),
             wide_ok(mark(NONE), &[7; 300]),
         ] {
-            for expect in [Expect::Results, Expect::Single] {
+            for expect in [ResponseKind::Results, ResponseKind::Single] {
                 let mut packets = Packets::answer();
                 packets.put(&payload);
                 let end = Some(mark(NONE));
@@ -75,12 +75,12 @@ fn an_ok_is_the_whole_answer() {
 fn an_error_is_the_whole_answer_of_every_command() {
     for capabilities in BOTH {
         for expect in [
-            Expect::Results,
-            Expect::Single,
-            Expect::Prepared,
-            Expect::Rows,
-            Expect::Columns,
-            Expect::Authentication,
+            ResponseKind::Results,
+            ResponseKind::Single,
+            ResponseKind::Prepared,
+            ResponseKind::Rows,
+            ResponseKind::Columns,
+            ResponseKind::Authentication,
         ] {
             let mut packets = Packets::answer();
             packets.put(&error(1064, "You have an error in your SQL syntax"));
@@ -149,7 +149,7 @@ fn an_error_in_the_middle_of_a_result_set_ends_it() {
                 packets.put(&text_row(&[Some(b"row")]));
             }
             packets.put(&error(1317, "Query execution was interrupted"));
-            let expect = Expect::Results;
+            let expect = ResponseKind::Results;
             let answer = Answer::new(expect, capabilities, packets, Ending::Err(1317), None);
             assert_walked_however_cut(&answer);
         }
@@ -169,10 +169,16 @@ fn results_follow_one_another_while_their_marks_say_so() {
         let mut failing = packets.clone();
         packets.put(&ok(mark(NONE)));
         let last = Some(mark(NONE));
-        let answer = Answer::new(Expect::Results, capabilities, packets, Ending::Ok, last);
+        let answer = Answer::new(
+            ResponseKind::Results,
+            capabilities,
+            packets,
+            Ending::Ok,
+            last,
+        );
         assert_walked_however_cut(&answer.with_results(4));
         failing.put(&error(1146, "no such table"));
-        let expect = Expect::Results;
+        let expect = ResponseKind::Results;
         let answer = Answer::new(expect, capabilities, failing, Ending::Err(1146), None);
         assert_walked_however_cut(&answer.with_results(4));
     }
@@ -189,7 +195,7 @@ fn output_parameters_are_followed_by_an_ok_whatever_their_last_mark_says() {
         packets.put(&binary_row(&[Some(b"7")]));
         packets.put(&end(OLD, last)).put(&ok(mark(NONE)));
         let last = Some(mark(NONE));
-        let answer = Answer::new(Expect::Results, OLD, packets, Ending::Ok, last);
+        let answer = Answer::new(ResponseKind::Results, OLD, packets, Ending::Ok, last);
         assert_walked_however_cut(&answer.with_results(2));
     }
 }
@@ -204,7 +210,13 @@ fn a_local_file_is_asked_for_and_then_answered() {
         packets.sequence += 2;
         packets.put(&ok(mark(NONE)));
         let last = Some(mark(NONE));
-        let mut answer = Answer::new(Expect::Results, capabilities, packets, Ending::Ok, last);
+        let mut answer = Answer::new(
+            ResponseKind::Results,
+            capabilities,
+            packets,
+            Ending::Ok,
+            last,
+        );
         answer.local_files.push(asked_at);
         answer.summary.numbered_from_one = false;
         assert_walked_however_cut(&answer);
@@ -223,7 +235,7 @@ fn a_progress_report_ends_nothing() {
         packets.put(&end(capabilities, mark(NONE)));
         let last = Some(mark(NONE));
         let kind = Ending::ResultSet;
-        let mut answer = Answer::new(Expect::Results, capabilities, packets, kind, last);
+        let mut answer = Answer::new(ResponseKind::Results, capabilities, packets, kind, last);
         // Nobody else must be given such an answer.
         answer.summary.numbered_from_one = false;
         assert_walked_however_cut(&answer);
@@ -248,7 +260,7 @@ fn a_preparation_is_answered_with_parameters_and_columns() {
                 statement_id: 0x1234_5678,
                 parameters,
             };
-            let answer = Answer::new(Expect::Prepared, capabilities, packets, kind, None);
+            let answer = Answer::new(ResponseKind::Prepared, capabilities, packets, kind, None);
             assert_walked_however_cut(&answer.with_results(0));
         }
     }
@@ -263,7 +275,7 @@ fn opening_a_cursor_sends_no_rows() {
         packets.put(&definition("a")).put(&definition("b"));
         packets.put(&end(capabilities, opened));
         let kind = Ending::ResultSet;
-        let expect = Expect::ResultsOrCursor;
+        let expect = ResponseKind::ResultsOrCursor;
         let answer = Answer::new(expect, capabilities, packets, kind, Some(opened));
         assert_walked_however_cut(&answer);
     }
@@ -281,7 +293,13 @@ fn the_flag_of_a_cursor_that_was_not_asked_for_means_nothing() {
         packets.put(&text_row(&[Some(b"1")]));
         packets.put(&end(capabilities, flagged));
         let kind = Ending::ResultSet;
-        let answer = Answer::new(Expect::Results, capabilities, packets, kind, Some(flagged));
+        let answer = Answer::new(
+            ResponseKind::Results,
+            capabilities,
+            packets,
+            kind,
+            Some(flagged),
+        );
         assert_walked_however_cut(&answer);
     }
 }
@@ -297,7 +315,7 @@ fn fetching_from_a_cursor_sends_only_rows() {
             }
             packets.put(&end(capabilities, last));
             let kind = Ending::ResultSet;
-            let answer = Answer::new(Expect::Rows, capabilities, packets, kind, Some(last));
+            let answer = Answer::new(ResponseKind::Rows, capabilities, packets, kind, Some(last));
             assert_walked_however_cut(&answer);
         }
     }
@@ -316,7 +334,7 @@ fn a_field_list_ends_at_its_end_mark() {
             packets.put(&end(capabilities, mark(NONE)));
             let last = Some(mark(NONE));
             let kind = Ending::ResultSet;
-            let answer = Answer::new(Expect::Columns, capabilities, packets, kind, last);
+            let answer = Answer::new(ResponseKind::Columns, capabilities, packets, kind, last);
             assert_walked_however_cut(&answer);
         }
     }
@@ -327,7 +345,13 @@ fn statistics_are_one_packet_of_text() {
     for capabilities in BOTH {
         let mut packets = Packets::answer();
         packets.put(b"Uptime: 17  Threads: 1  Questions: 2  Slow queries: 0");
-        let answer = Answer::new(Expect::Single, capabilities, packets, Ending::Ok, None);
+        let answer = Answer::new(
+            ResponseKind::Single,
+            capabilities,
+            packets,
+            Ending::Ok,
+            None,
+        );
         assert_walked_however_cut(&answer);
     }
 }
@@ -338,7 +362,13 @@ fn an_end_mark_can_be_the_whole_answer() {
         let mut packets = Packets::answer();
         packets.put(&end(capabilities, mark(NONE)));
         let last = Some(mark(NONE));
-        let answer = Answer::new(Expect::Single, capabilities, packets, Ending::Ok, last);
+        let answer = Answer::new(
+            ResponseKind::Single,
+            capabilities,
+            packets,
+            Ending::Ok,
+            last,
+        );
         assert_walked_however_cut(&answer);
     }
 }
@@ -361,7 +391,7 @@ fn definitions_that_the_client_does_without_are_not_waited_for() {
                 packets.put(&end(capabilities, mark(NONE)));
                 let last = Some(mark(NONE));
                 let kind = Ending::ResultSet;
-                let answer = Answer::new(Expect::Results, capabilities, packets, kind, last);
+                let answer = Answer::new(ResponseKind::Results, capabilities, packets, kind, last);
                 assert_walked_however_cut(&answer);
             }
         }
@@ -388,7 +418,7 @@ fn a_preparation_without_definitions_still_has_their_end_marks() {
                     statement_id: 9,
                     parameters,
                 };
-                let answer = Answer::new(Expect::Prepared, capabilities, packets, kind, None);
+                let answer = Answer::new(ResponseKind::Prepared, capabilities, packets, kind, None);
                 assert_walked_however_cut(&answer.with_results(0));
             }
         }
@@ -449,7 +479,7 @@ fn the_rest_of_a_split_row_is_not_taken_for_a_mark() {
 fn an_error_may_fill_more_than_a_packet() {
     let mut packets = Packets::answer();
     packets.put(&error(1064, &"x".repeat(FULL)));
-    let answer = Answer::new(Expect::Results, NEW, packets, Ending::Err(1064), None);
+    let answer = Answer::new(ResponseKind::Results, NEW, packets, Ending::Err(1064), None);
     assert_walked(&answer, &[1], &[]);
     assert_walked(&answer, &[1], &cuts_around_headers(&answer.bytes));
 }
@@ -461,7 +491,7 @@ fn packets_that_skip_a_number_are_noticed() {
     packets.sequence += 1;
     packets.put(&end(NEW, mark(NONE)));
     let kind = Ending::ResultSet;
-    let mut answer = Answer::new(Expect::Results, NEW, packets, kind, Some(mark(NONE)));
+    let mut answer = Answer::new(ResponseKind::Results, NEW, packets, kind, Some(mark(NONE)));
     answer.summary.numbered_from_one = false;
     assert_walked_however_cut(&answer);
 }
@@ -476,7 +506,7 @@ fn a_row_that_skips_a_number_is_noticed_wherever_it_is() {
         }
         packets.put(&end(NEW, mark(NONE)));
         let kind = Ending::ResultSet;
-        let mut answer = Answer::new(Expect::Results, NEW, packets, kind, Some(mark(NONE)));
+        let mut answer = Answer::new(ResponseKind::Results, NEW, packets, kind, Some(mark(NONE)));
         answer.summary.numbered_from_one = false;
         assert_walked_however_cut(&answer);
     }
@@ -493,7 +523,7 @@ fn numbers_begin_again_after_255() {
 #[test]
 fn a_walker_is_untouched_until_its_first_byte_and_never_again() {
     let answer = result_set(NEW, 1, &vec![text_row(&[None]); 600]);
-    let mut walker = ResponseWalker::new(Expect::Results, NEW);
+    let mut walker = ResponseWalker::new(ResponseKind::Results, NEW);
     assert!(walker.is_untouched());
     assert_eq!(walker.feed(&[]), Ok((0, Progress::More)));
     assert!(walker.is_untouched());
@@ -505,7 +535,7 @@ fn a_walker_is_untouched_until_its_first_byte_and_never_again() {
 
 #[test]
 fn a_command_without_an_answer_is_done_at_once() {
-    let mut walker = ResponseWalker::new(Expect::Nothing, NEW);
+    let mut walker = ResponseWalker::new(ResponseKind::Nothing, NEW);
     let summary = Summary {
         ending: Ending::Ok,
         mark: None,
@@ -518,15 +548,15 @@ fn a_command_without_an_answer_is_done_at_once() {
 
 #[test]
 fn broken_answers_are_errors() {
-    let broken: [(Expect, &[u8]); 8] = [
-        (Expect::Results, &[]),
-        (Expect::Single, &[]),
-        (Expect::Prepared, &[]),
-        (Expect::Results, &[0x00, 0xfc]),
-        (Expect::Results, &[0xff, 0x01]),
-        (Expect::Results, &[0xfc, 0x01]),
-        (Expect::Prepared, &[0xfe, 0, 0, 0, 0, 0, 0, 0, 0]),
-        (Expect::Prepared, &[0x00, 1, 2, 3]),
+    let broken: [(ResponseKind, &[u8]); 8] = [
+        (ResponseKind::Results, &[]),
+        (ResponseKind::Single, &[]),
+        (ResponseKind::Prepared, &[]),
+        (ResponseKind::Results, &[0x00, 0xfc]),
+        (ResponseKind::Results, &[0xff, 0x01]),
+        (ResponseKind::Results, &[0xfc, 0x01]),
+        (ResponseKind::Prepared, &[0xfe, 0, 0, 0, 0, 0, 0, 0, 0]),
+        (ResponseKind::Prepared, &[0x00, 1, 2, 3]),
     ];
     for capabilities in BOTH {
         for (expect, payload) in broken {

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::response::EndMark;
 use remora_wire::walker::Ending;
 use remora_wire::{Capabilities, StatusFlags};
@@ -162,8 +162,8 @@ fn answer() -> impl Strategy<Value = Answer> {
             reported,
             ..
         } = builder;
-        let mut answer =
-            Answer::new(Expect::Results, capabilities, packets, ending, mark).with_results(results);
+        let mut answer = Answer::new(ResponseKind::Results, capabilities, packets, ending, mark)
+            .with_results(results);
         answer.summary.numbered_from_one = local_files.is_empty() && !reported;
         answer.local_files = local_files;
         answer

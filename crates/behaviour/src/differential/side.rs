@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use remora_wire::Capabilities;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use super::case::{Action, Step};
 use super::literal::Literal;
@@ -48,7 +48,7 @@ pub struct Side<'a> {
 enum Sending {
     Text(Vec<u8>),
     Execution(StatementId, Vec<Value>),
-    Command(u8, Vec<u8>, Expect),
+    Command(u8, Vec<u8>, ResponseKind),
 }
 
 impl<'a> Side<'a> {
@@ -206,14 +206,14 @@ fn wants_preparing_again(last: &Exchange) -> bool {
 
 fn command_for(action: &Action) -> Sending {
     let (byte, body, expect) = match action {
-        Action::Use(schema) => (0x02, schema.clone().into_bytes(), Expect::Single),
+        Action::Use(schema) => (0x02, schema.clone().into_bytes(), ResponseKind::Single),
         Action::Fields(table) => {
             let body = format!("{table}\0").into_bytes();
-            (0x04, body, Expect::Columns)
+            (0x04, body, ResponseKind::Columns)
         }
-        Action::Reset => (0x1f, Vec::new(), Expect::Single),
-        Action::MultiStatements(on) => (0x1b, vec![u8::from(!on), 0], Expect::Single),
-        Action::Ping | Action::Statement { .. } => (0x0e, Vec::new(), Expect::Single),
+        Action::Reset => (0x1f, Vec::new(), ResponseKind::Single),
+        Action::MultiStatements(on) => (0x1b, vec![u8::from(!on), 0], ResponseKind::Single),
+        Action::Ping | Action::Statement { .. } => (0x0e, Vec::new(), ResponseKind::Single),
     };
     Sending::Command(byte, body, expect)
 }

@@ -4,7 +4,7 @@ use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::{Kind, numbers};
 
-use remora_behaviour::front::{Front, OTHER_PASSWORD, OTHER_USER, PATIENCE, assert_same};
+use remora_behaviour::front::{Front, OTHER_PASSWORD, OTHER_USER, PATIENCE};
 
 /// Creates a table `t` with three rows.
 const T: [&str; 2] = [
@@ -399,7 +399,11 @@ fn a_write_drops_the_results_of_its_table_and_of_no_other() {
         assert_ne!(seen.outcome, "hit", "{number}: after {write}");
         assert_eq!(seen.bytes, expected, "after {write}");
         if write != "TRUNCATE t" {
-            let other = front.direct().query_bytes("SELECT a FROM u").unwrap().to_vec();
+            let other = front
+                .direct()
+                .query_bytes("SELECT a FROM u")
+                .unwrap()
+                .to_vec();
             reader.still_hits("SELECT a FROM u", &other);
         }
     }

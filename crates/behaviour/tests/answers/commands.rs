@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
 use remora_testkit::process::wait_for;
 use remora_wire::Capabilities;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
@@ -32,7 +32,7 @@ const REGISTER_REPLICA: u8 = 0x15;
 const SET_OPTION: u8 = 0x1b;
 const RESET_CONNECTION: u8 = 0x1f;
 
-fn answer(client: &mut Client, byte: u8, body: &[u8], expect: Expect) -> Vec<u8> {
+fn answer(client: &mut Client, byte: u8, body: &[u8], expect: ResponseKind) -> Vec<u8> {
     match client.command(byte, body, expect) {
         Ok(_) | Err(ClientError::Server(_)) => client.answer_bytes().to_vec(),
         Err(error) => panic!("command {byte}: {error}"),
@@ -48,21 +48,21 @@ fn warm(front: &Front, guest: &mut Guest<'_>) {
 fn each_command_is_answered_as_the_server_answers_it() {
     let front = Front::new("commands", &T);
     let (mut direct, mut guest) = (front.direct(), front.guest());
-    let commands: [(u8, &[u8], Expect); 13] = [
-        (FIELD_LIST, b"t\0", Expect::Columns),
-        (FIELD_LIST, b"t\0a%", Expect::Columns),
-        (FIELD_LIST, b"no_such_table\0", Expect::Columns),
-        (INIT_DB, b"mysql", Expect::Single),
-        (INIT_DB, b"no_such_schema", Expect::Single),
-        (INIT_DB, b"commands", Expect::Single),
-        (PING, b"", Expect::Single),
-        (REFRESH, &[0x40], Expect::Single),
-        (DEBUG, b"", Expect::Single),
-        (SET_OPTION, &[1, 0], Expect::Single),
-        (SET_OPTION, &[0, 0], Expect::Single),
-        (RESET_CONNECTION, b"", Expect::Single),
+    let commands: [(u8, &[u8], ResponseKind); 13] = [
+        (FIELD_LIST, b"t\0", ResponseKind::Columns),
+        (FIELD_LIST, b"t\0a%", ResponseKind::Columns),
+        (FIELD_LIST, b"no_such_table\0", ResponseKind::Columns),
+        (INIT_DB, b"mysql", ResponseKind::Single),
+        (INIT_DB, b"no_such_schema", ResponseKind::Single),
+        (INIT_DB, b"commands", ResponseKind::Single),
+        (PING, b"", ResponseKind::Single),
+        (REFRESH, &[0x40], ResponseKind::Single),
+        (DEBUG, b"", ResponseKind::Single),
+        (SET_OPTION, &[1, 0], ResponseKind::Single),
+        (SET_OPTION, &[0, 0], ResponseKind::Single),
+        (RESET_CONNECTION, b"", ResponseKind::Single),
         // No command has this number.
-        (0x7e, b"", Expect::Single),
+        (0x7e, b"", ResponseKind::Single),
     ];
     for (byte, body, expect) in commands {
         // Not with the bytes of the hit before it.
@@ -77,11 +77,11 @@ fn each_command_is_answered_as_the_server_answers_it() {
 fn statistics_and_processes_are_the_servers() {
     let front = Front::new("commands_live", &T);
     let mut guest = front.guest();
-    let line = answer(guest.client(), STATISTICS, b"", Expect::Single);
+    let line = answer(guest.client(), STATISTICS, b"", ResponseKind::Single);
     let line = String::from_utf8_lossy(&line[HEADER_BYTES..]).into_owned();
     assert!(line.starts_with("Uptime: "), "{line}");
     // How long each has run differs; that this connection is among them doesn't.
-    let processes = answer(guest.client(), PROCESS_INFO, b"", Expect::Results);
+    let processes = answer(guest.client(), PROCESS_INFO, b"", ResponseKind::Results);
     let own = guest.client().connection_id().to_string();
     let is_there = processes
         .windows(own.len())
@@ -94,10 +94,20 @@ fn schemas_made_and_dropped_by_command_drop_results() {
     let front = Front::new("commands_schemas", &T);
     let mut direct = front.direct();
     let mut guest = front.guest();
-    let create = answer(&mut direct, CREATE_DB, b"commands_made", Expect::Single);
+    let create = answer(
+        &mut direct,
+        CREATE_DB,
+        b"commands_made",
+        ResponseKind::Single,
+    );
     if create[HEADER_BYTES] == 0xff {
         println!("left out: this server no longer knows the command");
-        let seen = answer(guest.client(), CREATE_DB, b"commands_made", Expect::Single);
+        let seen = answer(
+            guest.client(),
+            CREATE_DB,
+            b"commands_made",
+            ResponseKind::Single,
+        );
         return assert_same("refused", &seen, &create);
     }
     direct
@@ -107,7 +117,12 @@ fn schemas_made_and_dropped_by_command_drop_results() {
     let before = direct.query_bytes(text).unwrap().to_vec();
     guest.becomes_hit(text, &before);
     let mut other = front.guest();
-    let dropped = answer(other.client(), DROP_DB, b"commands_made", Expect::Single);
+    let dropped = answer(
+        other.client(),
+        DROP_DB,
+        b"commands_made",
+        ResponseKind::Single,
+    );
     assert_eq!(dropped[HEADER_BYTES], 0, "{dropped:?}");
     let expected = direct.query_bytes(text).unwrap().to_vec();
     assert_same("dropped", &guest.run(text).bytes, &expected);
@@ -123,12 +138,17 @@ fn a_connection_killed_by_command_ends() {
         killer.client(),
         PROCESS_KILL,
         &id.to_le_bytes(),
-        Expect::Single,
+        ResponseKind::Single,
     );
     if done[HEADER_BYTES] == 0xff {
         // MySQL 8.4 has it no more.
         let mut direct = front.direct();
-        let expected = answer(&mut direct, PROCESS_KILL, &id.to_le_bytes(), Expect::Single);
+        let expected = answer(
+            &mut direct,
+            PROCESS_KILL,
+            &id.to_le_bytes(),
+            ResponseKind::Single,
+        );
         return assert_same("refused", &done, &expected);
     }
     wait_for("the end of the connection", PATIENCE, || {
@@ -176,7 +196,12 @@ fn a_replica_follows_the_log_through_remora() {
     ]);
     let number = 777_777_u32.to_le_bytes();
     let register = [&number[..], &[0; 3 + 2 + 4 + 4]].concat();
-    let registered = answer(guest.client(), REGISTER_REPLICA, &register, Expect::Single);
+    let registered = answer(
+        guest.client(),
+        REGISTER_REPLICA,
+        &register,
+        ResponseKind::Single,
+    );
     assert_eq!(registered[HEADER_BYTES], 0, "{registered:?}");
     let mut dump = vec![BINLOG_DUMP];
     dump.extend(offset.to_le_bytes());

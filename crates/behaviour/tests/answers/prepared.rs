@@ -6,7 +6,7 @@ use std::slice;
 use remora_testkit::client::{Client, ClientError};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
@@ -106,7 +106,7 @@ fn number_in(answer: &[u8]) -> u32 {
 fn prepare(guest: &mut Guest<'_>, sql: &str) -> u32 {
     number_in(
         &guest
-            .command(PREPARE, sql.as_bytes(), Expect::Prepared)
+            .command(PREPARE, sql.as_bytes(), ResponseKind::Prepared)
             .bytes,
     )
 }
@@ -115,7 +115,7 @@ fn prepare(guest: &mut Guest<'_>, sql: &str) -> u32 {
 fn run(guest: &mut Guest<'_>, id: u32, values: &[Value], types: Types) -> (&'static str, Vec<u8>) {
     let body = execution(id, values, types, 0);
     let proven = wait_for("the follower to be proven", PATIENCE, || {
-        let seen = guest.command(EXECUTE, &body, Expect::Results);
+        let seen = guest.command(EXECUTE, &body, ResponseKind::Results);
         Ok((!is_unproven(seen.outcome)).then_some((seen.outcome, seen.bytes)))
     });
     proven.unwrap()
@@ -130,7 +130,7 @@ fn send(guest: &mut Guest<'_>, byte: u8, body: &[u8]) {
     assert_eq!(outcome, "not_a_query");
 }
 
-fn command(client: &mut Client, byte: u8, body: &[u8], expect: Expect) -> Vec<u8> {
+fn command(client: &mut Client, byte: u8, body: &[u8], expect: ResponseKind) -> Vec<u8> {
     match client.command(byte, body, expect) {
         Ok(_) | Err(ClientError::Server(_)) => client.answer_bytes().to_vec(),
         Err(error) => panic!("{error}"),
@@ -144,10 +144,10 @@ fn truth(front: &Front, sql: &str, values: &[Value]) -> Vec<u8> {
         &mut direct,
         PREPARE,
         sql.as_bytes(),
-        Expect::Prepared,
+        ResponseKind::Prepared,
     ));
     let body = execution(id, values, Types::Named, 0);
-    command(&mut direct, EXECUTE, &body, Expect::Results)
+    command(&mut direct, EXECUTE, &body, ResponseKind::Results)
 }
 
 /// Executes until memory answers; every answer on the way must be the server's.
@@ -298,7 +298,7 @@ fn an_execution_after_one_with_other_types_is_left_to_the_server() {
     for (at, (value, types)) in sequence.into_iter().enumerate() {
         let values = slice::from_ref(value);
         let body = execution(known, values, types, 0);
-        let expected = command(&mut direct, EXECUTE, &body, Expect::Results);
+        let expected = command(&mut direct, EXECUTE, &body, ResponseKind::Results);
         let (outcome, bytes) = run(&mut guest, id, values, types);
         assert_same(&format!("{at}"), &bytes, &expected);
         if at >= 2 {
@@ -346,7 +346,7 @@ fn what_is_sent_in_pieces_or_fetched_goes_to_the_server() {
     // "one".
     let mut ahead = execution(id, &[text("one")], Types::Named, 0);
     ahead.truncate(ahead.len() - 6);
-    let seen = guest.command(EXECUTE, &ahead, Expect::Results);
+    let seen = guest.command(EXECUTE, &ahead, ResponseKind::Results);
     assert_eq!(seen.outcome, "prepared_long_data");
     assert_same("two", &seen.bytes, &truth(&front, BY_TEXT, &[text("two")]));
     assert_eq!(
@@ -357,17 +357,17 @@ fn what_is_sent_in_pieces_or_fetched_goes_to_the_server() {
     let opened = guest.command(
         EXECUTE,
         &execution(id, &[text("one")], Types::Named, READ_ONLY_CURSOR),
-        Expect::ResultsOrCursor,
+        ResponseKind::ResultsOrCursor,
     );
     assert_eq!(opened.outcome, "prepared_cursor");
     let fetch = [&id.to_le_bytes()[..], &10_u32.to_le_bytes()].concat();
-    let rows = guest.command(FETCH, &fetch, Expect::Rows).bytes;
+    let rows = guest.command(FETCH, &fetch, ResponseKind::Rows).bytes;
     assert_ne!(rows[4], 0xff, "{rows:?}");
     assert_eq!(
         run(&mut guest, id, &[text("one")], Types::Remembered).0,
         "prepared_cursor"
     );
-    let none = guest.command(FETCH, &fetch, Expect::Rows).bytes;
+    let none = guest.command(FETCH, &fetch, ResponseKind::Rows).bytes;
     assert_eq!(none[4], 0xff, "the cursor is closed");
     // After an error the transaction's state is known with the next answer only.
     guest.setup(&["DO 1"]);
@@ -375,7 +375,7 @@ fn what_is_sent_in_pieces_or_fetched_goes_to_the_server() {
         run(&mut guest, id, &[text("one")], Types::Remembered).0,
         "hit"
     );
-    guest.command(RESET, &id.to_le_bytes(), Expect::Single);
+    guest.command(RESET, &id.to_le_bytes(), ResponseKind::Single);
     assert_eq!(
         run(&mut guest, id, &[text("one")], Types::Remembered).0,
         "hit"
@@ -505,12 +505,12 @@ fn a_ping_after_a_hit_counts_for_row_count() {
     let front = Front::new("prepared_ping", &T);
     let mut direct = front.direct();
     direct.query(ALL).unwrap();
-    command(&mut direct, PING, b"", Expect::Single);
+    command(&mut direct, PING, b"", ResponseKind::Single);
     let expected = direct.query_value("SELECT ROW_COUNT()").unwrap();
     let mut guest = front.guest();
     let as_text = front.direct().query_bytes(ALL).unwrap().to_vec();
     guest.becomes_hit(ALL, &as_text);
-    guest.command(PING, b"", Expect::Single);
+    guest.command(PING, b"", ResponseKind::Single);
     assert_eq!(guest.value("SELECT ROW_COUNT()").0, expected);
 }
 

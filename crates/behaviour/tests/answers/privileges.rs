@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use remora_behaviour::front::{Front, assert_same, lease};
 
@@ -407,7 +407,7 @@ impl Reading {
             }
             Reading::Command => {
                 let (byte, body) = REFRESH;
-                admin.command(byte, body, Expect::Single).unwrap();
+                admin.command(byte, body, ResponseKind::Single).unwrap();
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use remora_testkit::client::{Client, ClientError};
 use remora_testkit::process::wait_for;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE};
 
@@ -26,7 +26,7 @@ const CLOSE: u8 = 0x19;
 #[derive(Debug, Clone, Copy)]
 enum Interlude {
     Sql(&'static str),
-    Command(u8, &'static [u8], Expect),
+    Command(u8, &'static [u8], ResponseKind),
 }
 
 use Interlude::{Command, Sql};
@@ -56,12 +56,12 @@ const INTERLUDES: [Interlude; 30] = [
     Sql("SELECT CONNECTION_ID() > 0"),
     Sql("SELECT a FROM t WHERE a > 100 AND CONNECTION_ID() > 0"),
     Sql("FLUSH TABLES w"),
-    Command(0x0e, b"", Expect::Single),
-    Command(0x09, b"", Expect::Single),
-    Command(0x02, b"row_counts", Expect::Single),
-    Command(PREPARE, b"SELECT 1", Expect::Prepared),
-    Command(PREPARE, b"nonsense", Expect::Prepared),
-    Command(0x04, b"t\0", Expect::Columns),
+    Command(0x0e, b"", ResponseKind::Single),
+    Command(0x09, b"", ResponseKind::Single),
+    Command(0x02, b"row_counts", ResponseKind::Single),
+    Command(PREPARE, b"SELECT 1", ResponseKind::Prepared),
+    Command(PREPARE, b"nonsense", ResponseKind::Prepared),
+    Command(0x04, b"t\0", ResponseKind::Columns),
 ];
 
 const QUESTIONS: [&str; 6] = [
@@ -76,7 +76,7 @@ const QUESTIONS: [&str; 6] = [
 impl Interlude {
     fn run(self, client: &mut Client) -> Vec<u8> {
         let (byte, body, expect) = match self {
-            Sql(sql) => (3, sql.as_bytes(), Expect::Results),
+            Sql(sql) => (3, sql.as_bytes(), ResponseKind::Results),
             Command(byte, body, expect) => (byte, body, expect),
         };
         command(client, byte, body, expect);
@@ -84,7 +84,7 @@ impl Interlude {
     }
 }
 
-fn command(client: &mut Client, byte: u8, body: &[u8], expect: Expect) {
+fn command(client: &mut Client, byte: u8, body: &[u8], expect: ResponseKind) {
     match client.command(byte, body, expect) {
         Ok(_) | Err(ClientError::Server(_)) => {}
         Err(error) => panic!("command {byte}: {error}"),
@@ -93,10 +93,10 @@ fn command(client: &mut Client, byte: u8, body: &[u8], expect: Expect) {
 
 /// Prepares, executes and closes.
 fn run_prepared(client: &mut Client, sql: &str) -> Vec<u8> {
-    command(client, PREPARE, sql.as_bytes(), Expect::Prepared);
+    command(client, PREPARE, sql.as_bytes(), ResponseKind::Prepared);
     let id = client.answer_bytes()[5..9].to_vec();
     let answer = execute(client, &id);
-    command(client, CLOSE, &id, Expect::Nothing);
+    command(client, CLOSE, &id, ResponseKind::Nothing);
     answer
 }
 
@@ -105,7 +105,7 @@ fn execute(client: &mut Client, id: &[u8]) -> Vec<u8> {
         client,
         EXECUTE,
         &[id, &[0, 1, 0, 0, 0]].concat(),
-        Expect::Results,
+        ResponseKind::Results,
     );
     client.answer_bytes().to_vec()
 }
@@ -153,7 +153,7 @@ fn answers(
     let mut id = Vec::new();
     if is_prepared_hit {
         let prepared = PREPARED_HIT.as_bytes();
-        command(side.client(), PREPARE, prepared, Expect::Prepared);
+        command(side.client(), PREPARE, prepared, ResponseKind::Prepared);
         id = side.client().answer_bytes()[5..9].to_vec();
     }
     let hit = |client: &mut Client| {
@@ -177,7 +177,7 @@ fn answers(
     let answer = if is_prepared {
         run_prepared(client, question)
     } else {
-        command(client, 3, question.as_bytes(), Expect::Results);
+        command(client, 3, question.as_bytes(), ResponseKind::Results);
         client.answer_bytes().to_vec()
     };
     let further = client.query_bytes("SELECT @found").unwrap().to_vec();

@@ -5,7 +5,7 @@ use remora_testkit::client::{Client, ConnectOptions};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use remora_behaviour::front::raw::{Packet, Raw, packet};
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
@@ -24,7 +24,7 @@ fn direct_bytes(front: &Front, sql: &str) -> Vec<u8> {
 /// servers.
 fn bytes_after_reset(front: &Front, sql: &str) -> Vec<u8> {
     let mut direct = front.direct();
-    direct.command(0x1f, b"", Expect::Single).unwrap();
+    direct.command(0x1f, b"", ResponseKind::Single).unwrap();
     direct.query_bytes(sql).unwrap().to_vec()
 }
 
@@ -298,7 +298,7 @@ mod settings {
         guest.setup(&[unknown]);
         guest.always_passes(READ, "setting_unknown");
         warm(&front, &mut front.guest(), READ);
-        guest.command(0x1f, b"", Expect::Single);
+        guest.command(0x1f, b"", ResponseKind::Single);
         guest.becomes_hit(READ, &bytes_after_reset(&front, READ));
     }
 
@@ -550,7 +550,7 @@ mod state {
         if kind.skips(kind == Kind::MySql56, "it has no COM_RESET_CONNECTION") {
             return;
         }
-        guest.command(0x1f, b"", Expect::Single);
+        guest.command(0x1f, b"", ResponseKind::Single);
         guest.becomes_hit(READ, &bytes_after_reset(&front, READ));
     }
 
@@ -602,11 +602,11 @@ mod state {
         guest.becomes_hit(READ, &one);
         guest.setup(&["USE use_two"]);
         guest.becomes_hit(READ, &two);
-        guest.command(0x02, b"use_one", Expect::Single);
+        guest.command(0x02, b"use_one", ResponseKind::Single);
         guest.becomes_hit(READ, &one);
         guest.setup(&["USE `use_two`"]);
         assert_eq!(guest.run(READ).bytes, two);
-        let refused = guest.command(0x02, b"absent", Expect::Single);
+        let refused = guest.command(0x02, b"absent", ResponseKind::Single);
         assert!(String::from_utf8_lossy(&refused.bytes).contains("Unknown database"));
         guest.becomes_hit(READ, &two);
     }
@@ -626,7 +626,7 @@ mod state {
             "BEGIN",
             "INSERT INTO t VALUES (9, 'nine')",
         ]);
-        guest.command(0x1f, b"", Expect::Single);
+        guest.command(0x1f, b"", ResponseKind::Single);
         guest.becomes_hit(READ, &usual);
         assert_eq!(guest.value("SELECT @x").0, None);
     }
@@ -689,11 +689,15 @@ mod state {
         fn run(self, client: &mut Client) {
             match self {
                 Interlude::Nothing => {}
-                Interlude::Ping => drop(client.command(0x0e, b"", Expect::Single).unwrap()),
+                Interlude::Ping => drop(client.command(0x0e, b"", ResponseKind::Single).unwrap()),
                 Interlude::Prepare => {
-                    client.command(0x16, b"SELECT 1", Expect::Prepared).unwrap();
+                    client
+                        .command(0x16, b"SELECT 1", ResponseKind::Prepared)
+                        .unwrap();
                 }
-                Interlude::Statistics => drop(client.command(0x09, b"", Expect::Single).unwrap()),
+                Interlude::Statistics => {
+                    client.command(0x09, b"", ResponseKind::Single).unwrap();
+                }
             }
         }
 

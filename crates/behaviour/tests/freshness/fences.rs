@@ -8,7 +8,7 @@ use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
 use remora_wire::Capabilities;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
 
@@ -230,13 +230,13 @@ fn no_read_is_older_than_a_write_that_is_hard_to_see() {
         root.query(&modes[1]).unwrap();
         let (last, first) = statements.split_last().unwrap();
         for statement in first {
-            let answer = writer.command(0x03, statement, Expect::Results);
+            let answer = writer.command(0x03, statement, ResponseKind::Results);
             assert_ne!(answer.bytes.get(4), Some(&0xff));
         }
         reader.becomes_hit(read, &before);
         gate.hold(true);
         // Without the privilege `RELOAD`, what resets the query cache commits all the same.
-        let answer = writer.command(0x03, last, Expect::Results);
+        let answer = writer.command(0x03, last, ResponseKind::Results);
         let is_refused = answer.bytes.get(4) == Some(&0xff);
         let what = String::from_utf8_lossy(last);
         assert_eq!(is_refused, what.starts_with("RESET"), "{what}");

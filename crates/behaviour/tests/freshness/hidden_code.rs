@@ -6,7 +6,7 @@ use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
 
@@ -416,7 +416,7 @@ fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_with_the_next_statem
             writer.run("SELECT 1 FROM t");
         }),
         ("a ping and a write", |writer| {
-            writer.command(0x0e, &[], Expect::Single);
+            writer.command(0x0e, &[], ResponseKind::Single);
             writer.run("DO 1");
         }),
         ("an execution", |writer| {
@@ -426,7 +426,7 @@ fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_with_the_next_statem
         }),
         ("the end", |writer| {
             let client = writer.client();
-            client.command(0x01, &[], Expect::Nothing).unwrap();
+            client.command(0x01, &[], ResponseKind::Nothing).unwrap();
             let mut stream = client.stream();
             assert_eq!(std::io::Read::read(&mut stream, &mut [0]).unwrap(), 0);
         }),

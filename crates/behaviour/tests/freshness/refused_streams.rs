@@ -7,7 +7,7 @@ use remora_testkit::client::{Client, ConnectOptions};
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 
 use remora_behaviour::front::{Front, PATIENCE, assert_same, lease};
@@ -60,7 +60,7 @@ fn a_session_whose_dump_was_refused_writes_behind_fences() {
         let refusal = plain
             .connect()
             .unwrap()
-            .command(command, &body, Expect::Single)
+            .command(command, &body, ResponseKind::Single)
             .map(drop);
         let Err(refusal) = refusal else {
             panic!("command {command} isn't refused");
@@ -72,7 +72,9 @@ fn a_session_whose_dump_was_refused_writes_behind_fences() {
         let mut writer = front.guest_as(&plain);
         // Remora asks for the session's settings now, and not while the gate is closed.
         writer.run(READ);
-        let seen = writer.client().command(command, &body, Expect::Single);
+        let seen = writer
+            .client()
+            .command(command, &body, ResponseKind::Single);
         assert_eq!(
             seen.err().and_then(|error| error.code()),
             Some(ACCESS_DENIED)
@@ -116,7 +118,11 @@ fn what_is_sent_behind_a_dump_is_fenced_if_that_is_refused() {
     let (front, _gate, plain) = world("sent_behind_dump");
     let mut direct = plain.connect().unwrap();
     let (command, body) = dumps()[0].clone();
-    assert!(direct.command(command, &body, Expect::Single).is_err());
+    assert!(
+        direct
+            .command(command, &body, ResponseKind::Single)
+            .is_err()
+    );
     let refusal_bytes = direct.answer_bytes().len();
     let ok_bytes = direct.query_bytes(NO_CHANGE).unwrap().len();
     let mut messages = Vec::new();

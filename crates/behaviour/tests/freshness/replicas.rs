@@ -6,7 +6,7 @@ use remora_testkit::client::Client;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{Server, ServerOptions};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// `COM_REGISTER_SLAVE`.
@@ -73,7 +73,7 @@ fn a_replica_without_a_uuid_disturbs_nobody() {
     let mut body = 4_711_u32.to_le_bytes().to_vec();
     body.extend([0; 3 + 2 + 4 + 4]);
     other
-        .command(REGISTER_REPLICA, &body, Expect::Single)
+        .command(REGISTER_REPLICA, &body, ResponseKind::Single)
         .unwrap();
     let listed = server
         .root()

@@ -5,9 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod digests;
+mod emulation;
+mod emulation_settings;
 mod explain;
-mod face;
-mod face_settings;
 mod gone_clients;
 mod lifecycle;
 mod rules;

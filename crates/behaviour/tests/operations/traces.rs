@@ -14,7 +14,7 @@ use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 
 use remora_wire::StatusFlags;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 
 use remora_behaviour::front::raw::Raw;
@@ -130,12 +130,12 @@ fn no_value_shows_where_it_is_not_certain_where_values_end() {
     guest.always_passes("SELECT a FROM t WHERE a = 1", "charset_unsafe");
     // The second byte of the one character is that of a backslash.
     let statement = b"SELECT a FROM t WHERE s = '\x95\x5c' OR s = 'secret'";
-    guest.command(0x03, statement, Expect::Results);
+    guest.command(0x03, statement, ResponseKind::Results);
     // Settings that aren't asked for, because it looks back: a backslash may mean something or
     // nothing.
     let mut other = front.guest();
     let statement = b"SELECT ROW_COUNT(), 'C:\\', 'secret' FROM t";
-    other.command(0x03, statement, Expect::Results);
+    other.command(0x03, statement, ResponseKind::Results);
     // A trace is there when its statement has been answered for good.
     for guest in [&mut guest, &mut other] {
         guest.run("SELECT 7 FROM t");

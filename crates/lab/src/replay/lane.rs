@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use super::event::{Action, Bytes, Execution, use_target};
 use super::measured::Sample;
@@ -305,7 +305,7 @@ impl Lane<'_> {
         locked(&self.shared.sockets).remove(&self.number);
         if let Some(mut session) = self.session.take() {
             // Whatever comes of it, the connection ends.
-            let _ = session.client.command(QUIT, &[], Expect::Nothing);
+            let _ = session.client.command(QUIT, &[], ResponseKind::Nothing);
         }
     }
 
@@ -323,7 +323,7 @@ impl Session {
         if let Some(schema) = step.schema.as_ref().filter(|schema| !schema.is_empty())
             && self.schema.as_ref() != Some(schema)
         {
-            self.client.command(INIT_DB, schema, Expect::Single)?;
+            self.client.command(INIT_DB, schema, ResponseKind::Single)?;
             self.schema = Some(Bytes::clone(schema));
         }
         let Action::Execution(execution) = &step.action else {
@@ -356,7 +356,8 @@ impl Session {
                 let statement = self.prepared.get(&execution.text).copied();
                 let statement = statement.ok_or(remora_wire::WireError::Malformed("execution"))?;
                 let body = execution_body(statement, execution);
-                self.client.command(STMT_EXECUTE, &body, Expect::Results)
+                self.client
+                    .command(STMT_EXECUTE, &body, ResponseKind::Results)
             }
             Action::Quit => Err(remora_wire::WireError::Malformed("statement").into()),
         }

@@ -6,7 +6,7 @@ use remora_testkit::client::{Algorithm, Client, ConnectOptions, Value};
 use remora_testkit::load::random::Random;
 use remora_testkit::servers::{Kind, Server, ServerOptions};
 use remora_wire::Capabilities;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use crate::wire::{PORT, Packet, Relay, disturb, packets, pcap, pcapng};
 use crate::{said, settings};
@@ -19,7 +19,7 @@ fn session(client: &mut Client) {
     client
         .query(&format!("SELECT LENGTH('{}')", "x".repeat(LONG)))
         .unwrap();
-    client.command(0x02, b"lab", Expect::Single).unwrap();
+    client.command(0x02, b"lab", ResponseKind::Single).unwrap();
     let two = client.prepare(b"SELECT ?, ?").unwrap();
     client.prepare(b"SELECT nothing FROM nowhere").unwrap_err();
     let none = client.prepare(b"SELECT 5").unwrap();
@@ -30,7 +30,7 @@ fn session(client: &mut Client) {
         .unwrap();
     client.close_statement(two).unwrap();
     client.query("SELECT 'the last'").unwrap();
-    client.command(0x01, &[], Expect::Nothing).unwrap();
+    client.command(0x01, &[], ResponseKind::Nothing).unwrap();
 }
 
 fn expected() -> Vec<(Option<String>, Vec<u8>)> {

@@ -8,7 +8,7 @@ use remora_testkit::client::{Client, Value};
 use remora_testkit::process::wait_for;
 use remora_testkit::scratch::Scratch;
 use remora_testkit::servers::{Server, ServerOptions};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use crate::{read, said};
 
@@ -82,7 +82,7 @@ fn logs() -> Logs {
     session(&mut client, &mut other);
     client.query(END).unwrap();
     // Nothing answers that.
-    client.command(0x01, &[], Expect::Nothing).unwrap();
+    client.command(0x01, &[], ResponseKind::Nothing).unwrap();
     for (log, last) in [(&slow, END), (&general, "Quit")] {
         wait_for("the log", Duration::from_secs(10), || {
             let text = std::fs::read(log).unwrap_or_default();
@@ -111,7 +111,7 @@ fn session(client: &mut Client, other: &mut Client) {
         let _ = client.query_raw(statement);
         other.query("SELECT 'in between'").unwrap();
     }
-    client.command(0x02, b"lab", Expect::Single).unwrap();
+    client.command(0x02, b"lab", ResponseKind::Single).unwrap();
     let statement = client.prepare(b"SELECT ?, ?").unwrap();
     client
         .execute(statement, &[Value::Int(8), Value::Text(b"x;\ny'".to_vec())])

@@ -188,7 +188,7 @@ impl Explainer {
         };
         let off = self
             .shared
-            .face
+            .emulation
             .configured_off
             .or_else(|| self.shared.upstream.state().caching_off());
         Ok(Explanation {

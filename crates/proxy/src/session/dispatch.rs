@@ -13,8 +13,8 @@ use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, Command};
 
-use super::exchange::{Exchange, Plan, PrivilegeWrite, Settling, Writing};
-use super::face::Assigning;
+use super::emulation::Assigning;
+use super::exchange::{Exchange, OnSuccess, Plan, PrivilegeWrite, Writing};
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::prepared::StatementId;
 use super::state::Effects;
@@ -128,14 +128,14 @@ impl Session {
             // A long preparation stays unknown, and counts as everything when it is executed.
             Command::StmtPrepare => {
                 self.prepared.none_prepared();
-                Plan::plain(command.expect())
+                Plan::plain(command.response_kind())
             }
             Command::StmtExecute | Command::StmtBulkExecute => match self.statement_meant(body) {
                 Some(id) if self.must_deliver_types(body, id) => {
                     return Ok(Step::DeliverTypes(id));
                 }
                 Some(id) => self.plan_execution(start, id, command),
-                None => Plan::unknown(command.expect_with(body)),
+                None => Plan::unknown(command.response_kind_with(body)),
             },
             other => self.plan_other(other, body),
         };
@@ -154,7 +154,7 @@ impl Session {
         body: &[u8],
         command: Command,
     ) -> Result<Step, Ended> {
-        if tells_of_the_statement_before(command) && !self.unseen_hit.is_none() {
+        if tells_of_the_statement_before(command) && !self.unreplayed_hit.is_none() {
             return Ok(Step::RepeatHit);
         }
         let ends_session = matches!(command, Command::ResetConnection | Command::ChangeUser);
@@ -166,7 +166,7 @@ impl Session {
     }
 
     fn plan_other(&mut self, command: Command, body: &[u8]) -> Plan {
-        let plan = Plan::plain(command.expect());
+        let plan = Plan::plain(command.response_kind());
         let rollback = Effects {
             transaction: Transaction::Rollback,
             ..Effects::NONE
@@ -187,12 +187,12 @@ impl Session {
                 plan
             }
             Command::Ping => {
-                self.unseen_hit.is_pinged();
+                self.unreplayed_hit.note_ping();
                 plan
             }
             Command::ResetConnection => Plan {
                 effects: rollback,
-                settling: Settling::Reset,
+                on_success: OnSuccess::Reset,
                 ..plan
             },
             Command::ChangeUser => Plan {
@@ -200,14 +200,14 @@ impl Session {
                 ..plan
             },
             Command::SetOption => Plan {
-                settling: Settling::OptionChanged,
+                on_success: OnSuccess::OptionChanged,
                 ..plan
             },
             Command::Other(REFRESH) => Plan {
                 writes: PlannedWrites::Privileges(PrivilegeStatement::Hidden),
-                ..Plan::unknown(command.expect())
+                ..Plan::unknown(command.response_kind())
             },
-            Command::Other(_) => Plan::unknown(command.expect()),
+            Command::Other(_) => Plan::unknown(command.response_kind()),
             _ => plan,
         }
     }
@@ -246,7 +246,7 @@ impl Session {
         }
         if !leaves_diagnostics(message) {
             self.note_found_rows(message);
-            if let Some(closed) = self.unseen_hit.clear() {
+            if let Some(closed) = self.unreplayed_hit.clear() {
                 self.close_late(closed)?;
             }
         }

@@ -13,11 +13,11 @@ use std::time::Instant;
 
 use remora_cache::{AsOf, BrokenCode, Fence, FenceScope};
 use remora_sql::{SessionEffect, ShowNames, Transaction};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::message::MessageWalker;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
-use super::face::Replacement;
+use super::emulation::Replacement;
 use super::fence::{PlannedWrites, PrivilegeStatement, Wrote};
 use super::fill::Fill;
 use super::listening::Heard;
@@ -37,7 +37,7 @@ const NOT_ALLOWED: [u16; 4] = [1044, 1045, 1142, 1227];
 /// What a message will do, decided before it is sent.
 pub(super) struct Plan {
     /// The shape of the answer.
-    pub expect: Expect,
+    pub expect: ResponseKind,
     /// What the statement does to session and transaction.
     pub effects: Effects,
     /// What it writes.
@@ -53,7 +53,7 @@ pub(super) struct Plan {
     /// What it is counted under, and when it came, if it is a statement.
     pub counted: Option<(Label, Instant)>,
     /// What its success means beyond that.
-    pub settling: Settling,
+    pub on_success: OnSuccess,
     /// The listing that rows of Remora's own belong into.
     pub merged: Option<Box<ShowNames>>,
     /// What the client gets in place of the answer.
@@ -64,7 +64,7 @@ pub(super) struct Plan {
 
 /// What the success of a command means for the session.
 #[derive(Debug)]
-pub(super) enum Settling {
+pub(super) enum OnSuccess {
     /// Nothing more.
     Plain,
     /// A statement was prepared.
@@ -92,7 +92,7 @@ pub(super) struct Executed {
 
 impl Plan {
     /// A message without effects.
-    pub(super) fn plain(expect: Expect) -> Plan {
+    pub(super) fn plain(expect: ResponseKind) -> Plan {
         Plan {
             expect,
             effects: Effects::NONE,
@@ -102,7 +102,7 @@ impl Plan {
             fill: None,
             looked_up: None,
             counted: None,
-            settling: Settling::Plain,
+            on_success: OnSuccess::Plain,
             merged: None,
             replacement: None,
             rest: None,
@@ -110,7 +110,7 @@ impl Plan {
     }
 
     /// A message that may do anything.
-    pub(super) fn unknown(expect: Expect) -> Plan {
+    pub(super) fn unknown(expect: ResponseKind) -> Plan {
         let effects = Effects {
             session: SessionEffect::Unknown(remora_sql::UnknownEffect::UnknownStatement),
             transaction: Transaction::ImplicitCommit,
@@ -256,7 +256,7 @@ impl Session {
             match plan.effects.session {
                 SessionEffect::DefaultSchema => self.state.chose_schema(privileges.end_look(*look)),
                 SessionEffect::Role => self.state.chose_role(privileges.end_look(*look)),
-                _ if matches!(plan.settling, Settling::Reset) => {
+                _ if matches!(plan.on_success, OnSuccess::Reset) => {
                     // Its role is the one of a login again.
                     self.state.chose_role(privileges.end_look(*look));
                 }
@@ -305,9 +305,9 @@ impl Session {
             return Err(self.relay_last_words(ended).await);
         }
         match plan.expect {
-            Expect::Nothing => Ok(None),
-            Expect::Authentication => self.relay_change_user(look).await.map(|()| None),
-            Expect::Stream => self.relay_stream().await.map(Some),
+            ResponseKind::Nothing => Ok(None),
+            ResponseKind::Authentication => self.relay_change_user(look).await.map(|()| None),
+            ResponseKind::Stream => self.relay_stream().await.map(Some),
             _ => self.relay_answer(plan, writing).await.map(Some),
         }
     }
@@ -465,7 +465,7 @@ impl Session {
         if let Progress::Done(summary) = progress {
             self.look_again_at(writing);
             writing.settle_privileges(Some(summary.ending));
-            if summary.succeeded() && matches!(plan.settling, Settling::EmptyStore) {
+            if summary.succeeded() && matches!(plan.on_success, OnSuccess::EmptyStore) {
                 self.shared.flush();
             }
         }
@@ -558,8 +558,8 @@ impl Session {
             self.worker.digests.count(label, Count::Miss { took });
         }
         self.state.after(&plan.effects, wrote, summary);
-        match std::mem::replace(&mut plan.settling, Settling::Plain) {
-            Settling::Prepared(statement) => {
+        match std::mem::replace(&mut plan.on_success, OnSuccess::Plain) {
+            OnSuccess::Prepared(statement) => {
                 let id = match summary.ending {
                     Ending::Prepared {
                         statement_id,
@@ -569,14 +569,14 @@ impl Session {
                 };
                 self.prepared_as(id, *statement);
             }
-            Settling::Executed(executed) => self.executed(&executed, summary.succeeded()),
-            Settling::Reset if summary.succeeded() => {
+            OnSuccess::Executed(executed) => self.executed(&executed, summary.succeeded()),
+            OnSuccess::Reset if summary.succeeded() => {
                 let global = self.shared.query_cache.own_values();
                 self.state.reset(summary.mark, global);
                 self.prepared.clear();
             }
-            Settling::Plain | Settling::Reset | Settling::EmptyStore => {}
-            Settling::OptionChanged => self.state.option_changed(),
+            OnSuccess::Plain | OnSuccess::Reset | OnSuccess::EmptyStore => {}
+            OnSuccess::OptionChanged => self.state.option_changed(),
         }
     }
 }

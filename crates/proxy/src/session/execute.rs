@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use remora_cache::KeyRef;
 use remora_sql::SessionEffect;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::execute::Execution;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 use remora_wire::{Capabilities, Command};
 
 use super::dispatch::Step;
-use super::exchange::{Executed, Plan, Settling};
+use super::exchange::{Executed, OnSuccess, Plan};
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::Read;
 use super::found_rows::FoundRows;
@@ -43,7 +43,7 @@ impl Session {
         let Some(dialect) = self.dialect() else {
             // Unknown when it is executed, and counted as everything.
             self.prepared.none_prepared();
-            return self.forward(message, Plan::plain(Expect::Prepared), outcome);
+            return self.forward(message, Plan::plain(ResponseKind::Prepared), outcome);
         };
         let statement = self.analyse_prepared(text, dialect);
         if self.should_learn_settings(&statement) {
@@ -84,10 +84,10 @@ impl Session {
             label: self.label_of(text, dialect),
         };
         let plan = Plan {
-            settling: Settling::Prepared(Box::new(prepared)),
-            ..Plan::plain(Expect::Prepared)
+            on_success: OnSuccess::Prepared(Box::new(prepared)),
+            ..Plan::plain(ResponseKind::Prepared)
         };
-        self.unseen_hit.prepares(&message[HEADER_BYTES..]);
+        self.unreplayed_hit.prepares(&message[HEADER_BYTES..]);
         self.forward(message, plan, outcome)
     }
 
@@ -102,7 +102,7 @@ impl Session {
                 return Ok(Step::LearnSettings);
             }
             self.trace_execution(Stage::Key, None);
-            let plan = Plan::unknown(command.expect_with(body));
+            let plan = Plan::unknown(command.response_kind_with(body));
             return self.forward(message, plan, Outcome::Write);
         };
         if let Some(step) = self.before_execution(id) {
@@ -125,7 +125,7 @@ impl Session {
     /// What must be done before an execution can be judged.
     fn before_execution(&self, id: StatementId) -> Option<Step> {
         let statement = self.prepared.get(id)?;
-        if statement.diagnostics && !self.unseen_hit.is_none() {
+        if statement.diagnostics && !self.unreplayed_hit.is_none() {
             return Some(Step::RepeatHit);
         }
         if statement.asks_for_found_rows && self.found_rows.is_some() {
@@ -300,7 +300,8 @@ impl Session {
         command: Command,
     ) -> Plan {
         let capabilities = self.capabilities();
-        let expect = command.expect_with(message.get(HEADER_BYTES + 1..).unwrap_or_default());
+        let expect =
+            command.response_kind_with(message.get(HEADER_BYTES + 1..).unwrap_or_default());
         let Some(statement) = self.prepared.get(id) else {
             return Plan::unknown(expect);
         };
@@ -326,7 +327,7 @@ impl Session {
                 // Many executions in one.
                 parameters.forget_types();
             }
-            plan.settling = Settling::Executed(Executed {
+            plan.on_success = OnSuccess::Executed(Executed {
                 id,
                 names_types,
                 at,
@@ -336,7 +337,7 @@ impl Session {
             let execution = read.execution(body, capabilities);
             read.sent(execution.as_ref());
             let names_types = execution.is_some_and(|execution| execution.types().is_some());
-            plan.settling = Settling::Executed(Executed {
+            plan.on_success = OnSuccess::Executed(Executed {
                 id,
                 names_types,
                 at,
@@ -361,13 +362,13 @@ impl Session {
                 .read_mut(id)
                 .and_then(PreparedRead::take_unseen_types);
             self.prepared.remove(id);
-            if self.unseen_hit.puts_off_closing(id, types) {
+            if self.unreplayed_hit.puts_off_closing(id, types) {
                 self.worker.metrics.count(outcome);
                 self.trace = None;
                 return Ok(Step::Answered);
             }
         }
-        self.forward(message, Plan::plain(Expect::Nothing), outcome)
+        self.forward(message, Plan::plain(ResponseKind::Nothing), outcome)
     }
 
     /// Closes a statement whose closing was put off.
@@ -390,7 +391,7 @@ impl Session {
         id: Option<(StatementId, u16)>,
         statement: PreparedStatement,
     ) {
-        self.unseen_hit.was_prepared(id.is_some());
+        self.unreplayed_hit.was_prepared(id.is_some());
         let Some((id, parameters)) = id else {
             self.prepared.none_prepared();
             return;

@@ -1,7 +1,7 @@
 //! `FOUND_ROWS()` after a hit and statements that leave its value alone.
 //!
 //! The server has not seen the hit. As long as it has seen nothing since, it runs the hit when the
-//! client asks ([`super::unseen`]). After a statement that can't be right any more: the statement
+//! client asks ([`super::replay`]). After a statement that can't be right any more: the statement
 //! may have changed the rows, the settings or the schema. So when such a statement is sent, the
 //! rows of the hit's result are counted, while it is there; and when the client asks, the server
 //! first runs a statement that reads no table and gives as many rows.
@@ -16,7 +16,7 @@ use remora_wire::result_set::Parts;
 
 use super::questions::{EXECUTE, QUERY};
 use super::{Ended, Session};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 /// With more rows, the count isn't passed on.
 const ROWS_MAX: usize = 1_000_000;
@@ -127,13 +127,13 @@ fn rows_from_nothing(count: usize) -> String {
 impl Session {
     /// A message is about to go to the server: what `FOUND_ROWS()` gives after it.
     pub(super) fn note_found_rows(&mut self, message: &[u8]) {
-        if self.unseen_hit.is_none() && self.found_rows.is_none() {
+        if self.unreplayed_hit.is_none() && self.found_rows.is_none() {
             return;
         }
         if !self.keeps_found_rows(message) {
             self.found_rows = None;
-        } else if !self.unseen_hit.is_none() {
-            self.found_rows = self.rows_of_unseen_hit();
+        } else if !self.unreplayed_hit.is_none() {
+            self.found_rows = self.rows_of_unreplayed_hit();
         }
     }
 
@@ -162,8 +162,8 @@ impl Session {
     }
 
     /// How many rows the hit had that the server has not seen, if its result is still there.
-    fn rows_of_unseen_hit(&self) -> Option<usize> {
-        let payload = self.unseen_hit.payload();
+    fn rows_of_unreplayed_hit(&self) -> Option<usize> {
+        let payload = self.unreplayed_hit.payload();
         let (command, body) = payload.split_first()?;
         let (mut stripped, mut key) = (Vec::new(), Vec::new());
         let (scope, text) = match *command {
@@ -201,7 +201,7 @@ impl Session {
         if let Some(count) = self.found_rows.take() {
             let statement = rows_from_nothing(count);
             let message = [self.query_head(), statement.as_bytes()].concat();
-            self.ask(&message, Expect::Results, None).await?;
+            self.ask(&message, ResponseKind::Results, None).await?;
         }
         Ok(())
     }

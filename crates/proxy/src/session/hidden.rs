@@ -12,7 +12,7 @@
 //! that it writes (by the catalogue). Whatever isn't known counts as code.
 
 use remora_sql::{Dialect, Mentions, SessionEffect, Statement, StatementKind};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::rows::parse_text_row;
 use remora_wire::walker::Ending;
 
@@ -225,7 +225,7 @@ impl Session {
         let mut answer = Vec::new();
         let message = [self.query_head(), TABLES_CREATED.as_bytes()].concat();
         let summary = self
-            .ask(&message, Expect::Results, Some(&mut answer))
+            .ask(&message, ResponseKind::Results, Some(&mut answer))
             .await?;
         let row = last_row(&answer).filter(|_| summary.ending == Ending::ResultSet);
         let row = row.and_then(|row| parse_text_row(row, STATUS_FIELDS).ok());

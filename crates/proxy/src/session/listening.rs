@@ -72,7 +72,7 @@ impl Session {
             Ok(count) => {
                 worker.metrics.count_client_bytes_in(count);
                 self.inbox.extend_from_slice(&scratch[..count]);
-                self.begins_undrawn = true;
+                self.needs_sampling = true;
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),

@@ -13,7 +13,7 @@
 //! | `listening.rs` | listening to the client while the server works |
 //! | `tunnel.rs` | relaying what the client sends while the server answers |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
-//! | `face/` | the statements of the query cache's own face |
+//! | `emulation/` | the statements of the query cache's SQL interface |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `hidden.rs` | what a statement may do that its text doesn't show |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
@@ -21,13 +21,13 @@
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
-//! | `state.rs`, `settings.rs`, `prepared.rs`, `unseen.rs` | what is known of the session, as plain values |
+//! | `state.rs`, `settings.rs`, `prepared.rs`, `replay.rs` | what is known of the session, as plain values |
 
 pub(crate) mod backlog;
 mod dispatch;
+mod emulation;
 mod exchange;
 mod execute;
-mod face;
 mod fence;
 mod fill;
 mod found_rows;
@@ -39,11 +39,11 @@ mod outdated;
 pub(crate) mod prepared;
 pub(crate) mod query;
 mod questions;
+mod replay;
 pub mod settings;
 pub mod state;
 mod trace;
 mod tunnel;
-mod unseen;
 mod verify;
 
 use std::future::poll_fn;
@@ -61,9 +61,9 @@ use self::dispatch::Step;
 use self::listed::Registration;
 use self::outdated::OutdatedResult;
 use self::prepared::PreparedStatements;
+use self::replay::UnreplayedHit;
 use self::settings::Flavour;
 use self::state::SessionState;
-use self::unseen::UnseenHit;
 use crate::net::{Addresses, Endpoint, Stream};
 use crate::reason::{Limit, Stage};
 use crate::shared::Shared;
@@ -163,14 +163,14 @@ pub(crate) struct Session {
     key: Vec<u8>,
     /// What was last answered from memory, if the server has seen no statement since: what its
     /// diagnostics area should tell of.
-    unseen_hit: UnseenHit,
+    unreplayed_hit: UnreplayedHit,
     /// How many rows the last hit had, if the server has seen none of it, but statements since that
-    /// left its count of found rows alone. Of no meaning while there is an unseen hit.
+    /// left its count of found rows alone. Of no meaning while there is an unreplayed hit.
     found_rows: Option<usize>,
     /// What the message under way is traced with, if it is.
     trace: Option<Box<Recorder>>,
     /// Whether the inbox begins with a message of which nobody has drawn yet whether it is traced.
-    begins_undrawn: bool,
+    needs_sampling: bool,
     /// The result that the statement at hand would have had from memory, had no change outdated it.
     outdated: Option<OutdatedResult>,
     /// When the server was last sent something, milliseconds of Remora's clock.
@@ -272,11 +272,11 @@ impl Session {
             client_has_finished: false,
             fill_text: Vec::new(),
             key: Vec::new(),
-            unseen_hit: UnseenHit::default(),
+            unreplayed_hit: UnreplayedHit::default(),
             found_rows: None,
             registration,
             trace: None,
-            begins_undrawn: false,
+            needs_sampling: false,
             outdated: None,
             definition_change: None,
         })
@@ -390,13 +390,13 @@ impl Session {
         let (used, step) = self.step_from(chunk)?;
         if used < count {
             self.inbox.extend_from_slice(&chunk[used..]);
-            self.begins_undrawn = used > 0;
+            self.needs_sampling = used > 0;
         }
         Ok(step)
     }
 
     fn step_from_inbox(&mut self) -> Result<Option<Step>, Ended> {
-        if std::mem::take(&mut self.begins_undrawn) {
+        if std::mem::take(&mut self.needs_sampling) {
             self.draw_trace();
         }
         let mut inbox = std::mem::take(&mut self.inbox);
@@ -404,7 +404,7 @@ impl Session {
         if used == inbox.len() && inbox.capacity() > BUFFER_BYTES_KEPT {
             return Ok(step);
         }
-        self.begins_undrawn = used > 0 && used < inbox.len();
+        self.needs_sampling = used > 0 && used < inbox.len();
         inbox.drain(..used);
         self.inbox = inbox;
         Ok(step)

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 use remora_sql::{
-    Dialect, Doubt, FaceStatement, Refusal, SessionEffect, Statement, StatementKind, Transaction,
-    Writes,
+    Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
+    Transaction, Writes,
 };
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
 
@@ -79,10 +79,10 @@ pub(super) enum Look {
 impl Session {
     pub(super) fn plan_long_query(&self, start: &[u8]) -> Plan {
         let Some(start) = self.statement_text(start) else {
-            return Plan::unknown(Expect::Results);
+            return Plan::unknown(ResponseKind::Results);
         };
         let Some(dialect) = self.dialect() else {
-            return Plan::unknown(Expect::Results);
+            return Plan::unknown(ResponseKind::Results);
         };
         let statement = remora_sql::analyse_prefix(start, dialect);
         Plan {
@@ -91,7 +91,7 @@ impl Session {
                 ..effects_of(&statement, start)
             },
             writes: self.plan_writes(&statement),
-            ..Plan::plain(Expect::Results)
+            ..Plan::plain(ResponseKind::Results)
         }
     }
 
@@ -101,7 +101,11 @@ impl Session {
                 return Ok(Step::LearnSettings);
             }
             self.trace_text(Stage::Key, None);
-            return self.forward(message, Plan::unknown(Expect::Results), Outcome::Write);
+            return self.forward(
+                message,
+                Plan::unknown(ResponseKind::Results),
+                Outcome::Write,
+            );
         };
         let mut stripped = self.worker.key_text.take();
         let key = self.key_text(text, &mut stripped);
@@ -141,7 +145,7 @@ impl Session {
                     let plan = self.with_code_of_entry(Plan {
                         looked_up: Some(began),
                         counted: Some((label, began)),
-                        ..Plan::plain(Expect::Results)
+                        ..Plan::plain(ResponseKind::Results)
                     });
                     let message = self.message_as_read(message);
                     return self.forward(&message, plan, outcome);
@@ -266,7 +270,7 @@ impl Session {
         self.worker
             .digests
             .count(sent.label, Count::Hit { bytes, took });
-        if let Some(closed) = self.unseen_hit.set(payload, statement) {
+        if let Some(closed) = self.unreplayed_hit.set(payload, statement) {
             self.close_late(closed)?;
         }
         Ok(match sent.rest {
@@ -291,7 +295,7 @@ impl Session {
             if self.should_ask_about_log() {
                 return Ok(Step::LearnSettings);
             }
-            let mut plan = Plan::unknown(Expect::Results);
+            let mut plan = Plan::unknown(ResponseKind::Results);
             plan.effects.may_turn_log_off = may_run_text(text);
             if names_the_log(text) {
                 plan.effects.session = SessionEffect::BinlogOff;
@@ -304,8 +308,8 @@ impl Session {
             return self.forward(message, plan, outcome);
         };
         let statement = self.analyse(text, dialect);
-        let face = self
-            .face_statement(text, dialect)
+        let emulated = self
+            .emulated_statement(text, dialect)
             .filter(|_| !is_ambiguous(&statement));
         self.mark(Stage::Analysis);
         let asks_before_code = || {
@@ -316,23 +320,23 @@ impl Session {
         if self.should_learn_settings(&statement) || asks_before_code() {
             return Ok(Step::LearnSettings);
         }
-        if statement.diagnostics && !self.unseen_hit.is_none() {
+        if statement.diagnostics && !self.unreplayed_hit.is_none() {
             return Ok(Step::RepeatHit);
         }
         if statement.diagnostics && self.found_rows.is_some() && FoundRows::is_asked_for_alone(text)
         {
             return Ok(Step::SetFoundRows);
         }
-        if let Some(face) = &face
-            && let Some(step) = self.forward_face(face, &statement, text, dialect, began)
+        if let Some(emulated) = &emulated
+            && let Some(step) = self.forward_emulated(emulated, &statement, text, dialect, began)
         {
             return step;
         }
         if self.must_await_catalogue(&statement) {
             return Ok(Step::AwaitCatalogue);
         }
-        let merged = match face {
-            Some(FaceStatement::Show(names)) => Some(Box::new(names)),
+        let merged = match emulated {
+            Some(EmulatedStatement::Show(names)) => Some(Box::new(names)),
             _ => None,
         };
         let message = self.message_as_read(message);
@@ -370,7 +374,7 @@ impl Session {
             writes: self.plan_writes(statement),
             looked_up: place.map(|_| began),
             counted: Some((label, began)),
-            ..Plan::plain(Expect::Results)
+            ..Plan::plain(ResponseKind::Results)
         };
         if turns_the_log_off(statement, text) {
             plan.effects.session = SessionEffect::BinlogOff;
@@ -484,18 +488,18 @@ impl Session {
     /// What a statement does, in a dialect that [`Session::dialect`] gave: as far as that isn't
     /// known, in any that it may be.
     pub(super) fn analyse(&self, text: &[u8], dialect: Dialect) -> Statement {
-        self.doubt().analyse(text, dialect)
+        self.ambiguity().analyse(text, dialect)
     }
 
     /// The same for a statement that is being prepared.
     pub(super) fn analyse_prepared(&self, text: &[u8], dialect: Dialect) -> Statement {
-        self.doubt().analyse_prepared(text, dialect)
+        self.ambiguity().analyse_prepared(text, dialect)
     }
 
     /// What isn't known of how the server reads this session's text.
-    fn doubt(&self) -> Doubt {
+    fn ambiguity(&self) -> Ambiguity {
         let charset = self.state.fingerprint().map(|known| known.charset);
-        Doubt {
+        Ambiguity {
             modes: charset.is_none(),
             characters: matches!(charset, None | Some(TextCharset::Unsafe)),
             takes_several: self.takes_several(),

@@ -3,15 +3,15 @@
 
 use remora_cache::FenceScope;
 use remora_wire::Capabilities;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::rows::parse_text_row;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::prepared::{PreparedRead, StatementId};
+use super::replay::Replay;
 use super::settings::SettingsQuery;
 use super::state::{Effects, WriteScope};
-use super::unseen::Repetition;
 use super::{CHUNK_BYTES, Ended, Session};
 use crate::reason::{Bypass, Limit};
 
@@ -37,7 +37,7 @@ impl Session {
         let mut answer = Vec::new();
         let message = [self.query_head(), query.sql().as_bytes()].concat();
         let summary = self
-            .ask(&message, Expect::Results, Some(&mut answer))
+            .ask(&message, ResponseKind::Results, Some(&mut answer))
             .await?;
         if summary.ending != Ending::ResultSet {
             self.settings_not_told(Bypass::SettingsUnknown);
@@ -90,23 +90,23 @@ impl Session {
     /// Has the server run the statement last answered from memory, and drops the answer: what the
     /// client asks next is about that statement.
     pub(super) async fn repeat_hit(&mut self) -> Result<(), Ended> {
-        let Repetition {
+        let Replay {
             types,
             payload,
             close,
             failed,
             ping,
-        } = self.unseen_hit.take();
+        } = self.unreplayed_hit.take();
         self.found_rows = None;
         if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
             self.run_what_was_answered(&types, ignore).await?;
         }
         self.run_what_was_answered(&payload, ignore).await?;
         if let Some(failed) = failed {
-            self.ask(&failed, Expect::Prepared, None).await?;
+            self.ask(&failed, ResponseKind::Prepared, None).await?;
         }
         if ping {
-            self.ask(&[PING], Expect::Single, None).await?;
+            self.ask(&[PING], ResponseKind::Single, None).await?;
         }
         if let Some(id) = close {
             self.close_late(id)?;
@@ -156,7 +156,9 @@ impl Session {
         let code = self.code_basis_of_message(payload);
         let fence = code.is_none().then(|| everything(self));
         let message = self.as_the_server_reads(payload);
-        let asked = self.ask_in_pieces(&message, Expect::Results, take).await;
+        let asked = self
+            .ask_in_pieces(&message, ResponseKind::Results, take)
+            .await;
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
         if code.is_some_and(|basis| hidden_code.holds(basis)) {
             return asked;
@@ -181,7 +183,7 @@ impl Session {
     pub(super) async fn ask(
         &mut self,
         payload: &[u8],
-        expect: Expect,
+        expect: ResponseKind,
         mut answer: Option<&mut Vec<u8>>,
     ) -> Result<Summary, Ended> {
         let take = |piece: &[u8]| {
@@ -195,7 +197,7 @@ impl Session {
     async fn ask_in_pieces(
         &mut self,
         payload: &[u8],
-        expect: Expect,
+        expect: ResponseKind,
         mut take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
         let mut message = std::mem::take(&mut self.outbox);

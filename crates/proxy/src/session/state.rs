@@ -14,7 +14,7 @@ use remora_wire::{Capabilities, StatusFlags};
 
 use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
 use crate::config::CacheType;
-use crate::query_cache::OwnValues;
+use crate::emulation::OwnValues;
 use crate::reason::Bypass;
 
 /// Tags of tables that a transaction may write before they count as everything: two for each table.
@@ -28,7 +28,7 @@ pub enum Settings {
     /// They must be asked for before the next look-up.
     Unknown,
     /// The server was asked and didn't tell. It isn't asked again before they change.
-    Untold,
+    Unavailable,
     /// They are these.
     Known(Arc<Fingerprint>),
 }
@@ -237,7 +237,7 @@ impl SessionState {
     pub fn fingerprint(&self) -> Option<&Arc<Fingerprint>> {
         match &self.settings {
             Settings::Known(fingerprint) => Some(fingerprint),
-            Settings::Unknown | Settings::Untold => None,
+            Settings::Unknown | Settings::Unavailable => None,
         }
     }
 
@@ -251,7 +251,7 @@ impl SessionState {
         self.scope?;
         match &self.settings {
             Settings::Known(known) => scope_of(known.id, self.status, RowFormat::Binary),
-            Settings::Unknown | Settings::Untold => Err(Bypass::SettingsUnknown),
+            Settings::Unknown | Settings::Unavailable => Err(Bypass::SettingsUnknown),
         }
     }
 
@@ -364,7 +364,7 @@ impl SessionState {
     /// [`SessionState::learn_log`].
     #[must_use]
     pub fn not_told(&mut self, why: Bypass) -> bool {
-        self.settings = Settings::Untold;
+        self.settings = Settings::Unavailable;
         if self.log_is_doubtful {
             self.apply(SessionEffect::BinlogOff);
         }
@@ -458,7 +458,7 @@ impl SessionState {
     pub fn is_foreign(&self) -> bool {
         match &self.settings {
             Settings::Known(known) => known.dialect.is_none(),
-            Settings::Unknown | Settings::Untold => self.was_foreign,
+            Settings::Unknown | Settings::Unavailable => self.was_foreign,
         }
     }
 

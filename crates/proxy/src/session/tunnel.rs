@@ -3,7 +3,7 @@
 
 use std::io;
 
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::response::OK_MARK;
@@ -29,7 +29,7 @@ impl Session {
     /// must be fenced. So nothing of what the client sends passes before the server's first packet
     /// has said which it is. Once a server has streamed, it closes the connection at the end.
     pub(super) async fn relay_stream(&mut self) -> Result<Summary, Ended> {
-        let mut walker = ResponseWalker::new(Expect::Single, self.capabilities());
+        let mut walker = ResponseWalker::new(ResponseKind::Single, self.capabilities());
         let mut chunk = vec![0; STREAM_CHUNK_BYTES];
         let mut head = Vec::new();
         loop {

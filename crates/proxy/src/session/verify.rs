@@ -1,7 +1,7 @@
 //! Having the server answer what memory has answered, and comparing the two.
 //!
 //! Remora knows no passwords, so the session asks on its client's own connection, between two
-//! messages, as it does when the server has to know of a hit (`unseen.rs`). The client has its
+//! messages, as it does when the server has to know of a hit (`replay.rs`). The client has its
 //! answer by then; only its next statement waits. The server has run the statement afterwards:
 //! `FOUND_ROWS()` and its like tell of it, and it isn't run again for them.
 //!
@@ -35,7 +35,7 @@ use remora_sql::{Dialect, Digest, Statement};
 use remora_wire::walker::{Ending, Summary};
 use tokio::time::{Instant, sleep};
 
-use super::unseen::Repetition;
+use super::replay::Replay;
 use super::{Ended, Session};
 use crate::digests::Label;
 use crate::reason::{Limit, NotVerified, Stage, Verdict};
@@ -80,7 +80,7 @@ impl Session {
             self.shared.metrics.rare.count_not_verified(why);
             return Ok(());
         }
-        let Repetition { payload, .. } = self.unseen_hit.take();
+        let Replay { payload, .. } = self.unreplayed_hit.take();
         self.found_rows = None;
         match self.verdict_on(entry, &payload).await? {
             Ok((verdict, facts)) => {

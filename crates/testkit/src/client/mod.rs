@@ -25,7 +25,7 @@ pub use answer::{Answer, Packet, Packets};
 pub use error::ClientError;
 pub use options::ConnectOptions;
 pub use prepared::{StatementId, Value};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 pub use remora_wire::compress::Algorithm;
 use remora_wire::packet::put_message;
 use remora_wire::response::ServerError;
@@ -110,9 +110,9 @@ impl Client {
         if self.capabilities.has(Capabilities::QUERY_ATTRIBUTES) {
             let mut body = self.query_prefix();
             body.extend_from_slice(text);
-            return self.command(0x03, &body, Expect::Results);
+            return self.command(0x03, &body, ResponseKind::Results);
         }
-        self.command(0x03, text, Expect::Results)
+        self.command(0x03, text, ResponseKind::Results)
     }
 
     /// Sends a statement; gives all bytes of its answer, whatever it is.
@@ -139,7 +139,7 @@ impl Client {
         &mut self,
         byte: u8,
         body: &[u8],
-        expect: Expect,
+        expect: ResponseKind,
     ) -> Result<Answer<'_>, ClientError> {
         let mut payload = Vec::with_capacity(body.len() + 1);
         payload.push(byte);
@@ -161,7 +161,7 @@ impl Client {
         })
     }
 
-    fn receive_answer(&mut self, expect: Expect) -> Result<Summary, ClientError> {
+    fn receive_answer(&mut self, expect: ResponseKind) -> Result<Summary, ClientError> {
         let mut walker = ResponseWalker::new(expect, self.capabilities);
         if let (_, Progress::Done(summary)) = walker.feed(&[])? {
             return Ok(summary);

@@ -2,7 +2,7 @@
 //! "`COM_QUERY`" (attributes).
 
 use remora_wire::Capabilities;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::reader::put_length;
 use remora_wire::walker::Ending;
 
@@ -71,7 +71,7 @@ type Named<'a> = (&'a str, Value);
 impl Client {
     /// Prepares a statement. [`Client::answer_bytes`] has the whole answer.
     pub fn prepare(&mut self, text: &[u8]) -> Result<StatementId, ClientError> {
-        let answer = self.command(STMT_PREPARE, text, Expect::Prepared)?;
+        let answer = self.command(STMT_PREPARE, text, ResponseKind::Prepared)?;
         match answer.summary().ending {
             Ending::Prepared { statement_id, .. } => Ok(StatementId(statement_id)),
             _ => Err(remora_wire::WireError::Malformed("preparation").into()),
@@ -85,13 +85,17 @@ impl Client {
         values: &[Value],
     ) -> Result<Answer<'_>, ClientError> {
         let body = self.execution(statement, values);
-        self.command(STMT_EXECUTE, &body, Expect::Results)
+        self.command(STMT_EXECUTE, &body, ResponseKind::Results)
     }
 
     /// Gives a prepared statement up. Nothing answers that.
     pub fn close_statement(&mut self, statement: StatementId) -> Result<(), ClientError> {
-        self.command(STMT_CLOSE, &statement.0.to_le_bytes(), Expect::Nothing)
-            .map(drop)
+        self.command(
+            STMT_CLOSE,
+            &statement.0.to_le_bytes(),
+            ResponseKind::Nothing,
+        )
+        .map(drop)
     }
 
     fn execution(&self, statement: StatementId, values: &[Value]) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 
 use super::tables::{Kind, ROWS};
 use crate::client::{Client, ClientError};
@@ -289,7 +289,7 @@ impl Writer<'_> {
         body.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1, LONGLONG, 0, LONGLONG, 0]);
         body.extend_from_slice(&stored.to_le_bytes());
         body.extend_from_slice(&(row as u64).to_le_bytes());
-        self.client.command(EXECUTE, &body, Expect::Results)?;
+        self.client.command(EXECUTE, &body, ResponseKind::Results)?;
         Ok(())
     }
 
@@ -297,7 +297,7 @@ impl Writer<'_> {
         let text = format!("UPDATE {} SET value = ? WHERE id = ?", kind.written());
         let answer = self
             .client
-            .command(PREPARE, text.as_bytes(), Expect::Prepared)?;
+            .command(PREPARE, text.as_bytes(), ResponseKind::Prepared)?;
         // After the packet's header and the OK mark.
         let number = answer.bytes().get(5..9).and_then(|b| b.try_into().ok());
         let id = u32::from_le_bytes(number.unwrap_or_default());

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::compress::{Algorithm, Channel, Role};
 use remora_wire::handshake::{Greeting, Login};
 use remora_wire::packet::{Extent, HEADER_BYTES, extent, join_payload, put_message};
@@ -133,11 +133,11 @@ impl Connection {
 
     /// Sends a command; gives the answer, which the walker must find the end of.
     pub fn command(&mut self, command: &[u8]) -> Reply {
-        let expect = Command::from_byte(command[0]).expect_with(&command[1..]);
+        let expect = Command::from_byte(command[0]).response_kind_with(&command[1..]);
         self.command_expecting(command, expect)
     }
 
-    pub fn command_expecting(&mut self, command: &[u8], expect: Expect) -> Reply {
+    pub fn command_expecting(&mut self, command: &[u8], expect: ResponseKind) -> Reply {
         let mut packet = Vec::new();
         put_message(&mut packet, 0, command);
         self.write(&packet);

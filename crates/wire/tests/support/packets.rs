@@ -1,7 +1,7 @@
 //! Writes what a server answers, from the protocol's description alone: nothing of the crate under
 //! test is used to build bytes.
 
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
@@ -163,7 +163,7 @@ pub fn mark(status: StatusFlags) -> EndMark {
 /// An answer and what a walker must say of it.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    pub expect: Expect,
+    pub expect: ResponseKind,
     pub capabilities: Capabilities,
     pub bytes: Vec<u8>,
     /// Where the server waits for a file, bytes from the start.
@@ -173,7 +173,7 @@ pub struct Answer {
 
 impl Answer {
     pub fn new(
-        expect: Expect,
+        expect: ResponseKind,
         capabilities: Capabilities,
         packets: Packets,
         ending: Ending,

@@ -1,7 +1,7 @@
 //! Drives a walker over an answer in chunks.
 
 use remora_wire::WireError;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 use remora_wire::{Capabilities, command};
 
@@ -17,7 +17,12 @@ pub struct Walked {
 
 /// Feeds `bytes` in chunks that end at the `cuts` (in rising order). Stops at the response's end,
 /// at an error, or when the bytes run out (`Ok(None)`).
-pub fn walk(expect: Expect, capabilities: Capabilities, bytes: &[u8], cuts: &[usize]) -> Walked {
+pub fn walk(
+    expect: ResponseKind,
+    capabilities: Capabilities,
+    bytes: &[u8],
+    cuts: &[usize],
+) -> Walked {
     let mut walker = ResponseWalker::new(expect, capabilities);
     let mut walked = Walked {
         consumed: 0,
@@ -83,19 +88,19 @@ pub fn assert_walked_however_cut(answer: &Answer) {
 }
 
 /// Every kind of answer.
-pub const EXPECTATIONS: [Expect; 9] = [
-    Expect::Nothing,
-    Expect::Single,
-    Expect::Results,
-    Expect::ResultsOrCursor,
-    Expect::Prepared,
-    Expect::Rows,
-    Expect::Columns,
-    Expect::Authentication,
-    Expect::Stream,
+pub const EXPECTATIONS: [ResponseKind; 9] = [
+    ResponseKind::Nothing,
+    ResponseKind::Single,
+    ResponseKind::Results,
+    ResponseKind::ResultsOrCursor,
+    ResponseKind::Prepared,
+    ResponseKind::Rows,
+    ResponseKind::Columns,
+    ResponseKind::Authentication,
+    ResponseKind::Stream,
 ];
 
 /// The kind of answer of a command byte.
-pub fn expect_of(byte: u8) -> Expect {
-    command::Command::from_byte(byte).expect()
+pub fn expect_of(byte: u8) -> ResponseKind {
+    command::Command::from_byte(byte).response_kind()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use remora_testkit::servers::{APP_PASSWORD, APP_USER, SCHEMA};
 use remora_wire::Capabilities;
 use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password, salt_of};
-use remora_wire::command::{Command, Expect};
+use remora_wire::command::{Command, ResponseKind};
 use remora_wire::handshake::{Greeting, Login};
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::walker::{Ending, Progress, ResponseWalker};
@@ -109,9 +109,9 @@ impl Caller {
             let mut message = Vec::new();
             put_message(&mut message, 0, &command);
             self.send(&message)?;
-            match Command::from_byte(command[0]).expect_with(&command[1..]) {
-                Expect::Nothing => {}
-                Expect::Authentication => self.authenticate(1)?,
+            match Command::from_byte(command[0]).response_kind_with(&command[1..]) {
+                ResponseKind::Nothing => {}
+                ResponseKind::Authentication => self.authenticate(1)?,
                 expect => self.read_answer(expect)?,
             }
         }
@@ -159,7 +159,7 @@ impl Caller {
         }
     }
 
-    fn read_answer(&mut self, expect: Expect) -> Result<(), End> {
+    fn read_answer(&mut self, expect: ResponseKind) -> Result<(), End> {
         let start = self.read;
         let mut walker = ResponseWalker::new(expect, CAPABILITIES);
         loop {

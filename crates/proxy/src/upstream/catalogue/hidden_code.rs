@@ -24,7 +24,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use remora_cache::{AsOf, BrokenCode, Tag, Timeline};
-use remora_sql::{Dialect, Doubt, Mentions, NameHash, Writes};
+use remora_sql::{Ambiguity, Dialect, Mentions, NameHash, Writes};
 use tokio::sync::Notify;
 
 use crate::upstream::client::{Client, ClientError, text};
@@ -197,11 +197,11 @@ impl View {
             };
         };
         // What a backslash means in it depends on how the view was made.
-        let doubt = Doubt {
+        let ambiguity = Ambiguity {
             modes: true,
-            ..Doubt::default()
+            ..Ambiguity::default()
         };
-        let statement = doubt.analyse(text.as_bytes(), dialect);
+        let statement = ambiguity.analyse(text.as_bytes(), dialect);
         View {
             name: NameHash::of(name.as_bytes()),
             mentions: Mentions::of(text.as_bytes(), dialect),

@@ -1,4 +1,4 @@
-//! Reading the face's statements: words by their text, since most of them are keywords nowhere
+//! Reading emulated statements: words by their text, since most of them are keywords nowhere
 //! else.
 
 use crate::cursor::Cursor;

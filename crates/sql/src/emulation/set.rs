@@ -1,8 +1,8 @@
 //! `SET GLOBAL query_cache_size = …`.
 
 use super::parser::Parser;
-use super::select::{FaceSelect, Item, VariableUse, item};
-use super::variable::{FaceVariable, VariableScope};
+use super::select::{EmulatedSelect, Item, VariableUse, item};
+use super::variable::{EmulatedVariable, VariableScope};
 use crate::token::TokenKind as T;
 
 /// Assignments that one statement may have.
@@ -12,28 +12,28 @@ const EXPRESSION_TOKENS_MAX: usize = 64;
 
 /// A `SET` that assigns variables of the query cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FaceSet {
+pub enum EmulatedSet {
     /// It assigns these and nothing else.
     Assignments(Vec<Assignment>),
     /// It assigns the global value of this one, but beside other things or by an expression that
     /// isn't looked into.
-    Mixed(FaceVariable),
+    Mixed(EmulatedVariable),
 }
 
 /// One assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Which variable.
-    pub variable: FaceVariable,
+    pub variable: EmulatedVariable,
     /// Which value of it.
     pub scope: VariableScope,
     /// The new value.
-    pub value: FaceValue,
+    pub value: EmulatedValue,
 }
 
 /// A value that is assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FaceValue {
+pub enum EmulatedValue {
     /// A whole number, also as a product of whole numbers.
     Number(i128),
     /// A word, such as `DEMAND`, with or without quotes.
@@ -47,13 +47,13 @@ pub enum FaceValue {
     /// `NULL`
     Null,
     /// What the server must be asked for.
-    Expression(FaceExpression),
+    Expression(EmulatedExpression),
 }
 
 /// Variables, numbers and strings, perhaps with signs of arithmetic between them: what changes
 /// nothing and reads no table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FaceExpression {
+pub struct EmulatedExpression {
     /// Where it begins in the text.
     pub start: usize,
     /// Where it ends.
@@ -62,14 +62,14 @@ pub struct FaceExpression {
     pub uses: Vec<VariableUse>,
 }
 
-pub(super) fn set(mut parser: Parser<'_>) -> Option<FaceSet> {
+pub(super) fn set(mut parser: Parser<'_>) -> Option<EmulatedSet> {
     parser.expect("set")?;
     let all = parser;
     match assignments(parser) {
         Some(assignments) if !parser.saw_executable_comment() => {
-            Some(FaceSet::Assignments(assignments))
+            Some(EmulatedSet::Assignments(assignments))
         }
-        _ => assigned_global(all).map(FaceSet::Mixed),
+        _ => assigned_global(all).map(EmulatedSet::Mixed),
     }
 }
 
@@ -99,7 +99,7 @@ fn assignments(mut parser: Parser<'_>) -> Option<Vec<Assignment>> {
 fn target(
     parser: &mut Parser<'_>,
     carried: &mut VariableScope,
-) -> Option<(VariableScope, FaceVariable)> {
+) -> Option<(VariableScope, EmulatedVariable)> {
     let is_at = parser.take_kind(T::DoubleAt);
     let written = VariableScope::of(parser.word()?);
     if written.is_some() {
@@ -114,13 +114,13 @@ fn target(
         *carried = written.unwrap_or(*carried);
         *carried
     };
-    let variable = FaceVariable::of(parser.word()?)?;
+    let variable = EmulatedVariable::of(parser.word()?)?;
     parser.advance();
     Some((scope, variable))
 }
 
 /// A plain value if nothing more belongs to it, else an expression.
-fn value_or_expression(parser: &mut Parser<'_>) -> Option<FaceValue> {
+fn value_or_expression(parser: &mut Parser<'_>) -> Option<EmulatedValue> {
     let mut probe = *parser;
     if let Some(value) = value(&mut probe)
         && ends_value(&probe)
@@ -128,14 +128,14 @@ fn value_or_expression(parser: &mut Parser<'_>) -> Option<FaceValue> {
         *parser = probe;
         return Some(value);
     }
-    expression(parser).map(FaceValue::Expression)
+    expression(parser).map(EmulatedValue::Expression)
 }
 
 fn ends_value(parser: &Parser<'_>) -> bool {
     matches!(parser.current().kind, T::Comma | T::Semicolon | T::End)
 }
 
-fn expression(parser: &mut Parser<'_>) -> Option<FaceExpression> {
+fn expression(parser: &mut Parser<'_>) -> Option<EmulatedExpression> {
     let start = parser.start();
     let mut end = start;
     let mut uses = Vec::new();
@@ -144,7 +144,7 @@ fn expression(parser: &mut Parser<'_>) -> Option<FaceExpression> {
         let token = parser.current();
         match token.kind {
             _ if depth == 0 && ends_value(parser) => {
-                return (end > start).then_some(FaceExpression { start, end, uses });
+                return (end > start).then_some(EmulatedExpression { start, end, uses });
             }
             T::DoubleAt => {
                 if let Item::Own(found) = item(parser)? {
@@ -172,7 +172,7 @@ fn expression(parser: &mut Parser<'_>) -> Option<FaceExpression> {
 
 /// `SET @a = @@query_cache_size, @b = …`: the query cache's variables in what user variables are
 /// set to; for instance to put them back afterwards.
-pub(super) fn saved(mut parser: Parser<'_>) -> Option<FaceSelect> {
+pub(super) fn saved(mut parser: Parser<'_>) -> Option<EmulatedSelect> {
     parser.expect("set")?;
     let mut uses = Vec::new();
     for _ in 0..ASSIGNMENTS_MAX {
@@ -185,28 +185,28 @@ pub(super) fn saved(mut parser: Parser<'_>) -> Option<FaceSelect> {
         if !parser.take_kind(T::Comma) {
             let is_certain =
                 !parser.saw_executable_comment() && !uses.is_empty() && parser.at_end();
-            return is_certain.then_some(FaceSelect { uses });
+            return is_certain.then_some(EmulatedSelect { uses });
         }
     }
     None
 }
 
-fn value(parser: &mut Parser<'_>) -> Option<FaceValue> {
+fn value(parser: &mut Parser<'_>) -> Option<EmulatedValue> {
     let token = parser.current();
     match token.kind {
         T::Number | T::Minus => number(parser),
         T::String => parser
             .take_string()
-            .map(|text| FaceValue::String(text.to_owned())),
+            .map(|text| EmulatedValue::String(text.to_owned())),
         T::Word(_) => {
             let word = String::from_utf8_lossy(parser.word()?).into_owned();
             parser.advance();
             Some(match word.to_ascii_uppercase().as_str() {
-                "DEFAULT" => FaceValue::Default,
-                "NULL" => FaceValue::Null,
-                "TRUE" => FaceValue::Number(1),
-                "FALSE" => FaceValue::Number(0),
-                _ => FaceValue::Word(word),
+                "DEFAULT" => EmulatedValue::Default,
+                "NULL" => EmulatedValue::Null,
+                "TRUE" => EmulatedValue::Number(1),
+                "FALSE" => EmulatedValue::Number(0),
+                _ => EmulatedValue::Word(word),
             })
         }
         _ => None,
@@ -214,7 +214,7 @@ fn value(parser: &mut Parser<'_>) -> Option<FaceValue> {
 }
 
 /// `67108864`, `64 * 1024 * 1024`, `-1`, `1.5`.
-fn number(parser: &mut Parser<'_>) -> Option<FaceValue> {
+fn number(parser: &mut Parser<'_>) -> Option<EmulatedValue> {
     let negative = parser.take_kind(T::Minus);
     let token = parser.current();
     if token.kind == T::Number && parser.take_number().is_none() {
@@ -223,25 +223,29 @@ fn number(parser: &mut Parser<'_>) -> Option<FaceValue> {
         let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
         if all_digits {
             // More than 64 bits; how many more makes no difference.
-            return Some(FaceValue::Number(if negative {
+            return Some(EmulatedValue::Number(if negative {
                 i128::MIN
             } else {
                 i128::MAX
             }));
         }
         let sign = if negative { "-" } else { "" };
-        return Some(FaceValue::Fraction(format!("{sign}{digits}")));
+        return Some(EmulatedValue::Fraction(format!("{sign}{digits}")));
     }
     let digits = std::str::from_utf8(parser.bytes(token)).ok()?;
     let mut product: i128 = digits.parse().ok()?;
     while parser.take_kind(T::Star) {
         product = product.checked_mul(i128::from(parser.take_number()?))?;
     }
-    Some(FaceValue::Number(if negative { -product } else { product }))
+    Some(EmulatedValue::Number(if negative {
+        -product
+    } else {
+        product
+    }))
 }
 
 /// The variable of the query cache whose global value is assigned anywhere in the text.
-fn assigned_global(mut parser: Parser<'_>) -> Option<FaceVariable> {
+fn assigned_global(mut parser: Parser<'_>) -> Option<EmulatedVariable> {
     let mut carried = None;
     // Of a `@@`, up to the next assignment.
     let mut own = None;
@@ -256,7 +260,7 @@ fn assigned_global(mut parser: Parser<'_>) -> Option<FaceVariable> {
             T::DoubleAt => own = Some(VariableScope::Default),
             T::Word(_) => {
                 let word = parser.word()?;
-                let variable = FaceVariable::of(word);
+                let variable = EmulatedVariable::of(word);
                 let is_assigned = matches!(parser.next_token().kind, T::Equal | T::Assign);
                 let is_global = own.or(carried) == Some(VariableScope::Global);
                 if let Some(variable) = variable.filter(|_| is_assigned && is_global) {

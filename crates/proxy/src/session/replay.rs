@@ -8,7 +8,7 @@ use super::prepared::StatementId;
 
 /// The statement last answered from memory, if the server has seen none since.
 #[derive(Debug, Default)]
-pub(super) struct UnseenHit {
+pub(super) struct UnreplayedHit {
     /// The message's payload; empty if there is none.
     payload: Vec<u8>,
     /// The prepared statement that it executes.
@@ -27,7 +27,7 @@ pub(super) struct UnseenHit {
 
 /// What must happen so that the server's diagnostics are those that the client expects.
 #[derive(Debug)]
-pub(super) struct Repetition {
+pub(super) struct Replay {
     /// The message that must come first.
     pub types: Option<Box<[u8]>>,
     /// The message that the server must run.
@@ -40,7 +40,7 @@ pub(super) struct Repetition {
     pub ping: bool,
 }
 
-impl UnseenHit {
+impl UnreplayedHit {
     /// Its message's payload; empty if there is none.
     pub(super) fn payload(&self) -> &[u8] {
         &self.payload
@@ -90,7 +90,7 @@ impl UnseenHit {
     }
 
     /// The client sends a ping.
-    pub(super) fn is_pinged(&mut self) {
+    pub(super) fn note_ping(&mut self) {
         self.is_pinged = true;
     }
 
@@ -111,13 +111,13 @@ impl UnseenHit {
         }
     }
 
-    /// What the server must do now. There is nothing unseen afterwards.
-    pub(super) fn take(&mut self) -> Repetition {
+    /// What the server must do now. There is nothing left to replay afterwards.
+    pub(super) fn take(&mut self) -> Replay {
         let payload = std::mem::take(&mut self.payload);
         let ping = self.is_pinged;
         let types = self.types.take();
         let failed = self.failed.take();
-        Repetition {
+        Replay {
             types,
             payload,
             close: self.clear(),
@@ -135,44 +135,44 @@ mod tests {
 
     #[test]
     fn a_statement_that_may_have_to_be_run_is_closed_later() {
-        let mut unseen = UnseenHit::default();
-        assert_eq!(unseen.set(b"execute 7", Some(ID)), None);
-        assert!(!unseen.puts_off_closing(StatementId(8), None));
-        assert!(unseen.puts_off_closing(ID, None));
-        assert_eq!(unseen.set(b"select", None), Some(ID), "another hit");
-        assert!(!unseen.puts_off_closing(ID, None), "closed already");
-        assert_eq!(unseen.clear(), None);
-        assert!(unseen.is_none());
+        let mut hit = UnreplayedHit::default();
+        assert_eq!(hit.set(b"execute 7", Some(ID)), None);
+        assert!(!hit.puts_off_closing(StatementId(8), None));
+        assert!(hit.puts_off_closing(ID, None));
+        assert_eq!(hit.set(b"select", None), Some(ID), "another hit");
+        assert!(!hit.puts_off_closing(ID, None), "closed already");
+        assert_eq!(hit.clear(), None);
+        assert!(hit.is_none());
     }
 
     #[test]
     fn a_preparation_that_failed_is_repeated_after_the_hit() {
-        let mut unseen = UnseenHit::default();
-        unseen.prepares(b"no hit before");
-        unseen.was_prepared(false);
-        assert_eq!(unseen.set(b"select", None), None);
-        unseen.prepares(b"good");
-        unseen.was_prepared(true);
-        assert!(unseen.take().failed.is_none());
-        assert_eq!(unseen.set(b"select", None), None);
+        let mut hit = UnreplayedHit::default();
+        hit.prepares(b"no hit before");
+        hit.was_prepared(false);
+        assert_eq!(hit.set(b"select", None), None);
+        hit.prepares(b"good");
+        hit.was_prepared(true);
+        assert!(hit.take().failed.is_none());
+        assert_eq!(hit.set(b"select", None), None);
         for (payload, succeeded) in [(b"bad 1", false), (b"bad 2", false), (b"good2", true)] {
-            unseen.prepares(payload);
-            unseen.was_prepared(succeeded);
+            hit.prepares(payload);
+            hit.was_prepared(succeeded);
         }
-        assert_eq!(unseen.take().failed.as_deref(), Some(&b"bad 2"[..]));
-        assert!(unseen.take().failed.is_none());
+        assert_eq!(hit.take().failed.as_deref(), Some(&b"bad 2"[..]));
+        assert!(hit.take().failed.is_none());
     }
 
     #[test]
     fn what_was_seen_is_not_repeated() {
-        let mut unseen = UnseenHit::default();
-        assert_eq!(unseen.set(b"execute 7", Some(ID)), None);
-        assert!(unseen.puts_off_closing(ID, None));
-        unseen.is_pinged();
-        let repetition = unseen.take();
-        assert_eq!(repetition.payload, b"execute 7");
-        assert!(repetition.ping && repetition.close == Some(ID));
-        assert!(unseen.is_none());
-        assert_eq!(unseen.clear(), None);
+        let mut hit = UnreplayedHit::default();
+        assert_eq!(hit.set(b"execute 7", Some(ID)), None);
+        assert!(hit.puts_off_closing(ID, None));
+        hit.note_ping();
+        let replay = hit.take();
+        assert_eq!(replay.payload, b"execute 7");
+        assert!(replay.ping && replay.close == Some(ID));
+        assert!(hit.is_none());
+        assert_eq!(hit.clear(), None);
     }
 }

@@ -111,7 +111,7 @@ impl Lister<'_> {
         let dialect = names.and_then(|names| names.dialect);
         let dialect = dialect.map(|dialect| self.shared.upstream.aged(dialect));
         let (digest, normal) = self.digest(seen, dialect);
-        let text = if self.shared.face.show_literals {
+        let text = if self.shared.emulation.show_literals {
             Some(String::from_utf8_lossy(&seen.text).into_owned())
         } else {
             normal

@@ -1,21 +1,21 @@
-//! Statements of the face that the server answers in other words.
+//! Emulated statements that the server answers in other words.
 
 use std::ops::Range;
 use std::time::Instant;
 
 use remora_sql::{
-    Dialect, FaceSelect, FaceStatement, FaceVariable, Refusal, Statement, VariableScope,
-    VariableUse,
+    Dialect, EmulatedSelect, EmulatedStatement, EmulatedVariable, Refusal, Statement,
+    VariableScope, VariableUse,
 };
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 
 use super::super::dispatch::Step;
-use super::super::exchange::{Plan, Settling};
+use super::super::exchange::{OnSuccess, Plan};
 use super::super::hidden::effects_of;
 use super::super::{Ended, Session};
 use super::replace::Asked;
-use crate::query_cache;
+use crate::emulation;
 use crate::reason::{Bypass, Outcome};
 
 /// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and
@@ -24,17 +24,17 @@ use crate::reason::{Bypass, Outcome};
 const NEEDS_RELOAD: &[u8] = b"FLUSH LOCAL ERROR LOGS";
 
 impl Session {
-    /// Sends the server what it understands in place of a statement of the face. `None`: the
+    /// Sends the server what it understands in place of an emulated statement. `None`: the
     /// statement is sent as it is.
-    pub(in super::super) fn forward_face(
+    pub(in super::super) fn forward_emulated(
         &mut self,
-        face: &FaceStatement<'_>,
+        emulated: &EmulatedStatement<'_>,
         statement: &Statement,
         text: &[u8],
         dialect: Dialect,
         began: Instant,
     ) -> Option<Result<Step, Ended>> {
-        if let FaceStatement::Set(set) = face {
+        if let EmulatedStatement::Set(set) = emulated {
             return Some(self.begin_assigning(set, text, dialect, began));
         }
         let asked = Asked {
@@ -42,29 +42,29 @@ impl Session {
             dialect,
             began,
         };
-        let (text_sent, settling) = match face {
-            FaceStatement::ShowRemora(show) => return Some(self.show_remora(asked, show)),
-            FaceStatement::ExplainRemora { analyze, statement } => {
+        let (text_sent, on_success) = match emulated {
+            EmulatedStatement::ShowRemora(show) => return Some(self.show_remora(asked, show)),
+            EmulatedStatement::ExplainRemora { analyze, statement } => {
                 return Some(self.explain_remora(asked, *analyze, statement));
             }
-            FaceStatement::Select(list) | FaceStatement::Save(list) => {
-                (self.with_values(text, list), Settling::Plain)
+            EmulatedStatement::Select(list) | EmulatedStatement::Save(list) => {
+                (self.with_values(text, list), OnSuccess::Plain)
             }
-            FaceStatement::Flush => (self.needing_reload(text)?, Settling::Plain),
-            FaceStatement::Reset => (self.needing_reload(text)?, Settling::EmptyStore),
+            EmulatedStatement::Flush => (self.needing_reload(text)?, OnSuccess::Plain),
+            EmulatedStatement::Reset => (self.needing_reload(text)?, OnSuccess::EmptyStore),
             _ => return None,
         };
         let label = self.label_of(text, dialect);
         let plan = Plan {
             effects: effects_of(statement, text),
             counted: Some((label, began)),
-            settling,
-            ..Plan::plain(Expect::Results)
+            on_success,
+            ..Plan::plain(ResponseKind::Results)
         };
         let mut message = Vec::new();
         put_message(&mut message, 0, &[self.query_head(), &text_sent].concat());
-        let outcome = Outcome::Bypass(Bypass::Statement(match face {
-            FaceStatement::Select(_) => Refusal::SystemVariable,
+        let outcome = Outcome::Bypass(Bypass::Statement(match emulated {
+            EmulatedStatement::Select(_) => Refusal::SystemVariable,
             _ => Refusal::NotSelect,
         }));
         Some(self.forward(&message, plan, outcome))
@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// The list with values in place of the query cache's variables, under the same names.
-    fn with_values(&self, text: &[u8], list: &FaceSelect) -> Vec<u8> {
+    fn with_values(&self, text: &[u8], list: &EmulatedSelect) -> Vec<u8> {
         self.with_values_in(text, 0..text.len(), &list.uses)
     }
 
@@ -101,10 +101,10 @@ impl Session {
                 VariableScope::Global => self.shared.query_cache.own_values(),
                 VariableScope::Session | VariableScope::Default => self.state.own_values(),
             };
-            let value = query_cache::value(&self.shared, one.variable, own);
+            let value = emulation::value(&self.shared, one.variable, own);
             let expression = match one.variable {
-                FaceVariable::Have | FaceVariable::Type => format!("'{value}'"),
-                FaceVariable::StripComments | FaceVariable::WlockInvalidate => {
+                EmulatedVariable::Have | EmulatedVariable::Type => format!("'{value}'"),
+                EmulatedVariable::StripComments | EmulatedVariable::WlockInvalidate => {
                     format!("CAST({} AS SIGNED)", u8::from(value == "ON"))
                 }
                 _ => format!("CAST({value} AS UNSIGNED)"),

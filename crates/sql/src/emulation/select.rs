@@ -1,7 +1,7 @@
 //! `SELECT @@version, @@query_cache_size AS size`: a list of system variables and nothing else.
 
 use super::parser::Parser;
-use super::variable::{FaceVariable, VariableScope};
+use super::variable::{EmulatedVariable, VariableScope};
 use crate::token::TokenKind as T;
 
 /// Variables that one such list may have.
@@ -10,7 +10,7 @@ const ITEMS_MAX: usize = 256;
 /// A `SELECT` of system variables, in which those of the query cache are to be replaced by their
 /// values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FaceSelect {
+pub struct EmulatedSelect {
     /// The query cache's variables in it, in their order.
     pub uses: Vec<VariableUse>,
 }
@@ -23,14 +23,14 @@ pub struct VariableUse {
     /// Where it ends.
     pub end: usize,
     /// Which variable.
-    pub variable: FaceVariable,
+    pub variable: EmulatedVariable,
     /// Which value.
     pub scope: VariableScope,
     /// Whether its column has another name than its text.
     pub has_alias: bool,
 }
 
-pub(super) fn select(mut parser: Parser<'_>) -> Option<FaceSelect> {
+pub(super) fn select(mut parser: Parser<'_>) -> Option<EmulatedSelect> {
     if parser.next_token().kind != T::DoubleAt {
         return None;
     }
@@ -52,7 +52,7 @@ pub(super) fn select(mut parser: Parser<'_>) -> Option<FaceSelect> {
             parser.take_number()?;
         }
         let is_certain = !parser.saw_executable_comment() && !uses.is_empty() && parser.at_end();
-        return is_certain.then_some(FaceSelect { uses });
+        return is_certain.then_some(EmulatedSelect { uses });
     }
     None
 }
@@ -104,7 +104,7 @@ pub(super) fn item(parser: &mut Parser<'_>) -> Option<Item> {
         end = second.end;
         parser.advance();
     }
-    let Some(variable) = FaceVariable::of(name) else {
+    let Some(variable) = EmulatedVariable::of(name) else {
         return Some(Item::Other);
     };
     let scope = match scope {

@@ -1,6 +1,6 @@
 //! `SHOW STATUS`, `SHOW VARIABLES`, `SHOW REMORA`.
 
-use super::FaceStatement;
+use super::EmulatedStatement;
 use super::filter::{NameFilter, Pattern, filter};
 use super::parser::Parser;
 use super::variable::VariableScope;
@@ -39,10 +39,10 @@ pub struct ShowRemora {
     pub is_complete: bool,
 }
 
-pub(super) fn show(mut parser: Parser<'_>) -> Option<FaceStatement<'_>> {
+pub(super) fn show(mut parser: Parser<'_>) -> Option<EmulatedStatement<'_>> {
     parser.expect("show")?;
     if parser.at("remora") {
-        return remora(parser).map(FaceStatement::ShowRemora);
+        return remora(parser).map(EmulatedStatement::ShowRemora);
     }
     let scope = parser.word().and_then(VariableScope::of);
     if scope.is_some() {
@@ -54,7 +54,7 @@ pub(super) fn show(mut parser: Parser<'_>) -> Option<FaceStatement<'_>> {
         parser.expect("variables")?;
         Listing::Variables
     };
-    Some(FaceStatement::Show(ShowNames {
+    Some(EmulatedStatement::Show(ShowNames {
         listing,
         is_global: scope == Some(VariableScope::Global),
         filter: filter(parser)?,

@@ -2,7 +2,7 @@
 
 /// A system variable of the query cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FaceVariable {
+pub enum EmulatedVariable {
     /// `have_query_cache`: whether there is one. Can't be set.
     Have,
     /// `query_cache_limit`: the largest result, bytes.
@@ -20,34 +20,34 @@ pub enum FaceVariable {
     WlockInvalidate,
 }
 
-impl FaceVariable {
+impl EmulatedVariable {
     /// Every one, in the order in which servers list them.
-    pub const ALL: [FaceVariable; 7] = [
-        FaceVariable::Have,
-        FaceVariable::Limit,
-        FaceVariable::MinResUnit,
-        FaceVariable::Size,
-        FaceVariable::StripComments,
-        FaceVariable::Type,
-        FaceVariable::WlockInvalidate,
+    pub const ALL: [EmulatedVariable; 7] = [
+        EmulatedVariable::Have,
+        EmulatedVariable::Limit,
+        EmulatedVariable::MinResUnit,
+        EmulatedVariable::Size,
+        EmulatedVariable::StripComments,
+        EmulatedVariable::Type,
+        EmulatedVariable::WlockInvalidate,
     ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
-            FaceVariable::Have => "have_query_cache",
-            FaceVariable::Limit => "query_cache_limit",
-            FaceVariable::MinResUnit => "query_cache_min_res_unit",
-            FaceVariable::Size => "query_cache_size",
-            FaceVariable::StripComments => "query_cache_strip_comments",
-            FaceVariable::Type => "query_cache_type",
-            FaceVariable::WlockInvalidate => "query_cache_wlock_invalidate",
+            EmulatedVariable::Have => "have_query_cache",
+            EmulatedVariable::Limit => "query_cache_limit",
+            EmulatedVariable::MinResUnit => "query_cache_min_res_unit",
+            EmulatedVariable::Size => "query_cache_size",
+            EmulatedVariable::StripComments => "query_cache_strip_comments",
+            EmulatedVariable::Type => "query_cache_type",
+            EmulatedVariable::WlockInvalidate => "query_cache_wlock_invalidate",
         }
     }
 
     /// The variable with this name, in any case.
-    pub fn of(name: &[u8]) -> Option<FaceVariable> {
-        FaceVariable::ALL
+    pub fn of(name: &[u8]) -> Option<EmulatedVariable> {
+        EmulatedVariable::ALL
             .into_iter()
             .find(|variable| variable.name().as_bytes().eq_ignore_ascii_case(name))
     }
@@ -56,7 +56,9 @@ impl FaceVariable {
     pub const fn has_session_value(self) -> bool {
         matches!(
             self,
-            FaceVariable::StripComments | FaceVariable::Type | FaceVariable::WlockInvalidate
+            EmulatedVariable::StripComments
+                | EmulatedVariable::Type
+                | EmulatedVariable::WlockInvalidate
         )
     }
 
@@ -64,7 +66,7 @@ impl FaceVariable {
     pub const fn is_number(self) -> bool {
         matches!(
             self,
-            FaceVariable::Limit | FaceVariable::MinResUnit | FaceVariable::Size
+            EmulatedVariable::Limit | EmulatedVariable::MinResUnit | EmulatedVariable::Size
         )
     }
 }

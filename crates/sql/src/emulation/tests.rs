@@ -1,15 +1,15 @@
-use super::FaceVariable as V;
+use super::EmulatedVariable as V;
 use super::VariableScope as S;
 use super::*;
 use proptest::prelude::*;
 
-fn read(text: &str) -> Option<FaceStatement<'_>> {
+fn read(text: &str) -> Option<EmulatedStatement<'_>> {
     recognise(text.as_bytes(), Dialect::default())
 }
 
 fn shown(text: &str) -> ShowNames {
     match read(text) {
-        Some(FaceStatement::Show(show)) => show,
+        Some(EmulatedStatement::Show(show)) => show,
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -127,7 +127,7 @@ fn what_could_mean_something_else_goes_to_the_server() {
 #[test]
 fn variables_in_a_list_are_found_where_they_stand() {
     let text = "/* driver 8.0 */SELECT  @@session.auto_increment_increment AS inc, @@query_cache_size AS size, @@Global.Query_Cache_Type LIMIT 1;";
-    let Some(FaceStatement::Select(list)) = read(text) else {
+    let Some(EmulatedStatement::Select(list)) = read(text) else {
         panic!("{:?}", read(text));
     };
     let found: Vec<_> = list
@@ -147,13 +147,13 @@ fn variables_in_a_list_are_found_where_they_stand() {
         [
             (
                 "@@query_cache_size",
-                FaceVariable::Size,
+                EmulatedVariable::Size,
                 VariableScope::Default,
                 true
             ),
             (
                 "@@Global.Query_Cache_Type",
-                FaceVariable::Type,
+                EmulatedVariable::Type,
                 VariableScope::Global,
                 false
             ),
@@ -164,61 +164,61 @@ fn variables_in_a_list_are_found_where_they_stand() {
 #[test]
 fn assignments_are_read_or_kept_from_the_server() {
     let one = |scope, variable, value| {
-        let set = FaceSet::Assignments(vec![Assignment {
+        let set = EmulatedSet::Assignments(vec![Assignment {
             variable,
             scope,
             value,
         }]);
-        Some(FaceStatement::Set(set))
+        Some(EmulatedStatement::Set(set))
     };
     for (text, scope, variable, value) in [
         (
             "SET GLOBAL query_cache_size = 1048576",
             S::Global,
             V::Size,
-            FaceValue::Number(1 << 20),
+            EmulatedValue::Number(1 << 20),
         ),
         (
             "set @@global.query_cache_size:=64*1024*1024;",
             S::Global,
             V::Size,
-            FaceValue::Number(64 << 20),
+            EmulatedValue::Number(64 << 20),
         ),
         (
             "SET @@GLOBAL.query_cache_limit = -1",
             S::Global,
             V::Limit,
-            FaceValue::Number(-1),
+            EmulatedValue::Number(-1),
         ),
         (
             "SET query_cache_type = DEMAND",
             S::Default,
             V::Type,
-            FaceValue::Word("DEMAND".into()),
+            EmulatedValue::Word("DEMAND".into()),
         ),
         (
             "SET LOCAL query_cache_type = 'on'",
             S::Session,
             V::Type,
-            FaceValue::String("on".into()),
+            EmulatedValue::String("on".into()),
         ),
         (
             "SET GLOBAL query_cache_type = DEFAULT",
             S::Global,
             V::Type,
-            FaceValue::Default,
+            EmulatedValue::Default,
         ),
         (
             "SET GLOBAL query_cache_size = 1.5",
             S::Global,
             V::Size,
-            FaceValue::Fraction("1.5".into()),
+            EmulatedValue::Fraction("1.5".into()),
         ),
         (
             "SET GLOBAL query_cache_size = 99999999999999999999",
             S::Global,
             V::Size,
-            FaceValue::Number(i128::MAX),
+            EmulatedValue::Number(i128::MAX),
         ),
     ] {
         assert_eq!(read(text), one(scope, variable, value), "{text}");
@@ -233,7 +233,7 @@ fn assignments_are_read_or_kept_from_the_server() {
         "SET GLOBAL max_connections = 5, query_cache_size = 1",
         "SET GLOBAL max_connections = 5, @@session.autocommit = 1, query_cache_size = 1",
     ] {
-        let mixed = FaceStatement::Set(FaceSet::Mixed(FaceVariable::Size));
+        let mixed = EmulatedStatement::Set(EmulatedSet::Mixed(EmulatedVariable::Size));
         assert_eq!(read(text), Some(mixed), "{text}");
     }
 }
@@ -265,10 +265,10 @@ fn a_value_that_the_server_must_be_asked_for_is_left_in_the_text() {
             &["@@query_cache_limit", "@@global.query_cache_limit"],
         ),
     ] {
-        let Some(FaceStatement::Set(FaceSet::Assignments(all))) = read(text) else {
+        let Some(EmulatedStatement::Set(EmulatedSet::Assignments(all))) = read(text) else {
             panic!("{text}: {:?}", read(text));
         };
-        let FaceValue::Expression(found) = &all[0].value else {
+        let EmulatedValue::Expression(found) = &all[0].value else {
             panic!("{text}: {all:?}");
         };
         assert_eq!(&text[found.start..found.end], expression, "{text}");
@@ -300,7 +300,7 @@ fn values_that_are_saved_are_found() {
         ("SELECT @@query_cache_type INTO OUTFILE 'x'", &[]),
     ] {
         let found = match read(text) {
-            Some(FaceStatement::Save(found) | FaceStatement::Select(found)) => found.uses,
+            Some(EmulatedStatement::Save(found) | EmulatedStatement::Select(found)) => found.uses,
             None => Vec::new(),
             other => panic!("{text}: {other:?}"),
         };
@@ -334,7 +334,7 @@ fn the_last_word_for_the_scope_holds_for_what_is_behind_it() {
             [S::Global, S::Default],
         ),
     ] {
-        let Some(FaceStatement::Set(FaceSet::Assignments(all))) = read(text) else {
+        let Some(EmulatedStatement::Set(EmulatedSet::Assignments(all))) = read(text) else {
             panic!("{text}");
         };
         let scopes: Vec<_> = all.iter().map(|one| one.scope).collect();
@@ -351,17 +351,17 @@ fn the_last_word_for_the_scope_holds_for_what_is_behind_it() {
 
 #[test]
 fn commands_and_remoras_own_statements_are_known() {
-    assert_eq!(read("FLUSH QUERY CACHE"), Some(FaceStatement::Flush));
+    assert_eq!(read("FLUSH QUERY CACHE"), Some(EmulatedStatement::Flush));
     assert_eq!(
         read("flush local query cache ;"),
-        Some(FaceStatement::Flush)
+        Some(EmulatedStatement::Flush)
     );
     assert_eq!(
         read("RESET /* all */ QUERY CACHE"),
-        Some(FaceStatement::Reset)
+        Some(EmulatedStatement::Reset)
     );
     let shown = |what: &str, pattern: Option<&str>, limit| {
-        Some(FaceStatement::ShowRemora(ShowRemora {
+        Some(EmulatedStatement::ShowRemora(ShowRemora {
             what: what.to_owned(),
             pattern: pattern.map(Pattern::new),
             limit,
@@ -375,21 +375,21 @@ fn commands_and_remoras_own_statements_are_known() {
     );
     assert_eq!(read("SHOW REMORA"), shown("", None, None));
     for text in ["SHOW REMORA ENTRIES WHERE digest = 'a'", "SHOW REMORA 'a'"] {
-        let Some(FaceStatement::ShowRemora(show)) = read(text) else {
+        let Some(EmulatedStatement::ShowRemora(show)) = read(text) else {
             panic!("{text}");
         };
         assert!(!show.is_complete, "{text}");
     }
     assert_eq!(
         read("explain remora SELECT a FROM t"),
-        Some(FaceStatement::ExplainRemora {
+        Some(EmulatedStatement::ExplainRemora {
             analyze: false,
             statement: b"SELECT a FROM t"
         })
     );
     assert_eq!(
         read("EXPLAIN REMORA ANALYZE (SELECT 1)"),
-        Some(FaceStatement::ExplainRemora {
+        Some(EmulatedStatement::ExplainRemora {
             analyze: true,
             statement: b"(SELECT 1)"
         })
@@ -421,7 +421,7 @@ fn a_pattern_matches_as_like_does() {
     }
 }
 
-/// Pieces of which statements like the face's are made.
+/// Pieces of which statements like these are made.
 const PIECES: &[&str] = &[
     "SHOW",
     "GLOBAL",
@@ -500,7 +500,7 @@ proptest! {
                 }
             }
         }
-        if let FaceStatement::Select(list) = found {
+        if let EmulatedStatement::Select(list) = found {
             let words: Vec<_> = text.split_whitespace().collect();
             prop_assert!(!words.contains(&"FROM") || text.contains("AS FROM") || text.contains("ASFROM"), "{text}");
             prop_assert!(!words.contains(&"INTO") || text.contains("AS INTO") || text.contains("ASINTO"), "{text}");

@@ -1,5 +1,5 @@
-//! The query cache's own face: its counters, variables and commands through Remora, compared with
-//! the server's own.
+//! The query cache's SQL interface: its counters, variables and commands through Remora, compared
+//! with the server's own.
 
 use remora_cache::InvalidationReason;
 use remora_testkit::client::{Client, ConnectOptions};

@@ -3,10 +3,11 @@
 //! `docs/query-cache.md` says what each means here.
 
 mod assign;
+pub(crate) mod listings;
 mod settings;
 
 use remora_cache::{EvictionReason, StoreStats};
-use remora_sql::{FaceVariable, Listing, Refusal};
+use remora_sql::{EmulatedVariable, Listing, Refusal};
 
 use crate::config::CacheType;
 use crate::reason::{About, Bypass, CachingOff, Outcome};
@@ -15,9 +16,9 @@ use crate::shared::Shared;
 pub(crate) use self::assign::{Decision, Judge, Refused};
 pub use self::settings::{Change, Configured, OwnValues, QueryCacheSettings};
 
-/// What the statements of the query cache's own face may do, from the configuration.
+/// What the statements of the query cache's SQL interface may do, from the configuration.
 #[derive(Debug, Clone, Copy)]
-pub struct FaceLimits {
+pub struct EmulationLimits {
     /// Whether Remora answers them at all.
     pub enabled: bool,
     /// The longest answer of the server that rows are merged into, bytes.
@@ -43,7 +44,7 @@ pub(crate) fn listed(
 ) -> Vec<(&'static str, String)> {
     match listing {
         Listing::Status => counters(shared),
-        Listing::Variables => FaceVariable::ALL
+        Listing::Variables => EmulatedVariable::ALL
             .iter()
             .map(|variable| (variable.name(), value(shared, *variable, own)))
             .collect(),
@@ -52,16 +53,16 @@ pub(crate) fn listed(
 
 /// A variable's value, as `SHOW VARIABLES` writes it; `own` are the session's values or the global
 /// ones, as is asked for.
-pub(crate) fn value(shared: &Shared, variable: FaceVariable, own: OwnValues) -> String {
+pub(crate) fn value(shared: &Shared, variable: EmulatedVariable, own: OwnValues) -> String {
     let settings = &shared.query_cache;
     match variable {
-        FaceVariable::Have => "YES".to_owned(),
-        FaceVariable::Limit => settings.limit_bytes().to_string(),
-        FaceVariable::MinResUnit => MIN_RES_UNIT_BYTES.to_string(),
-        FaceVariable::Size => settings.size_bytes().to_string(),
-        FaceVariable::StripComments if own.strip_comments => "ON".to_owned(),
-        FaceVariable::StripComments | FaceVariable::WlockInvalidate => "OFF".to_owned(),
-        FaceVariable::Type => match own.cache_type {
+        EmulatedVariable::Have => "YES".to_owned(),
+        EmulatedVariable::Limit => settings.limit_bytes().to_string(),
+        EmulatedVariable::MinResUnit => MIN_RES_UNIT_BYTES.to_string(),
+        EmulatedVariable::Size => settings.size_bytes().to_string(),
+        EmulatedVariable::StripComments if own.strip_comments => "ON".to_owned(),
+        EmulatedVariable::StripComments | EmulatedVariable::WlockInvalidate => "OFF".to_owned(),
+        EmulatedVariable::Type => match own.cache_type {
             CacheType::Off => "OFF".to_owned(),
             CacheType::On => "ON".to_owned(),
             CacheType::Demand => "DEMAND".to_owned(),

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use remora_sql::{Dialect, Refusal, ShowRemora};
 use remora_wire::StatusFlags;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 use remora_wire::response::{EOF_MARK, ERR_MARK, ServerError};
 use remora_wire::result_set::ResultSet;
@@ -23,7 +23,7 @@ use super::super::hidden::effects_of;
 use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
-use crate::listings::Table;
+use crate::emulation::listings::Table;
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What the client gets in place of the server's answer, if that isn't an error.
@@ -72,7 +72,7 @@ impl Session {
             writes: self.plan_writes(&sent),
             counted: Some((label, asked.began)),
             replacement: Some(replacement),
-            ..Plan::plain(Expect::Results)
+            ..Plan::plain(ResponseKind::Results)
         };
         plan.rest_on(self.code_basis(&sent, text_sent, asked.dialect));
         let mut message = Vec::new();
@@ -114,7 +114,7 @@ impl Session {
         plan: &mut Plan,
         writing: &mut Writing,
     ) -> Result<(Summary, LastPacket), Ended> {
-        let mut last = LastPacket::new(self.shared.face.merged_bytes_max);
+        let mut last = LastPacket::new(self.shared.emulation.merged_bytes_max);
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let count = self.read_server(&mut chunk).await?;

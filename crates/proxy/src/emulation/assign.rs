@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use remora_sql::{Assignment, FaceSet, FaceValue, FaceVariable, VariableScope};
+use remora_sql::{Assignment, EmulatedSet, EmulatedValue, EmulatedVariable, VariableScope};
 
 use super::MIN_RES_UNIT_BYTES;
 use super::settings::{Change, QueryCacheSettings};
@@ -53,13 +53,13 @@ impl Refused {
     }
 
     /// `ER_INCORRECT_GLOBAL_LOCAL_VAR`: it is read-only.
-    fn read_only(variable: FaceVariable) -> Refused {
+    fn read_only(variable: EmulatedVariable) -> Refused {
         let message = format!("Variable '{}' is a read only variable", variable.name());
         Refused::new(1238, "HY000", message)
     }
 
     /// `ER_GLOBAL_VARIABLE`
-    fn global(variable: FaceVariable) -> Refused {
+    fn global(variable: EmulatedVariable) -> Refused {
         let message = format!(
             "Variable '{}' is a GLOBAL variable and should be set with SET GLOBAL",
             variable.name()
@@ -68,13 +68,13 @@ impl Refused {
     }
 
     /// `ER_WRONG_TYPE_FOR_VAR`
-    fn wrong_type(variable: FaceVariable) -> Refused {
+    fn wrong_type(variable: EmulatedVariable) -> Refused {
         let message = format!("Incorrect argument type to variable '{}'", variable.name());
         Refused::new(1232, "42000", message)
     }
 
     /// `ER_WRONG_VALUE_FOR_VAR`
-    fn wrong_value(variable: FaceVariable, value: impl std::fmt::Display) -> Refused {
+    fn wrong_value(variable: EmulatedVariable, value: impl std::fmt::Display) -> Refused {
         let message = format!(
             "Variable '{}' can't be set to the value of '{value}'",
             variable.name()
@@ -90,7 +90,7 @@ impl Refused {
     }
 
     /// What no server says: the value is good there, and means nothing here.
-    fn not_here(variable: FaceVariable, why: &str) -> Refused {
+    fn not_here(variable: EmulatedVariable, why: &str) -> Refused {
         Refused::new(1231, "42000", format!("Remora: {} {why}", variable.name()))
     }
 
@@ -118,10 +118,10 @@ impl Refused {
 
 impl Judge<'_> {
     /// What is to be done.
-    pub(crate) fn decide(&self, set: &FaceSet) -> Decision {
+    pub(crate) fn decide(&self, set: &EmulatedSet) -> Decision {
         let assignments = match set {
-            FaceSet::Assignments(assignments) => assignments,
-            FaceSet::Mixed(variable) => {
+            EmulatedSet::Assignments(assignments) => assignments,
+            EmulatedSet::Mixed(variable) => {
                 let why = "is set by a SET of the query cache's variables alone, and not to what only a query tells";
                 return Decision {
                     needs_privilege: false,
@@ -152,11 +152,11 @@ impl Judge<'_> {
     fn add(&self, one: &Assignment, change: &mut Change) -> Result<(), Refused> {
         match one.variable {
             // It can't be set at all.
-            FaceVariable::Have => {}
-            FaceVariable::Type => self.add_type(one, change)?,
-            FaceVariable::Size => change.size_bytes = Some(self.size_bytes(one)?),
-            FaceVariable::Limit => change.limit_bytes = Some(self.limit_bytes(one)?),
-            FaceVariable::StripComments => {
+            EmulatedVariable::Have => {}
+            EmulatedVariable::Type => self.add_type(one, change)?,
+            EmulatedVariable::Size => change.size_bytes = Some(self.size_bytes(one)?),
+            EmulatedVariable::Limit => change.limit_bytes = Some(self.limit_bytes(one)?),
+            EmulatedVariable::StripComments => {
                 let wanted = switch(one)?;
                 if one.scope == VariableScope::Global {
                     let configured = self.settings.configured().strip_comments;
@@ -167,13 +167,13 @@ impl Judge<'_> {
                     change.session_strips = Some(wanted.unwrap_or(default));
                 }
             }
-            FaceVariable::MinResUnit => {
+            EmulatedVariable::MinResUnit => {
                 if !matches!(number(one)?, None | Some(MIN_RES_UNIT_BYTES)) {
                     let why = "stays 4096: Remora's memory is not divided into such units";
                     return Err(Refused::not_here(one.variable, why));
                 }
             }
-            FaceVariable::WlockInvalidate => {
+            EmulatedVariable::WlockInvalidate => {
                 if switch(one)? == Some(true) {
                     let why = "stays OFF: results are served while another session has locked their table";
                     return Err(Refused::not_here(one.variable, why));
@@ -227,7 +227,7 @@ impl Judge<'_> {
 
 /// Whether the variable can be set where it is.
 fn check_scope(one: &Assignment) -> Result<(), Refused> {
-    if one.variable == FaceVariable::Have {
+    if one.variable == EmulatedVariable::Have {
         Err(Refused::read_only(one.variable))
     } else if one.scope != VariableScope::Global && !one.variable.has_session_value() {
         Err(Refused::global(one.variable))
@@ -255,17 +255,21 @@ fn switch(one: &Assignment) -> Result<Option<bool>, Refused> {
 fn choice<const N: usize>(one: &Assignment, names: [&str; N]) -> Result<Option<usize>, Refused> {
     let variable = one.variable;
     match &one.value {
-        FaceValue::Default => Ok(None),
-        FaceValue::Null => Err(Refused::wrong_value(variable, "NULL")),
+        EmulatedValue::Default => Ok(None),
+        EmulatedValue::Null => Err(Refused::wrong_value(variable, "NULL")),
         // Servers read what doesn't fit 64 bits as a decimal number.
-        FaceValue::Number(number) if !fits_64_bits(*number) => Err(Refused::wrong_type(variable)),
-        FaceValue::Fraction(_) | FaceValue::Expression(_) => Err(Refused::wrong_type(variable)),
-        FaceValue::Number(number) => usize::try_from(*number)
+        EmulatedValue::Number(number) if !fits_64_bits(*number) => {
+            Err(Refused::wrong_type(variable))
+        }
+        EmulatedValue::Fraction(_) | EmulatedValue::Expression(_) => {
+            Err(Refused::wrong_type(variable))
+        }
+        EmulatedValue::Number(number) => usize::try_from(*number)
             .ok()
             .filter(|at| *at < N)
             .map(Some)
             .ok_or_else(|| Refused::wrong_value(variable, number)),
-        FaceValue::Word(text) | FaceValue::String(text) => names
+        EmulatedValue::Word(text) | EmulatedValue::String(text) => names
             .iter()
             .position(|name| name.eq_ignore_ascii_case(text))
             .map(Some)
@@ -277,14 +281,16 @@ fn choice<const N: usize>(one: &Assignment, names: [&str; N]) -> Result<Option<u
 /// don't take the nearest value instead.
 fn number(one: &Assignment) -> Result<Option<u64>, Refused> {
     match &one.value {
-        FaceValue::Default => Ok(None),
-        FaceValue::Number(number) if *number < 0 => Err(Refused::wrong_value(one.variable, number)),
-        FaceValue::Number(number) => Ok(Some(u64::try_from(*number).unwrap_or(u64::MAX))),
-        FaceValue::Word(_)
-        | FaceValue::String(_)
-        | FaceValue::Fraction(_)
-        | FaceValue::Null
-        | FaceValue::Expression(_) => Err(Refused::wrong_type(one.variable)),
+        EmulatedValue::Default => Ok(None),
+        EmulatedValue::Number(number) if *number < 0 => {
+            Err(Refused::wrong_value(one.variable, number))
+        }
+        EmulatedValue::Number(number) => Ok(Some(u64::try_from(*number).unwrap_or(u64::MAX))),
+        EmulatedValue::Word(_)
+        | EmulatedValue::String(_)
+        | EmulatedValue::Fraction(_)
+        | EmulatedValue::Null
+        | EmulatedValue::Expression(_) => Err(Refused::wrong_type(one.variable)),
     }
 }
 
@@ -294,7 +300,7 @@ fn fits_64_bits(number: i128) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use remora_sql::{Dialect, FaceStatement, recognise};
+    use remora_sql::{Dialect, EmulatedStatement, recognise};
 
     use super::super::settings::Configured;
     use super::*;
@@ -309,7 +315,8 @@ mod tests {
     }
 
     fn decide_by(settings: &QueryCacheSettings, text: &str) -> Decision {
-        let Some(FaceStatement::Set(set)) = recognise(text.as_bytes(), Dialect::default()) else {
+        let Some(EmulatedStatement::Set(set)) = recognise(text.as_bytes(), Dialect::default())
+        else {
             panic!("{text} is no SET of the query cache's variables");
         };
         let judge = Judge { settings };
@@ -500,13 +507,13 @@ mod tests {
 
     #[test]
     fn an_error_is_written_as_the_server_reads_it() {
-        let refused = Refused::wrong_value(FaceVariable::Type, r"a'b\");
+        let refused = Refused::wrong_value(EmulatedVariable::Type, r"a'b\");
         assert_eq!(
             refused.statement(false),
             r"SIGNAL SQLSTATE '42000' SET MYSQL_ERRNO = 1231, MESSAGE_TEXT = 'Variable ''query_cache_type'' can''t be set to the value of ''a''b\\'''"
         );
         assert!(refused.statement(true).contains(r"a''b\''"));
-        let long = Refused::wrong_value(FaceVariable::Type, "x".repeat(500));
+        let long = Refused::wrong_value(EmulatedVariable::Type, "x".repeat(500));
         assert!(long.statement(false).contains(&"x".repeat(70)));
         assert!(!long.statement(false).contains(&"x".repeat(80)));
     }

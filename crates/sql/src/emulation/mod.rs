@@ -1,5 +1,5 @@
-//! The statements of the query cache's own face: its counters, variables and commands, and Remora's
-//! own.
+//! The statements of the query cache's SQL interface: its counters, variables and commands, and
+//! Remora's own.
 //!
 //! [`recognise`] takes what it is sure of, in the spellings that servers take; everything else is
 //! `None` and goes to the server as any other statement. It looks at the first words before
@@ -7,13 +7,13 @@
 //!
 //! | statement | becomes |
 //! |---|---|
-//! | `SHOW [GLOBAL\|SESSION\|LOCAL] STATUS\|VARIABLES [LIKE … \| WHERE Variable_name …]` | [`FaceStatement::Show`] |
-//! | `SELECT @@version, @@query_cache_size` | [`FaceStatement::Select`] |
-//! | `SET GLOBAL query_cache_size = …` | [`FaceStatement::Set`] |
-//! | `SET @old = @@query_cache_size` | [`FaceStatement::Save`] |
-//! | `FLUSH QUERY CACHE`, `RESET QUERY CACHE` | [`FaceStatement::Flush`], [`FaceStatement::Reset`] |
-//! | `SHOW REMORA …` | [`FaceStatement::ShowRemora`] |
-//! | `EXPLAIN REMORA [ANALYZE] SELECT …` | [`FaceStatement::ExplainRemora`] |
+//! | `SHOW [GLOBAL\|SESSION\|LOCAL] STATUS\|VARIABLES [LIKE … \| WHERE Variable_name …]` | [`EmulatedStatement::Show`] |
+//! | `SELECT @@version, @@query_cache_size` | [`EmulatedStatement::Select`] |
+//! | `SET GLOBAL query_cache_size = …` | [`EmulatedStatement::Set`] |
+//! | `SET @old = @@query_cache_size` | [`EmulatedStatement::Save`] |
+//! | `FLUSH QUERY CACHE`, `RESET QUERY CACHE` | [`EmulatedStatement::Flush`], [`EmulatedStatement::Reset`] |
+//! | `SHOW REMORA …` | [`EmulatedStatement::ShowRemora`] |
+//! | `EXPLAIN REMORA [ANALYZE] SELECT …` | [`EmulatedStatement::ExplainRemora`] |
 
 mod filter;
 mod parser;
@@ -28,22 +28,22 @@ use self::parser::Parser;
 use crate::dialect::Dialect;
 
 pub use self::filter::{NameFilter, NameTest, Pattern};
-pub use self::select::{FaceSelect, VariableUse};
-pub use self::set::{Assignment, FaceExpression, FaceSet, FaceValue};
+pub use self::select::{EmulatedSelect, VariableUse};
+pub use self::set::{Assignment, EmulatedExpression, EmulatedSet, EmulatedValue};
 pub use self::show::{Listing, ShowNames, ShowRemora};
-pub use self::variable::{FaceVariable, VariableScope};
+pub use self::variable::{EmulatedVariable, VariableScope};
 
 /// A statement that Remora answers itself, or whose answer it completes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FaceStatement<'t> {
+pub enum EmulatedStatement<'t> {
     /// `SHOW STATUS` or `SHOW VARIABLES`.
     Show(ShowNames),
     /// A `SELECT` of system variables, some of which are the query cache's.
-    Select(FaceSelect),
+    Select(EmulatedSelect),
     /// A `SET` of the query cache's variables.
-    Set(FaceSet),
+    Set(EmulatedSet),
     /// A `SET` of user variables to values of the query cache's.
-    Save(FaceSelect),
+    Save(EmulatedSelect),
     /// `FLUSH QUERY CACHE`.
     Flush,
     /// `RESET QUERY CACHE`.
@@ -59,23 +59,23 @@ pub enum FaceStatement<'t> {
     },
 }
 
-/// The statement of the face that `text` is, if it certainly is one.
+/// The emulated statement that `text` is, if it certainly is one.
 ///
 /// The text must be in a character set in which bytes below 0x80 are ASCII.
-pub fn recognise(text: &[u8], dialect: Dialect) -> Option<FaceStatement<'_>> {
+pub fn recognise(text: &[u8], dialect: Dialect) -> Option<EmulatedStatement<'_>> {
     let parser = Parser::new(text, dialect);
     let word = parser.word()?;
     let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
     if is("select") {
-        return select::select(parser).map(FaceStatement::Select);
+        return select::select(parser).map(EmulatedStatement::Select);
     }
     if is("show") {
         return show::show(parser);
     }
     if is("set") {
         return set::set(parser)
-            .map(FaceStatement::Set)
-            .or_else(|| set::saved(parser).map(FaceStatement::Save));
+            .map(EmulatedStatement::Set)
+            .or_else(|| set::saved(parser).map(EmulatedStatement::Save));
     }
     if is("flush") || is("reset") {
         return command(parser);
@@ -87,13 +87,13 @@ pub fn recognise(text: &[u8], dialect: Dialect) -> Option<FaceStatement<'_>> {
 }
 
 /// `FLUSH [NO_WRITE_TO_BINLOG | LOCAL] QUERY CACHE`, `RESET QUERY CACHE`.
-fn command(mut parser: Parser<'_>) -> Option<FaceStatement<'_>> {
+fn command(mut parser: Parser<'_>) -> Option<EmulatedStatement<'_>> {
     let statement = if parser.take("flush") {
         let _ = parser.take("no_write_to_binlog") || parser.take("local");
-        FaceStatement::Flush
+        EmulatedStatement::Flush
     } else {
         parser.expect("reset")?;
-        FaceStatement::Reset
+        EmulatedStatement::Reset
     };
     parser.expect("query")?;
     parser.expect("cache")?;
@@ -102,7 +102,7 @@ fn command(mut parser: Parser<'_>) -> Option<FaceStatement<'_>> {
 
 /// `EXPLAIN REMORA [ANALYZE] SELECT …`. To a server without Remora `EXPLAIN remora` describes a
 /// table; with a reserved word behind it, it means nothing.
-fn explain<'t>(mut parser: Parser<'t>, text: &'t [u8]) -> Option<FaceStatement<'t>> {
+fn explain<'t>(mut parser: Parser<'t>, text: &'t [u8]) -> Option<EmulatedStatement<'t>> {
     parser.advance();
     parser.expect("remora")?;
     let analyze = parser.take("analyze");
@@ -113,5 +113,5 @@ fn explain<'t>(mut parser: Parser<'t>, text: &'t [u8]) -> Option<FaceStatement<'
     let statement = text.get(parser.start()..)?;
     parser
         .is_one_statement()
-        .then_some(FaceStatement::ExplainRemora { analyze, statement })
+        .then_some(EmulatedStatement::ExplainRemora { analyze, statement })
 }

@@ -12,7 +12,7 @@ use remora_testkit::client::{Client, ClientError};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::{Kind, Server, ServerOptions};
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::response::ServerError;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
@@ -105,7 +105,7 @@ fn a_session_has_its_own_type_and_new_ones_take_the_global() {
         assert_eq!(variable(&mut three, scope, "query_cache_type"), "DEMAND");
     }
     if front.server().kind().tracks_sessions() {
-        let seen = one.command(RESET_CONNECTION, b"", Expect::Single);
+        let seen = one.command(RESET_CONNECTION, b"", ResponseKind::Single);
         assert_eq!(seen.outcome, "not_a_query");
         assert_eq!(variable(&mut one, "", "query_cache_type"), "DEMAND");
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use remora_sql::{FaceVariable, unread_cache_hint};
+use remora_sql::{EmulatedVariable, unread_cache_hint};
 use remora_wire::Capabilities;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 
@@ -23,7 +23,7 @@ impl Session {
     /// The same of a text.
     pub(super) fn text_without_cache_hint(&self, text: &[u8]) -> Option<Vec<u8>> {
         let hint = unread_cache_hint(text, self.dialect()?)?;
-        if !self.shared.face.enabled || self.server_has_query_cache() != Some(false) {
+        if !self.shared.emulation.enabled || self.server_has_query_cache() != Some(false) {
             return None;
         }
         Some([&text[..hint.start], &text[hint.end..]].concat())
@@ -56,6 +56,6 @@ impl Session {
     /// Whether the server has a query cache of its own; `None`: which server it is isn't known yet.
     pub(super) fn server_has_query_cache(&self) -> Option<bool> {
         let query = self.shared.upstream.settings_query()?;
-        Some(query.asks_for(FaceVariable::Type.name()))
+        Some(query.asks_for(EmulatedVariable::Type.name()))
     }
 }

@@ -1,5 +1,5 @@
-//! The statements of the query cache's own face: what Remora answers, or completes, in the server's
-//! place.
+//! The statements of the query cache's SQL interface: what Remora answers, or completes, in the
+//! server's place.
 //!
 //! They are found among the statements that memory doesn't answer, so a hit pays nothing for them.
 //!
@@ -24,24 +24,24 @@ mod merge;
 mod replace;
 mod show;
 
-use remora_sql::{Dialect, FaceStatement, ShowNames, recognise};
+use remora_sql::{Dialect, EmulatedStatement, ShowNames, recognise};
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
 pub(super) use self::assign::Assigning;
 pub(super) use self::replace::Replacement;
 use super::settings::TextCharset;
 use super::{CHUNK_BYTES, Ended, Session};
-use crate::query_cache;
+use crate::emulation;
 use crate::reason::{Limit, Stage};
 
 impl Session {
-    /// The statement of the face that a text is, if the face is on and the text can be read.
-    pub(super) fn face_statement<'t>(
+    /// The emulated statement that a text is, if emulation is on and the text can be read.
+    pub(super) fn emulated_statement<'t>(
         &self,
         text: &'t [u8],
         dialect: Dialect,
-    ) -> Option<FaceStatement<'t>> {
-        if !self.shared.face.enabled {
+    ) -> Option<EmulatedStatement<'t>> {
+        if !self.shared.emulation.enabled {
             return None;
         }
         let found = recognise(text, dialect)?;
@@ -76,7 +76,7 @@ impl Session {
             match progress {
                 Progress::Done(summary) => break Some(summary),
                 Progress::LocalFile => return Err(Ended::closed()),
-                Progress::More if held.len() > self.shared.face.merged_bytes_max => {
+                Progress::More if held.len() > self.shared.emulation.merged_bytes_max => {
                     self.shared.metrics.rare.count_limit(Limit::MergedBytes);
                     break None;
                 }
@@ -89,7 +89,7 @@ impl Session {
             } else {
                 self.state.own_values()
             };
-            let listed = query_cache::listed(&self.shared, names.listing, own);
+            let listed = emulation::listed(&self.shared, names.listing, own);
             merge::merge(&held, self.capabilities(), &names.filter, &listed)
         });
         let answer = merged.unwrap_or(held);

@@ -6,7 +6,7 @@ use remora_wire::response::ServerError;
 use super::super::dispatch::Step;
 use super::super::{Ended, Session};
 use super::replace::{Asked, OwnAnswer, Replacement};
-use crate::listings::{self, Listing, Wanted};
+use crate::emulation::listings::{self, Listing, Wanted};
 
 /// What the server runs in place of `SHOW REMORA`: it needs the same privilege as seeing what
 /// others run (`PROCESS`), and has nothing to do, because this engine has no mutexes to show.

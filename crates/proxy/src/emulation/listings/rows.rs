@@ -26,7 +26,7 @@ pub(super) struct Sorted<K> {
 
 impl<K: Ord> Sorted<K> {
     pub(super) fn new(shared: &Shared, wanted: &Wanted<'_>) -> Sorted<K> {
-        Sorted::up_to(shared.face.rows_max, wanted.limit())
+        Sorted::up_to(shared.emulation.rows_max, wanted.limit())
     }
 
     fn up_to(rows_max: usize, limit: usize) -> Sorted<K> {
@@ -74,7 +74,7 @@ impl FirstCome {
     pub(super) fn new(shared: &Shared, wanted: &Wanted<'_>) -> FirstCome {
         FirstCome {
             rows: Vec::new(),
-            rows_max: shared.face.rows_max,
+            rows_max: shared.emulation.rows_max,
             limit: wanted.limit(),
             is_cut: false,
         }

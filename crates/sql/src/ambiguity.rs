@@ -17,7 +17,7 @@ use crate::token::TokenKind as T;
 
 /// What isn't known of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Doubt {
+pub struct Ambiguity {
     /// Its `sql_mode`: `ANSI_QUOTES` and `NO_BACKSLASH_ESCAPES` may be other than the dialect says.
     pub modes: bool,
     /// Its character set: a byte below 0x80 may be the second half of a character.
@@ -27,7 +27,7 @@ pub struct Doubt {
     pub takes_several: bool,
 }
 
-impl Doubt {
+impl Ambiguity {
     /// Analyses one statement's text as [`analyse`] does.
     pub fn analyse(self, text: &[u8], dialect: Dialect) -> Statement {
         self.read(text, dialect, analyse)
@@ -36,11 +36,11 @@ impl Doubt {
     /// Analyses the text of a statement that is being prepared, as [`analyse_prepared`] does. A
     /// server never prepares several statements at once.
     pub fn analyse_prepared(self, text: &[u8], dialect: Dialect) -> Statement {
-        let doubt = Doubt {
+        let ambiguity = Ambiguity {
             takes_several: false,
             ..self
         };
-        doubt.read(text, dialect, analyse_prepared)
+        ambiguity.read(text, dialect, analyse_prepared)
     }
 
     fn read(
@@ -160,18 +160,18 @@ mod tests {
     use super::*;
     use crate::statement::Writes;
 
-    const MODES: Doubt = Doubt {
+    const MODES: Ambiguity = Ambiguity {
         modes: true,
         characters: false,
         takes_several: false,
     };
 
     fn is_certain(text: &str, takes_several: bool) -> bool {
-        let doubt = Doubt {
+        let ambiguity = Ambiguity {
             takes_several,
             ..MODES
         };
-        let statement = doubt.analyse(text.as_bytes(), Dialect::default());
+        let statement = ambiguity.analyse(text.as_bytes(), Dialect::default());
         let is_unknown = statement.cacheable == Err(Refusal::Ambiguous);
         assert_eq!(
             is_unknown,
@@ -260,18 +260,18 @@ mod tests {
 
     #[test]
     fn what_it_does_to_the_session_is_known_where_nothing_can_be_behind_it() {
-        let doubt = Doubt {
+        let ambiguity = Ambiguity {
             modes: true,
             characters: true,
             takes_several: false,
         };
         let text = "INSERT INTO t VALUES ('caf\u{e9}\\n')".as_bytes();
-        let statement = doubt.analyse(text, Dialect::default());
+        let statement = ambiguity.analyse(text, Dialect::default());
         assert_eq!(statement.cacheable, Err(Refusal::Ambiguous));
         assert_eq!(statement.session, SessionEffect::None);
-        let several = Doubt {
+        let several = Ambiguity {
             takes_several: true,
-            ..doubt
+            ..ambiguity
         };
         let statement = several.analyse(text, Dialect::default());
         assert!(matches!(statement.session, SessionEffect::Unknown(_)));
@@ -279,9 +279,9 @@ mod tests {
 
     #[test]
     fn what_may_be_half_a_character_hides_nothing() {
-        let doubt = Doubt {
+        let ambiguity = Ambiguity {
             characters: true,
-            ..Doubt::default()
+            ..Ambiguity::default()
         };
         // In Shift-JIS the two first bytes of each are one character, and `f` is called.
         for text in [
@@ -289,13 +289,13 @@ mod tests {
             b"DO '\x95\x5c', f(1), ' -- \''",
             b"SELECT `\x95\x60`, `, f(1), `",
         ] {
-            let sure = Doubt::default().analyse(text, Dialect::default());
+            let sure = Ambiguity::default().analyse(text, Dialect::default());
             assert_ne!(sure.cacheable, Err(Refusal::Ambiguous));
-            let unsure = doubt.analyse(text, Dialect::default());
+            let unsure = ambiguity.analyse(text, Dialect::default());
             assert_eq!(unsure.cacheable, Err(Refusal::Ambiguous));
         }
         let text = "SELECT a FROM t WHERE b = 'it\\'s \u{e9}'".as_bytes();
-        let statement = doubt.analyse(text, Dialect::default());
+        let statement = ambiguity.analyse(text, Dialect::default());
         assert!(statement.cacheable.is_ok());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use remora_cache::Entry;
-use remora_wire::command::Expect;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
 
@@ -19,7 +19,7 @@ use super::super::query::{Look, Planned};
 use super::super::{Ended, Session};
 use super::replace::{Asked, Replacement};
 use crate::digests::{Count, Label};
-use crate::listings::Table;
+use crate::emulation::listings::Table;
 use crate::reason::{Bypass, Outcome, Stage};
 use crate::traces::microseconds;
 
@@ -44,7 +44,7 @@ impl Session {
                     let plan = Plan {
                         counted: Some((label, began)),
                         replacement: Some(Replacement::Analysed),
-                        ..Plan::plain(Expect::Results)
+                        ..Plan::plain(ResponseKind::Results)
                     };
                     let plan = self.with_code_of_entry(plan);
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
@@ -57,7 +57,7 @@ impl Session {
         }
         let statement = self.analyse(text, asked.dialect);
         self.mark(Stage::Analysis);
-        if statement.diagnostics && !self.unseen_hit.is_none() {
+        if statement.diagnostics && !self.unreplayed_hit.is_none() {
             return Ok(Step::RepeatHit);
         }
         let label = self.label_of(text, asked.dialect);
@@ -100,7 +100,7 @@ impl Session {
         self.worker.digests.count(label, Count::Hit { bytes, took });
         // What the client asks about the statement before is answered as after the statement
         // itself.
-        if let Some(closed) = self.unseen_hit.set(payload, None) {
+        if let Some(closed) = self.unreplayed_hit.set(payload, None) {
             self.close_late(closed)?;
         }
         Ok(Step::Send { packets, written })

@@ -10,8 +10,8 @@
 
 use std::time::Instant;
 
-use remora_sql::{Dialect, FaceExpression, FaceSet, FaceValue, Refusal};
-use remora_wire::command::Expect;
+use remora_sql::{Dialect, EmulatedExpression, EmulatedSet, EmulatedValue, Refusal};
+use remora_wire::command::ResponseKind;
 use remora_wire::result_set::Parts;
 use remora_wire::rows::{column_type, parse_text_row};
 use remora_wire::{Capabilities, WireError};
@@ -20,7 +20,7 @@ use super::super::dispatch::Step;
 use super::super::state::Effects;
 use super::super::{Ended, Session};
 use crate::digests::{Count, Label};
-use crate::query_cache::{Change, Decision, Judge, Refused};
+use crate::emulation::{Change, Decision, Judge, Refused};
 use crate::reason::{Bypass, Outcome};
 
 /// Needs the privilege to set global variables and changes nothing. Every server has the variable,
@@ -33,7 +33,7 @@ const NEEDS_NOTHING: &[u8] = b"SET SESSION sql_warnings = @@session.sql_warnings
 
 /// A `SET` of the query cache's variables that is to be carried out.
 pub(in super::super) struct Assigning {
-    set: FaceSet,
+    set: EmulatedSet,
     /// What the server is asked for the values that aren't plain; nothing if all are.
     question: Option<Vec<u8>>,
     /// What is counted under which digest, and since when it takes.
@@ -45,7 +45,7 @@ pub(in super::super) struct Assigning {
 impl Session {
     pub(super) fn begin_assigning(
         &mut self,
-        set: &FaceSet,
+        set: &EmulatedSet,
         text: &[u8],
         dialect: Dialect,
         began: Instant,
@@ -60,7 +60,7 @@ impl Session {
         let outcome = Outcome::Bypass(Bypass::Statement(Refusal::NotSelect));
         self.count(Some(assigning.label), outcome);
         self.found_rows = None;
-        if let Some(closed) = self.unseen_hit.clear() {
+        if let Some(closed) = self.unreplayed_hit.clear() {
             self.close_late(closed)?;
         }
         Ok(Step::Assign(Box::new(assigning)))
@@ -97,7 +97,7 @@ impl Session {
 
     async fn carry_out(
         &mut self,
-        set: &FaceSet,
+        set: &EmulatedSet,
         no_backslash_escapes: bool,
     ) -> Result<Answer, Ended> {
         let judge = Judge {
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// What the server is to be asked, for values that aren't plain.
-    fn question_for_values(&self, set: &FaceSet, text: &[u8]) -> Option<Vec<u8>> {
+    fn question_for_values(&self, set: &EmulatedSet, text: &[u8]) -> Option<Vec<u8>> {
         let mut question = Vec::new();
         for expression in expressions(set) {
             let part = expression.start..expression.end;
@@ -157,7 +157,7 @@ impl Session {
         self.server_contact_ms = self.shared.clock.now_ms();
         let mut bytes = Vec::new();
         let summary = self
-            .ask(&message, Expect::Results, Some(&mut bytes))
+            .ask(&message, ResponseKind::Results, Some(&mut bytes))
             .await?;
         self.state.after(&Effects::NONE, None, &summary);
         Ok(Answer {
@@ -192,19 +192,23 @@ impl Session {
     }
 }
 
-fn expressions(set: &FaceSet) -> impl Iterator<Item = &FaceExpression> {
+fn expressions(set: &EmulatedSet) -> impl Iterator<Item = &EmulatedExpression> {
     let assignments = match set {
-        FaceSet::Assignments(all) => &all[..],
-        FaceSet::Mixed(_) => &[],
+        EmulatedSet::Assignments(all) => &all[..],
+        EmulatedSet::Mixed(_) => &[],
     };
     assignments.iter().filter_map(|one| match &one.value {
-        FaceValue::Expression(expression) => Some(expression),
+        EmulatedValue::Expression(expression) => Some(expression),
         _ => None,
     })
 }
 
 /// Puts the values of the server's only row in the places of the expressions, in their order.
-fn fill_in(set: &mut FaceSet, answer: &[u8], capabilities: Capabilities) -> Result<(), WireError> {
+fn fill_in(
+    set: &mut EmulatedSet,
+    answer: &[u8],
+    capabilities: Capabilities,
+) -> Result<(), WireError> {
     const WHAT: &str = "values of an assignment";
     let parts = Parts::of(answer, capabilities)?;
     let row = parts.rows.first().ok_or(WireError::Truncated(WHAT))?;
@@ -213,11 +217,11 @@ fn fill_in(set: &mut FaceSet, answer: &[u8], capabilities: Capabilities) -> Resu
     let definitions = parts.head.get(1..=parts.definitions).unwrap_or_default();
     let mut types = definitions.iter().map(|one| column_type(one));
     let mut values = row.into_iter();
-    let FaceSet::Assignments(all) = set else {
+    let EmulatedSet::Assignments(all) = set else {
         return Ok(());
     };
     for one in all {
-        if matches!(one.value, FaceValue::Expression(_)) {
+        if matches!(one.value, EmulatedValue::Expression(_)) {
             let value = values.next().ok_or(WireError::Truncated(WHAT))?;
             one.value = told_value(value, types.next().transpose()?);
         }
@@ -230,16 +234,18 @@ const WHOLE_NUMBERS: [u8; 5] = [0x01, 0x02, 0x03, 0x08, 0x09];
 /// `MYSQL_TYPE_DECIMAL`, `…FLOAT`, `…DOUBLE`, `…NEWDECIMAL`.
 const FRACTIONS: [u8; 4] = [0x00, 0x04, 0x05, 0xf6];
 
-fn told_value(value: Option<Vec<u8>>, of_type: Option<u8>) -> FaceValue {
+fn told_value(value: Option<Vec<u8>>, of_type: Option<u8>) -> EmulatedValue {
     let Some(value) = value else {
-        return FaceValue::Null;
+        return EmulatedValue::Null;
     };
     let text = String::from_utf8_lossy(&value).into_owned();
     let is_whole = of_type.is_none_or(|number| WHOLE_NUMBERS.contains(&number));
     match text.parse() {
-        Ok(number) if is_whole => FaceValue::Number(number),
-        _ if of_type.is_some_and(|number| FRACTIONS.contains(&number)) => FaceValue::Fraction(text),
-        _ => FaceValue::String(text),
+        Ok(number) if is_whole => EmulatedValue::Number(number),
+        _ if of_type.is_some_and(|number| FRACTIONS.contains(&number)) => {
+            EmulatedValue::Fraction(text)
+        }
+        _ => EmulatedValue::String(text),
     }
 }
 

@@ -11,8 +11,8 @@ use super::super::dispatch::Step;
 use super::super::{Ended, Session};
 use super::replace::{Asked, OwnAnswer, Replacement};
 use crate::config::CacheType;
+use crate::emulation::listings::Table;
 use crate::explain::{DEFINITIONS_WAIT_MAX, Explainer, Explanation, Question};
-use crate::listings::Table;
 use crate::reason::Bypass;
 
 /// The error of what can't be answered (`ER_UNKNOWN_ERROR`).
@@ -64,8 +64,8 @@ impl Session {
         let session = self.state.scope().err();
         let session = session.or_else(|| self.misses_hint(&explain.statement));
         let Some(known) = self.state.fingerprint() else {
-            let face = &self.shared.face;
-            let off = face
+            let limits = &self.shared.emulation;
+            let off = limits
                 .configured_off
                 .or_else(|| self.shared.upstream.state().caching_off());
             let why = session.unwrap_or(Bypass::SettingsUnknown);
