@@ -225,7 +225,7 @@ fn executed(dice: &mut Dice, schema: &Schema, route: Route) -> Vec<Statement> {
         1 => format!("SET SESSION {}", dice.word(SETTINGS)),
         _ => any_write(dice, schema),
     };
-    let mut all = vec![Statement::executed(&text)];
+    let mut all = vec![Statement::executed(&text, "utf8mb4")];
     let tail = if schema.kind.is_mysql() || dice.chance(50) {
         vec!["PREPARE q FROM @q", "EXECUTE q"]
     } else {

@@ -406,7 +406,8 @@ impl Runner<'_> {
         }
         let got = Reply::parse(client.answer_bytes(), deprecate_eof);
         // Text that the server has to execute always reaches it.
-        for text in [&Statement::executed(&asked.text).text, "PREPARE q FROM @q"] {
+        let executed = Statement::executed(&asked.text, self.script.charset());
+        for text in [&executed.text, "PREPARE q FROM @q"] {
             self.say(client, through, text)?;
         }
         self.say(client, through, "EXECUTE q")?;

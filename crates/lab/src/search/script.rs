@@ -35,12 +35,13 @@ impl Statement {
         }
     }
 
-    /// One that leaves a text in `@q`, whatever quotes mean in the session.
-    pub(super) fn executed(marked: &str) -> Statement {
+    /// One that leaves a text in `@q`, whatever quotes mean in the session. Its bytes are taken for
+    /// characters of `charset`, as the server takes those of a session's text.
+    pub(super) fn executed(marked: &str, charset: &str) -> Statement {
         let text = Statement::plain(marked).text;
         let digits = text.bytes().map(|byte| format!("{byte:02x}"));
         Statement::plain(format!(
-            "SET @q = CONVERT(0x{} USING utf8mb4)",
+            "SET @q = CONVERT(0x{} USING {charset})",
             digits.collect::<String>()
         ))
     }
@@ -170,6 +171,16 @@ pub struct Script {
 }
 
 impl Script {
+    /// The character set in which those who ask send their text. Code that the text doesn't show
+    /// may choose another, in which Remora keeps nothing.
+    pub(super) fn charset(&self) -> &'static str {
+        if self.readers.iter().any(|text| text == "SET NAMES latin1") {
+            "latin1"
+        } else {
+            "utf8mb4"
+        }
+    }
+
     /// As a file has it.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
