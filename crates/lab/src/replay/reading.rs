@@ -305,7 +305,9 @@ fn in_order(mut records: Vec<Record>) -> Vec<Event> {
         let all = &mut records[at..at + same];
         if all.iter().all(|record| record.is_whole_second) {
             for (place, record) in (0_i64..).zip(all) {
-                record.sent_us += place * 1_000_000 / i64::try_from(same).unwrap_or(i64::MAX);
+                // A damaged log can name the last second that there is.
+                let later = place * 1_000_000 / i64::try_from(same).unwrap_or(i64::MAX);
+                record.sent_us = record.sent_us.saturating_add(later);
             }
         }
         at += same;
@@ -404,6 +406,15 @@ mod tests {
                     bytes.splice(at..at, marks[random.below(6)].iter().copied());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_log_may_end_with_the_last_second_that_there_is() {
+        for stamp in ["9223372036854", "9223372036855", "9223372036854775807"] {
+            let text = SLOW.replace("1672574400", stamp).repeat(3);
+            let read = read_bytes(text.as_bytes(), Format::Slow, &settings());
+            assert!(read.is_ok(), "{stamp}");
         }
     }
 
