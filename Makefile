@@ -23,8 +23,7 @@ check: ## what to run before each commit: lints, and the tests with one server t
 
 test: ## all tests, with five real servers, and a short fuzz run (SERVERS="mysql-8.0 …": with these only)
 	@scripts/setup test
-	@CARGO="$(CARGO)" scripts/test $(SERVERS) $(ARGS)
-	@if [ -z "$(SERVERS)$(ARGS)" ]; then scripts/fuzz; fi
+	@CARGO="$(CARGO)" scripts/test $(SERVERS) $(or $(ARGS),$(if $(SERVERS),,--beside scripts/fuzz))
 
 soak: ## the long modes: millions of checked reads, long searches, long fuzzing (MINUTES=60)
 	@scripts/setup test

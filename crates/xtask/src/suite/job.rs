@@ -1,4 +1,4 @@
-//! One test program on one server.
+//! What runs: one test program on one server, or a command that checks something else.
 
 use std::fmt;
 use std::fs::File;
@@ -10,11 +10,16 @@ use anyhow::Context as _;
 
 use super::build::Program;
 use super::statement::Load;
+use crate::root;
 
 /// Longest time that a program may take. One that hangs is ended and has failed.
-const LIMIT: Duration = Duration::from_mins(20);
+const PROGRAM_LIMIT: Duration = Duration::from_mins(20);
+/// The same for a command, which may do the work of many.
+const COMMAND_LIMIT: Duration = Duration::from_mins(45);
 /// How many tests of a program that mostly waits run at once.
 const WAITING_THREADS: &str = "4";
+/// So many words of a command name its log.
+const COMMAND_WORDS_MAX: usize = 6;
 /// How often a running program is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 
@@ -24,20 +29,34 @@ const MEMORY: &str = "/dev/shm";
 /// So much must be free there, KiB.
 const MEMORY_KIB_MIN: u64 = 8 << 20;
 
-/// A program that is to run.
+/// What is to run.
 #[derive(Debug, Clone)]
-pub(crate) struct Job {
-    program: Program,
-    kind: Option<&'static str>,
-    filter: Option<String>,
+pub(crate) enum Job {
+    /// A test program on one server.
+    Program(ProgramRun),
+    /// A command of the shell, in the repository's root.
+    Command(String),
+}
+
+/// A test program that is to run.
+#[derive(Debug, Clone)]
+pub(crate) struct ProgramRun {
+    pub(crate) program: Program,
+    pub(crate) kind: Option<&'static str>,
+    pub(crate) filter: Option<String>,
     /// How often it comes before, where a program is repeated.
-    round: usize,
+    pub(crate) round: usize,
+    /// Whether tests run too that are usually left out (`#[ignore]`).
+    pub(crate) with_ignored: bool,
 }
 
 impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind.unwrap_or("-");
-        write!(f, "{kind:<14} {:<38}", self.program.title())
+        let (kind, title) = match self {
+            Job::Program(run) => (run.kind.unwrap_or("-"), run.program.title()),
+            Job::Command(command) => ("-", command.clone()),
+        };
+        write!(f, "{kind:<14} {title:<38}")
     }
 }
 
@@ -64,68 +83,98 @@ pub(crate) struct Outcome {
 }
 
 impl Job {
-    pub(crate) fn new(
-        program: &Program,
-        kind: Option<&'static str>,
-        filter: Option<String>,
-        round: usize,
-    ) -> Job {
-        Job {
-            program: program.clone(),
-            kind,
-            filter,
-            round,
-        }
-    }
-
-    /// How much of the machine it takes: 2 is all of it.
-    pub(crate) fn weight(&self) -> usize {
-        match self.program.statement.load {
-            Load::Computes => 2,
-            Load::Waits => 1,
+    /// Those with the lowest are started first: the longest, so that none is left over at the end.
+    pub(crate) fn rank(&self) -> u8 {
+        match self {
+            Job::Command(_) => 0,
+            Job::Program(run) => match (run.program.statement.load, run.kind) {
+                (Load::Computes, Some(_)) => 1,
+                (Load::Waits, Some(_)) => 2,
+                (_, None) => 3,
+            },
         }
     }
 
     /// Starts it. What it says goes to a file in `logs`.
     pub(crate) fn start(self, logs: &Path) -> anyhow::Result<Running> {
-        let kind = self.kind.unwrap_or("none");
-        let title = self.program.title().replace("::", "-");
-        // Repetitions run side by side, and each is read from its own log.
-        let round = match self.round {
-            0 => String::new(),
-            round => format!("-{}", round + 1),
-        };
-        let log = logs.join(format!("{kind}-{title}{round}.log"));
+        let log = logs.join(self.log_name());
         let file = File::create(&log).with_context(|| format!("can't write {}", log.display()))?;
-        let mut command = Command::new(&self.program.executable);
+        let mut command = match &self {
+            Job::Program(run) => run.command(),
+            Job::Command(text) => {
+                let mut command = Command::new("bash");
+                command.current_dir(root()).args(["-euc", text]);
+                command
+            }
+        };
         command
-            .current_dir(&self.program.directory)
-            .env("CARGO_MANIFEST_DIR", &self.program.directory)
-            // Only for the next option: how long each test takes.
-            .env("RUSTC_BOOTSTRAP", "1")
-            .args(["-Zunstable-options", "--report-time"])
-            .args(&self.filter)
             .stdin(Stdio::null())
             .stdout(file.try_clone().context("can't write the log twice")?)
             .stderr(file);
-        if self.program.statement.load == Load::Waits {
-            command.args(["--test-threads", WAITING_THREADS]);
-        }
         if let Some(memory) = memory_directory() {
             command.env("TMPDIR", memory);
         }
-        if let Some(kind) = self.kind {
-            command.env("REMORA_TEST_SERVER", kind);
-        }
         let child = command
             .spawn()
-            .with_context(|| format!("can't start {}", self.program.executable.display()))?;
+            .with_context(|| format!("can't start {}", self.to_string().trim()))?;
         Ok(Running {
             job: self,
             child,
             log,
             started: Instant::now(),
         })
+    }
+
+    fn limit(&self) -> Duration {
+        match self {
+            Job::Program(_) => PROGRAM_LIMIT,
+            Job::Command(_) => COMMAND_LIMIT,
+        }
+    }
+
+    fn log_name(&self) -> String {
+        match self {
+            Job::Program(run) => {
+                let kind = run.kind.unwrap_or("none");
+                let title = run.program.title().replace("::", "-");
+                // Repetitions run side by side, and each is read from its own log.
+                let round = match run.round {
+                    0 => String::new(),
+                    round => format!("-{}", round + 1),
+                };
+                format!("{kind}-{title}{round}.log")
+            }
+            Job::Command(text) => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric();
+                let words = text.split(|c| !is_plain(c)).filter(|word| !word.is_empty());
+                let words: Vec<_> = words.take(COMMAND_WORDS_MAX).collect();
+                format!("command-{}.log", words.join("-"))
+            }
+        }
+    }
+}
+
+impl ProgramRun {
+    fn command(&self) -> Command {
+        let program = &self.program;
+        let mut command = Command::new(&program.executable);
+        command
+            .current_dir(&program.directory)
+            .env("CARGO_MANIFEST_DIR", &program.directory)
+            // Only for the next option: how long each test takes.
+            .env("RUSTC_BOOTSTRAP", "1")
+            .args(["-Zunstable-options", "--report-time"])
+            .args(&self.filter);
+        if self.with_ignored {
+            command.arg("--include-ignored");
+        }
+        if program.statement.load == Load::Waits {
+            command.args(["--test-threads", WAITING_THREADS]);
+        }
+        if let Some(kind) = self.kind {
+            command.env("REMORA_TEST_SERVER", kind);
+        }
+        command
     }
 }
 
@@ -139,17 +188,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn weight(&self) -> usize {
-        self.job.weight()
-    }
-
     /// What came of it, once it has ended.
     pub(crate) fn ended(&mut self) -> anyhow::Result<Option<Outcome>> {
         let status = self.child.try_wait().context("can't wait for a test")?;
         let took = self.started.elapsed();
         let has_passed = match status {
             Some(status) => status.success(),
-            None if took < LIMIT => return Ok(None),
+            None if took < self.job.limit() => return Ok(None),
             None => {
                 self.child.kill().context("can't end a test that hangs")?;
                 self.child.wait().context("can't wait for a test")?;
@@ -169,8 +214,9 @@ impl Running {
             skipped: Vec::new(),
             log: self.log.clone(),
         };
-        for line in said.lines() {
-            outcome.read(line);
+        match &self.job {
+            Job::Program(_) => said.lines().for_each(|line| outcome.read(line)),
+            Job::Command(_) => outcome.passed = usize::from(has_passed),
         }
         if !has_passed && outcome.failed == 0 {
             // It has died, or was ended.

@@ -1,16 +1,18 @@
-//! Runs the test programs: each on the servers that it states, two at a time where they mostly
-//! wait.
+//! Runs the test programs: each on the servers that it states, as many at a time as the processors
+//! have time for.
 //!
 //! | file | what it knows |
 //! |---|---|
 //! | `build` | which programs there are, from `cargo test --no-run` |
 //! | `statement` | what a program's first lines say of it |
-//! | `job` | one program on one server: its process, log and outcome |
+//! | `job` | one program on one server, or a command: its process, log and outcome |
 //! | `schedule` | which jobs run side by side |
+//! | `processors` | how busy the machine is |
 //! | `report` | the table at the end |
 
 mod build;
 mod job;
+mod processors;
 mod report;
 mod schedule;
 pub(crate) mod statement;
@@ -21,8 +23,12 @@ use anyhow::{bail, ensure};
 use clap::Args;
 
 use build::Program;
-use job::Job;
+use job::{Job, ProgramRun};
 use statement::{KINDS, Servers, Tier};
+
+/// The program whose tests that are usually left out only take long. Those of others need
+/// something that isn't there.
+const LONG: &str = "simulation";
 
 /// What to run.
 #[derive(Debug, Args)]
@@ -44,6 +50,13 @@ pub(crate) struct TestOptions {
     /// Only tests whose names contain this.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
+    /// Also the tests of the simulation that take long (`#[ignore]`).
+    #[arg(long)]
+    long: bool,
+    /// Runs this command of the shell as well, beside the test programs, once they are built. Can
+    /// be repeated.
+    #[arg(long = "beside", value_name = "COMMAND")]
+    beside: Vec<String>,
     /// Only says what would run where.
     #[arg(long)]
     list: bool,
@@ -72,7 +85,7 @@ pub(crate) fn run(options: &TestOptions) -> anyhow::Result<bool> {
         );
     }
     println!("built in {} s", started.elapsed().as_secs());
-    let mut jobs = Vec::new();
+    let mut jobs: Vec<Job> = options.beside.iter().cloned().map(Job::Command).collect();
     for round in 0..times {
         for program in &programs {
             if only.is_empty() || only.iter().any(|name| program.is_called(name)) {
@@ -119,6 +132,14 @@ fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
     };
     kinds
         .into_iter()
-        .map(|kind| Job::new(program, kind, options.filter.clone(), round))
+        .map(|kind| {
+            Job::Program(ProgramRun {
+                program: program.clone(),
+                kind,
+                filter: options.filter.clone(),
+                round,
+                with_ignored: options.long && program.name == LONG,
+            })
+        })
         .collect()
 }

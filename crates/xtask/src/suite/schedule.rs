@@ -1,16 +1,23 @@
-//! Which jobs run side by side.
+//! Which jobs run side by side: another is started whenever the processors have time for it.
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
 use super::job::{Job, Outcome, POLL, Running};
+use super::processors::Processors;
 use super::report;
 
-/// How much runs at once, in the units of [`Job::weight`]: two programs that wait, or one that
-/// computes.
-const CAPACITY: usize = 2;
+/// At most so many run at once: each may have several servers, and they need memory.
+const RUNNING_MAX: usize = 5;
+/// So many run at once where nothing tells how busy the processors are.
+const RUNNING_UNTOLD: usize = 2;
+/// Another is started if the processors were idle for at least this share of the time.
+const IDLE_PERCENT_MIN: u64 = 15;
+/// The time over which that is looked at. What was started last is at work by then.
+const WINDOW: Duration = Duration::from_secs(2);
 
 /// Runs all of them, and says of each how it went; of a failure, all that it said. If
 /// `until_failure`, it stops after the first.
@@ -18,24 +25,23 @@ const CAPACITY: usize = 2;
 /// # Errors
 /// A program could not be started, or its log not be written.
 pub(crate) fn run(
-    jobs: Vec<Job>,
+    mut jobs: Vec<Job>,
     logs: &Path,
     until_failure: bool,
 ) -> anyhow::Result<Vec<Outcome>> {
     std::fs::create_dir_all(logs).with_context(|| format!("can't make {}", logs.display()))?;
     let all = jobs.len();
-    // Those that wait come first: what computes then has the machine to itself.
-    let (first, then): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.weight() == 1);
-    let mut waiting: VecDeque<Job> = first.into_iter().chain(then).collect();
+    jobs.sort_by_key(Job::rank);
+    let mut waiting = VecDeque::from(jobs);
     let mut running: Vec<Running> = Vec::new();
     let mut outcomes = Vec::new();
+    let mut window = Window::begin();
     while !(waiting.is_empty() && running.is_empty()) {
-        let busy: usize = running.iter().map(Running::weight).sum();
-        if let Some(next) = waiting.front()
-            && busy + next.weight() <= CAPACITY
+        if window.has_room(running.len())
             && let Some(next) = waiting.pop_front()
         {
             running.push(next.start(logs)?);
+            window = Window::begin();
             continue;
         }
         let Some((index, outcome)) = first_ended(&mut running)? else {
@@ -50,6 +56,44 @@ pub(crate) fn run(
         outcomes.push(outcome);
     }
     Ok(outcomes)
+}
+
+/// The time in which the processors are watched.
+#[derive(Debug)]
+struct Window {
+    began: Instant,
+    processors: Option<Processors>,
+}
+
+impl Window {
+    fn begin() -> Window {
+        Window {
+            began: Instant::now(),
+            processors: Processors::now(),
+        }
+    }
+
+    /// Whether another may be started beside those that run.
+    fn has_room(&mut self, running: usize) -> bool {
+        if running == 0 {
+            return true;
+        }
+        if running >= RUNNING_MAX || self.began.elapsed() < WINDOW {
+            return false;
+        }
+        let now = Processors::now();
+        let idle = self
+            .processors
+            .zip(now)
+            .map(|(then, now)| now.idle_percent_since(then));
+        *self = Window {
+            began: Instant::now(),
+            processors: now,
+        };
+        idle.map_or(running < RUNNING_UNTOLD, |percent| {
+            percent >= IDLE_PERCENT_MIN
+        })
+    }
 }
 
 fn first_ended(running: &mut [Running]) -> anyhow::Result<Option<(usize, Outcome)>> {

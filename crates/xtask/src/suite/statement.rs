@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! //! Servers: every | none | mariadb-10.11, mysql-8.0
-//! //! Load: waits           its tests mostly wait: many run at once, and a program beside them
+//! //! Load: waits           its tests mostly wait: more of them run at once
 //! //! Tier: test            `make check` leaves it out
 //! ```
 
@@ -29,9 +29,9 @@ pub(crate) enum Servers {
 /// What a program does with the processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// It keeps them busy, so nothing runs beside it.
+    /// It keeps them busy: as many tests at once as there are processors.
     Computes,
-    /// It mostly waits.
+    /// It mostly waits: more at once.
     Waits,
 }
 
