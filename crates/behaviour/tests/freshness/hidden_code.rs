@@ -81,6 +81,37 @@ fn a_view_that_calls_a_function_is_fenced_like_the_function() {
 }
 
 #[test]
+fn a_setting_that_hides_what_code_created_keeps_hits_away_only_while_it_lasts() {
+    let (front, _gate) = behind_a_gate(
+        "hidden_count",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE TABLE log (x INT)",
+            "CREATE FUNCTION f() RETURNS INT BEGIN INSERT INTO log VALUES (1); RETURN 1; END",
+            "CREATE VIEW w AS SELECT f() AS x",
+        ],
+    );
+    let read = "SELECT v FROM t WHERE id = 1";
+    let row = front.direct().query_bytes(read).unwrap().to_vec();
+    for (hides, shows) in [
+        (
+            "SET sql_big_selects = 0, max_join_size = 1",
+            "SET sql_big_selects = 1, max_join_size = DEFAULT",
+        ),
+        ("SET sql_select_limit = 0", "SET sql_select_limit = DEFAULT"),
+    ] {
+        let mut session = front.guest();
+        session.becomes_hit(read, &row);
+        session.setup(&[hides, "DO (SELECT x FROM w)"]);
+        // The server is asked what the function created, and says nothing of it.
+        session.run(read);
+        session.setup(&[shows]);
+        session.becomes_hit(read, &row);
+    }
+}
+
+#[test]
 fn a_view_that_is_replaced_by_one_that_calls_a_function_is_fenced() {
     let (front, gate) = behind_a_gate(
         "hidden_replaced",

@@ -313,7 +313,10 @@ impl SessionState {
     /// Whether the server must tell it before such code runs: afterwards nobody could say which of
     /// them the code created.
     pub fn wants_tables_recounted(&self) -> bool {
-        !self.tables_created.is_certain && !self.code_ran && self.may_be_looked_up_later()
+        !self.tables_created.is_certain
+            && !self.code_ran
+            && self.may_be_looked_up_later()
+            && !matches!(self.settings, Settings::Unavailable)
     }
 
     /// Whether look-ups are possible without a reset, now or when the session's locks end.
@@ -347,17 +350,29 @@ impl SessionState {
     }
 
     /// The server told how many `CREATE TABLE` it has counted in the session, or didn't tell. Code
-    /// can only create temporary tables unseen. If it created any, or nobody can know, names may
-    /// mean something else from now on.
+    /// can only create temporary tables unseen. If it created any, names may mean something else
+    /// from now on.
+    ///
+    /// A setting can keep the server from telling (`max_join_size`, `sql_select_limit`). Then
+    /// nothing is looked up until the settings have changed, and it is asked again.
     pub fn learn_tables_created(&mut self, counted: Option<CountedTables>) {
+        if let Some(counted) = counted {
+            self.compare_tables_created(counted);
+        } else {
+            self.was_foreign = self.is_foreign();
+            self.settings = Settings::Unavailable;
+        }
+        self.derive_scope();
+    }
+
+    fn compare_tables_created(&mut self, counted: CountedTables) {
         if self.wants_tables_recounted() {
             self.tables_created.recount(counted);
         }
-        if !counted.is_some_and(|counted| self.tables_created.explains(counted)) {
+        if !self.tables_created.explains(counted) {
             self.pass_from_now_on(Bypass::TemporaryTables);
         }
         self.code_ran = false;
-        self.derive_scope();
     }
 
     /// The server was asked for the settings and didn't tell. Gives the same as
@@ -676,8 +691,7 @@ impl TablesCreated {
     }
 
     /// The server told, and no code has run.
-    fn recount(&mut self, counted: Option<CountedTables>) {
-        let Some(counted) = counted else { return };
+    fn recount(&mut self, counted: CountedTables) {
         self.is_certain = true;
         if let CountedTables::All(count) = counted {
             self.count = count;
@@ -950,6 +964,40 @@ mod tests {
         }
         state.reset(None, own(CacheType::Off));
         assert_eq!(state.scope(), Err(Bypass::QueryCacheOff));
+    }
+
+    #[test]
+    fn a_session_with_a_temporary_table_of_unseen_code_passes_through_and_one_not_told_asks_again()
+    {
+        let hidden = Effects {
+            runs_code: true,
+            ..Effects::NONE
+        };
+        for (counted, scope) in [
+            (Some(CountedTables::Temporary(0)), None),
+            (
+                Some(CountedTables::Temporary(1)),
+                Some(Bypass::TemporaryTables),
+            ),
+            (None, Some(Bypass::SettingsUnknown)),
+        ] {
+            let mut state = session(Isolation::RepeatableRead);
+            state.after(&hidden, None, &ok(AUTOCOMMIT));
+            state.learn(fingerprint(Isolation::RepeatableRead));
+            state.learn_tables_created(counted);
+            assert_eq!(state.scope().err(), scope, "{counted:?}");
+            assert!(!state.wants_settings(), "not before they change");
+        }
+        // `SET max_join_size = 1` keeps MariaDB from telling, until it is set back.
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&hidden, None, &ok(AUTOCOMMIT));
+        state.learn_tables_created(None);
+        let set = effects(SessionEffect::SettingsChanged, Transaction::None);
+        state.after(&set, None, &ok(AUTOCOMMIT));
+        assert!(state.wants_settings() && state.wants_tables_created());
+        state.learn(fingerprint(Isolation::RepeatableRead));
+        state.learn_tables_created(Some(CountedTables::Temporary(0)));
+        assert!(state.scope().is_ok());
     }
 
     #[test]
