@@ -1,6 +1,8 @@
-//! `remora-lab compare` on real runs: a Remora that was slowed on purpose is a regression, a run is
-//! none against itself. That a rerun is none either holds with some probability only, and depends
-//! on what else the machine does: `report/compare_tests.rs` asks it of drawn samples.
+//! `remora-lab compare` on real runs of two builds: what it names, what it refuses, and how it ends.
+//!
+//! How fast a run is depends on what else the machine does, so no verdict can rest on it: the runs
+//! are real, and their figures are set before they are compared. What is called a difference is
+//! asked of drawn samples in `report/compare_tests.rs`.
 //!
 //! Servers: mariadb-10.11
 //! Tier: test
@@ -10,26 +12,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use remora_lab::experiments::results::Results;
+use remora_lab::experiments::results::{Latency, Repetition, Results};
 use remora_testkit::programs;
 use remora_testkit::scratch::Scratch;
 
-/// Runs the Remora at `REMORA`, but holds it for 0.3 s and lets it run for 0.01 s in turns. The
-/// process that it becomes is Remora itself, so that the lab can measure and end it by its id.
-/// Waiting is a builtin of the shell, and Remora comes after the shell where both want a processor:
-/// else a busy machine lets Remora run for too long.
-const SLOWED: &str = r#"#!/bin/bash
-if [ "$1" = --version ]; then exec "REMORA" --version; fi
-(
-    exec 7<> <(:) >/dev/null 2>&1
-    while kill -STOP $$; do
-        read -rt 0.3 -u 7
-        kill -CONT $$ || exit
-        read -rt 0.01 -u 7
-    done
-) &
-exec nice -n 5 "REMORA" "$@"
+/// Another build: a program that becomes the Remora at `REMORA`.
+const OTHER_BUILD: &str = r#"#!/bin/sh
+exec "REMORA" "$@"
 "#;
+/// Repetitions of each cell once its figures are set: enough to conclude something.
+const REPETITIONS: u32 = 5;
 
 fn lab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_remora-lab"))
@@ -42,7 +34,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// One point of an experiment, often enough to conclude something, in less than half a minute.
+/// One point of an experiment, measured once.
 fn run(directory: &Path, further: &[&str]) -> Output {
     let directory = format!("--directory={}", directory.display());
     let arguments = [
@@ -50,7 +42,7 @@ fn run(directory: &Path, further: &[&str]) -> Output {
         "e5",
         "--tiny",
         "--at=1",
-        "--repetitions=4",
+        "--repetitions=1",
         "--arms=direct,remora",
         &directory,
     ];
@@ -73,22 +65,60 @@ fn compare(a: &Path, b: &Path, further: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), said(&output))
 }
 
-fn slowed(scratch: &Scratch) -> PathBuf {
-    let path = scratch.join("slowed-remora");
+fn other_build(scratch: &Scratch) -> PathBuf {
+    let path = scratch.join("other-remora");
     let remora = programs::remora().unwrap().display().to_string();
-    std::fs::write(&path, SLOWED.replace("REMORA", &remora)).unwrap();
+    std::fs::write(&path, OTHER_BUILD.replace("REMORA", &remora)).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 
+/// Sets a run's figures: those of a quiet machine, on which Remora answers so many queries a second.
+fn set_figures(directory: &Path, mut results: Results, remora_queries_per_s: f64) -> Results {
+    for cell in &mut results.cells {
+        let queries_per_s = match &*cell.arm {
+            "remora" => remora_queries_per_s,
+            _ => 10_000.0,
+        };
+        let measured = cell.repetitions[0].clone();
+        // No two are quite the same.
+        let places = (0..REPETITIONS).map(|number| 1.0 + 0.001 * f64::from(number));
+        cell.repetitions = places
+            .map(|place| repetition(&measured, queries_per_s * place))
+            .collect();
+    }
+    let text = serde_json::to_string(&results).unwrap();
+    std::fs::write(directory.join("results.json"), text).unwrap();
+    results
+}
+
+/// What was measured, with other figures.
+fn repetition(measured: &Repetition, queries_per_s: f64) -> Repetition {
+    let query_ms = 1_000.0 / queries_per_s;
+    Repetition {
+        queries_per_s,
+        transactions_per_s: queries_per_s,
+        latency_ms: Latency {
+            mean: query_ms,
+            p50: measured.latency_ms.p50.map(|_| query_ms),
+            p95: query_ms,
+            p99: measured.latency_ms.p99.map(|_| query_ms),
+            max: query_ms,
+        },
+        server_cpu_us: measured.server_cpu_us.map(|_| 20.0),
+        proxy_cpu_us: measured.proxy_cpu_us.map(|_| query_ms * 100.0),
+        ..measured.clone()
+    }
+}
+
 #[test]
-fn a_slowed_remora_is_a_regression_and_a_run_is_none_against_itself() {
+fn a_slower_build_is_a_regression_and_a_run_is_none_against_itself() {
     let scratch = Scratch::new().unwrap();
     let [before, slower] = ["before", "slower"].map(|name| scratch.join(name));
-    let slowed = slowed(&scratch);
-    let other = format!("--remora={}", slowed.display());
-    let first = measured(&before, &[]);
-    let last = measured(&slower, &[&other]);
+    let other_build = other_build(&scratch);
+    let other = format!("--remora={}", other_build.display());
+    let first = set_figures(&before, measured(&before, &[]), 5_000.0);
+    let last = set_figures(&slower, measured(&slower, &[&other]), 2_500.0);
 
     let (status, shown) = compare(&before, &before, &["--all"]);
     println!("{shown}");
@@ -112,7 +142,7 @@ fn a_slowed_remora_is_a_regression_and_a_run_is_none_against_itself() {
         "{regression}"
     );
     let program = &last.configuration["remora program"];
-    assert_eq!(Path::new(program), slowed.canonicalize().unwrap());
+    assert_eq!(Path::new(program), other_build.canonicalize().unwrap());
 
     let (status, improved) = compare(&slower, &before, &[]);
     assert_eq!(status, Some(0), "{improved}");
