@@ -3,8 +3,8 @@
 //! Starting a server takes a second or two, cleaning one some tens of milliseconds. A test has its
 //! server to itself for as long as it holds it: nobody else changes definitions, accounts or
 //! settings there. When it gives the server back, connections, schemas and accounts that were not
-//! there at the start go; if anything else differs from the start, the server goes, too, and the
-//! next test gets a new one.
+//! there at the start go, and global variables get their values back; if anything differs from the
+//! start then, the server goes, too, and the next test gets a new one.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -24,9 +24,10 @@ const LOG_BYTES_MAX: u64 = 1 << 20;
 /// Servers that wait for their next test.
 const IDLE_MAX: usize = 16;
 
+const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE 'gtid%'";
 /// What must be as it was at the start. Where logs and positions are is left out, they only grow.
 const STATE: [&str; 7] = [
-    "SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE 'gtid%'",
+    VARIABLES,
     "SELECT PLUGIN_NAME, PLUGIN_STATUS FROM information_schema.PLUGINS ORDER BY 1",
     "SELECT * FROM mysql.user ORDER BY User, Host",
     "SELECT * FROM mysql.db ORDER BY Db, User, Host",
@@ -52,6 +53,7 @@ pub struct Pool {
 struct Clean {
     server: Server,
     accounts: Vec<String>,
+    variables: Vec<(String, String)>,
     state: Vec<Vec<u8>>,
 }
 
@@ -129,10 +131,12 @@ impl Clean {
     fn new(server: Server) -> anyhow::Result<Clean> {
         let mut root = server.root()?;
         let accounts = column(&mut root, ACCOUNTS)?;
+        let variables = variables(&mut root)?;
         let state = state(&mut root)?;
         Ok(Clean {
             server,
             accounts,
+            variables,
             state,
         })
     }
@@ -159,6 +163,7 @@ impl Clean {
                 root.query(&format!("DROP USER {account}"))?;
             }
         }
+        self.restore_variables(&mut root)?;
         for ((question, now), then) in STATE.iter().zip(state(&mut root)?).zip(&self.state) {
             ensure!(
                 now == *then,
@@ -167,6 +172,20 @@ impl Clean {
         }
         if log_bytes(&mut root)? > LOG_BYTES_MAX {
             root.query("FLUSH BINARY LOGS")?;
+        }
+        Ok(())
+    }
+
+    /// Gives global variables the values back that they had. Whether that worked shows in the state.
+    fn restore_variables(&self, root: &mut Client) -> anyhow::Result<()> {
+        let now = variables(root)?;
+        for (name, then) in self.variables.iter().filter(|then| !now.contains(then)) {
+            // The server takes numbers as numbers only, and everything else as text.
+            let value = match then.parse::<f64>() {
+                Ok(_) => then.clone(),
+                Err(_) => format!("'{}'", then.replace('\\', "\\\\").replace('\'', "''")),
+            };
+            let _ = root.query(&format!("SET GLOBAL {name} = {value}"));
         }
         Ok(())
     }
@@ -190,6 +209,18 @@ fn state(root: &mut Client) -> anyhow::Result<Vec<Vec<u8>>> {
         Ok(answer.context(*question)?.to_vec())
     });
     answers.collect()
+}
+
+/// Global variables and their values.
+fn variables(root: &mut Client) -> anyhow::Result<Vec<(String, String)>> {
+    let rows = root.query(VARIABLES)?.rows()?;
+    let pair = |row: Vec<Option<Vec<u8>>>| {
+        let mut texts = row
+            .into_iter()
+            .map(|text| String::from_utf8_lossy(&text.unwrap_or_default()).into_owned());
+        Some((texts.next()?, texts.next()?))
+    };
+    Ok(rows.into_iter().filter_map(pair).collect())
 }
 
 /// The first column of a question's answer.

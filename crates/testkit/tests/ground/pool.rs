@@ -39,11 +39,34 @@ fn a_server_that_is_given_back_is_clean_for_the_next() {
 }
 
 #[test]
-fn a_server_whose_settings_or_grants_have_changed_is_not_given_again() {
+fn global_variables_get_their_values_back() {
+    static POOL: Pool = Pool::new(start);
+    let server = POOL.lease().unwrap();
+    let id = server.id();
+    let changes = [
+        "SET GLOBAL max_connections = 77",
+        "SET GLOBAL init_connect = 'SET @a = 1'",
+        "SET GLOBAL log_bin_trust_function_creators = ON",
+    ];
+    server.execute(changes).unwrap();
+    drop(server);
+    let server = POOL.lease().unwrap();
+    assert_eq!(server.id(), id);
+    for changed in [
+        "@@max_connections = 77",
+        "@@init_connect <> ''",
+        "@@log_bin_trust_function_creators",
+    ] {
+        let what = format!("DUAL WHERE {changed}");
+        assert_eq!(count(&server, &what), "0", "{changed}");
+    }
+}
+
+#[test]
+fn a_server_whose_grants_have_changed_is_not_given_again() {
     static POOL: Pool = Pool::new(start);
     let mut used = Vec::new();
     for change in [
-        "SET GLOBAL max_connections = 77",
         "REVOKE TRIGGER ON *.* FROM remora@'%'",
         "GRANT SELECT ON lab.* TO remora@'%'",
     ] {
