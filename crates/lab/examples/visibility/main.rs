@@ -8,7 +8,10 @@
 //! ```
 //!
 //! KIND: a server's name, such as `mariadb-10.11`. WRITE: see [`load::Mode`]. The rest are options
-//! of the server, such as `--sync-binlog=1`.
+//! of the server, such as `--sync-binlog=1`, and these:
+//!
+//! - `replica`: the server replicates what is written to another one, and logs it.
+//! - `semi-sync`: the server's commits wait for a replica, which takes a millisecond (MariaDB).
 //!
 //! Writers commit to one table each. Readers ask the server (or look at the watermark), and then
 //! read how far each table is on another connection. Afterwards the log tells which transactions
@@ -24,6 +27,7 @@
 mod follower;
 mod load;
 mod log;
+mod replica;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,10 +38,14 @@ use load::{Mode, connect};
 use log::Write;
 use remora_cache::Position;
 use remora_testkit::client::Client;
+use remora_testkit::semisync::{Acknowledge, SemiSyncReplica};
 use remora_testkit::servers::{Kind, Server, ServerOptions};
 
 const WRITERS: usize = 4;
 const READERS: usize = 3;
+/// Of the replica that commits wait for.
+const SEMI_SYNC_ID: u32 = 77;
+const SEMI_SYNC_WAIT: Duration = Duration::from_millis(1);
 
 /// What is said to be visible.
 enum Said {
@@ -53,11 +61,13 @@ struct Read {
     counts: Vec<u64>,
 }
 
-/// Asks the server what is visible.
-fn ask(kind: Kind, asker: &mut Client) -> Said {
-    if kind.is_mysql() {
+/// Asks the server what is visible of what was written to the one with `uuid` (MySQL).
+fn ask(uuid: Option<&str>, asker: &mut Client) -> Said {
+    if let Some(uuid) = uuid {
         let set = asker.query_value("SELECT @@GLOBAL.gtid_executed").unwrap();
-        return Said::Set(set.unwrap());
+        let set = set.unwrap().replace('\n', "");
+        let of_it = set.split(',').find(|part| part.starts_with(uuid));
+        return Said::Set(of_it.unwrap_or_default().to_owned());
     }
     let rows = asker.query("SHOW STATUS LIKE 'binlog_snapshot_%'").unwrap();
     let rows = rows.rows().unwrap();
@@ -72,7 +82,12 @@ fn ask(kind: Kind, asker: &mut Client) -> Said {
     Said::UpTo(Position::new(number, offset).unwrap())
 }
 
-fn read(server: &Server, follower: Option<&Follower>, stop: &AtomicBool) -> Vec<Read> {
+fn read(
+    server: &Server,
+    uuid: Option<&str>,
+    follower: Option<&Follower>,
+    stop: &AtomicBool,
+) -> Vec<Read> {
     let (mut asker, mut reader) = (connect(server), connect(server));
     let parts: Vec<_> = (0..WRITERS)
         .map(|writer| format!("(SELECT COALESCE(MAX(n), 0) FROM w{writer})"))
@@ -81,7 +96,7 @@ fn read(server: &Server, follower: Option<&Follower>, stop: &AtomicBool) -> Vec<
     let mut reads = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let said = match follower {
-            None => ask(server.kind(), &mut asker),
+            None => ask(uuid, &mut asker),
             Some(follower) => match follower.watermark() {
                 Some(watermark) => Said::UpTo(watermark),
                 None => continue,
@@ -113,7 +128,6 @@ fn needed_by_prefix(writes: &[Write]) -> Vec<[u64; WRITERS]> {
 
 /// The first transaction number and the last of each interval of a set of one source.
 fn intervals(set: &str) -> Vec<(u64, u64)> {
-    let set = set.replace('\n', "");
     let ends = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         (first.parse().unwrap(), last.parse().unwrap())
@@ -126,8 +140,17 @@ fn number_of(write: &Write) -> u64 {
     write.gtid.as_ref().unwrap().number
 }
 
-/// Whether a table lacks what was said to be visible. The server numbers transactions in the order
-/// of its log.
+/// Puts MySQL's writes into the order of their numbers: a replica can log them in another one.
+fn sort_by_number(writes: &mut [Write]) {
+    writes.sort_by_key(number_of);
+    let mut counts = [0; WRITERS];
+    for write in writes {
+        counts[write.writer] += 1;
+        write.count = counts[write.writer];
+    }
+}
+
+/// Whether a table lacks what was said to be visible, of writes in the order in which that is said.
 fn lacks_something(read: &Read, needed: &[[u64; WRITERS]], writes: &[Write]) -> bool {
     let wanted = match &read.said {
         Said::UpTo(position) => needed[writes.partition_point(|write| write.end <= *position)],
@@ -151,35 +174,68 @@ fn lacks_something(read: &Read, needed: &[[u64; WRITERS]], writes: &[Write]) -> 
         .any(|(have, want)| *have < want)
 }
 
+/// What is measured.
+#[derive(Debug, Clone)]
+struct Measurement {
+    options: ServerOptions,
+    by_watermark: bool,
+    on_replica: bool,
+    semi_sync: bool,
+}
+
 /// One load on a server of its own.
-fn measure(options: ServerOptions, mode: Mode, seconds: u64, by_watermark: bool) -> String {
-    let server = Server::start(options).unwrap();
-    let skipped = load::make_tables(&server, mode);
-    let follower = by_watermark.then(|| Follower::start(&server));
+fn measure(what: &Measurement, mode: Mode, seconds: u64) -> String {
+    let source = what.on_replica.then(|| replica::source(&what.options));
+    let server = Server::start(match source {
+        Some(_) => replica::options(&what.options),
+        None => what.options.clone(),
+    });
+    let server = server.unwrap();
+    let written = source.as_ref().unwrap_or(&server);
+    if let Some(source) = &source {
+        replica::follow(source, &server);
+    }
+    let uuid = server.kind().is_mysql().then(|| replica::uuid(written));
+    let skipped = load::make_tables(written, mode);
+    replica::wait_for_tables(&server);
+    let _late = what.semi_sync.then(|| {
+        SemiSyncReplica::join(&server, SEMI_SYNC_ID, Acknowledge::After(SEMI_SYNC_WAIT)).unwrap()
+    });
+    let follower = what.by_watermark.then(|| Follower::start(&server));
     let stop = AtomicBool::new(false);
     let reads = std::thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let (server, stop) = (&server, &stop);
-            scope.spawn(move || load::write(server, mode, writer, stop));
+            let stop = &stop;
+            scope.spawn(move || load::write(written, mode, writer, stop));
         }
         let readers: Vec<_> = (0..READERS)
-            .map(|_| scope.spawn(|| read(&server, follower.as_ref(), &stop)))
+            .map(|_| scope.spawn(|| read(&server, uuid.as_deref(), follower.as_ref(), &stop)))
             .collect();
         std::thread::sleep(Duration::from_secs(seconds));
         stop.store(true, Ordering::Relaxed);
         let all = readers.into_iter().map(|reader| reader.join().unwrap());
         all.flatten().collect::<Vec<_>>()
     });
+    if source.is_some() {
+        replica::stop(&server);
+    }
     let mut writes = log::writes(&server, mode, skipped);
     let logged = writes.len();
+    if uuid.is_some() && !what.by_watermark {
+        sort_by_number(&mut writes);
+    }
     if mode.has_row_for_each() {
         let rows = load::rows(&server);
         writes.retain(|write| rows[write.writer].contains(&write.count));
     }
-    let needed = needed_by_prefix(&writes);
+    report(logged, &writes, &reads)
+}
+
+fn report(logged: usize, writes: &[Write], reads: &[Read]) -> String {
+    let needed = needed_by_prefix(writes);
     let violations = reads
         .iter()
-        .filter(|read| lacks_something(read, &needed, &writes))
+        .filter(|read| lacks_something(read, &needed, writes))
         .count();
     let has_gaps = |read: &&Read| matches!(&read.said, Said::Set(set) if intervals(set).len() > 1);
     let gaps = reads.iter().filter(has_gaps).count();
@@ -205,19 +261,27 @@ fn main() {
     let kind = Kind::named(&arguments.next().unwrap()).unwrap();
     let modes = arguments.next().unwrap();
     let seconds = arguments.next().unwrap().parse().unwrap();
-    let options = ServerOptions {
-        kind: Some(kind),
-        further: arguments.collect(),
-        ..ServerOptions::default()
-    };
-    let further = options.further.join(" ");
-    for name in modes.split(',') {
-        let found = measure(
-            options.clone(),
-            Mode::named(name),
-            seconds,
-            what == "watermark",
+    let (further, own): (Vec<_>, Vec<_>) = arguments.partition(|option| option.starts_with("--"));
+    for option in &own {
+        assert!(
+            matches!(option.as_str(), "replica" | "semi-sync"),
+            "{option}"
         );
-        println!("{} {what} {name} {further}: {found}", kind.as_str());
+    }
+    let shown = [&own[..], &further[..]].concat().join(" ");
+    let has = |option: &str| own.iter().any(|own| own == option);
+    let measurement = Measurement {
+        options: ServerOptions {
+            kind: Some(kind),
+            further,
+            ..ServerOptions::default()
+        },
+        by_watermark: what == "watermark",
+        on_replica: has("replica"),
+        semi_sync: has("semi-sync"),
+    };
+    for name in modes.split(',') {
+        let found = measure(&measurement, Mode::named(name), seconds);
+        println!("{} {what} {name} {shown}: {found}", kind.as_str());
     }
 }
