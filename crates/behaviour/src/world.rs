@@ -143,14 +143,7 @@ impl World {
 
     /// Ends all connections of Remora's own, as the server's administrator could.
     pub fn cut_follower(&self) {
-        let mut root = self.server.root().unwrap();
-        let list =
-            format!("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{FOLLOW_USER}'");
-        for row in root.query(&list).unwrap().rows().unwrap() {
-            let id = String::from_utf8(row[0].clone().unwrap()).unwrap();
-            // It may have ended by itself.
-            let _ = root.query(&format!("KILL {id}"));
-        }
+        cut_follower(&self.server);
     }
 
     /// Cuts the follower and keeps it away while `meanwhile` runs.
@@ -224,6 +217,18 @@ impl World {
             survive_errors: true,
             seed: Random::fresh_seed(),
         }
+    }
+}
+
+/// Ends all connections of Remora's own to a server, as its administrator could.
+pub fn cut_follower(server: &Server) {
+    let mut root = server.root().unwrap();
+    let list =
+        format!("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{FOLLOW_USER}'");
+    for row in root.query(&list).unwrap().rows().unwrap() {
+        let id = String::from_utf8(row[0].clone().unwrap()).unwrap();
+        // It may have ended by itself.
+        let _ = root.query(&format!("KILL {id}"));
     }
 }
 

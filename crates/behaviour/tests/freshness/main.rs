@@ -10,6 +10,7 @@ mod fences;
 mod hidden_code;
 mod oracle;
 mod refused_streams;
+mod relay;
 mod replicas;
 mod server_changes;
 mod slow_commit;

@@ -6,11 +6,15 @@
 
 use std::time::Duration;
 
-use remora_behaviour::front::{Front, PATIENCE};
+use remora_behaviour::front::{Front, PATIENCE, lease};
+use remora_behaviour::world::cut_follower;
 use remora_cache::Position;
 use remora_testkit::client::Client;
 use remora_testkit::process::wait_for;
-use remora_testkit::servers::Kind;
+use remora_testkit::proxies::RemoraOptions;
+use remora_testkit::servers::{FOLLOW_USER, Kind};
+
+use crate::relay::Relay;
 
 const READ: &str = "SELECT value FROM counters WHERE id = 1";
 const COUNT: &str = "SELECT COUNT(*) FROM documents";
@@ -178,6 +182,105 @@ fn a_read_between_the_event_and_the_rows_of_an_xa_commit_by_another_is_not_kept(
     a_read_in_a_slow_xa_commit_is_not_kept(XaEnd::Detached);
 }
 
+/// A table of an engine without two-phase commit, whose rows a transaction can use.
+const ARIA: &str = "CREATE TABLE aria (body LONGTEXT) ENGINE=Aria TRANSACTIONAL=1";
+
+/// A statement that changes an InnoDB table in a commit without two phases, slow by this many
+/// words.
+fn commit_without_two_phases(front: &Front, words: u32) -> impl FnOnce() + Send + use<> {
+    let mut writer = front.direct();
+    writer.query("DELETE FROM aria").unwrap();
+    let fill = insert(words).replace("documents", "aria");
+    writer.query(&fill).unwrap();
+    move || {
+        writer
+            .query("INSERT INTO documents (body) SELECT body FROM aria")
+            .unwrap();
+    }
+}
+
+fn process(front: &Front, verb: &str, preposition: &str) {
+    let statement = format!("{verb} PROCESS ON *.* {preposition} {FOLLOW_USER}@'%'");
+    front.server().execute([statement]).unwrap();
+}
+
+/// The server looks at what an account may do everywhere when it connects. `SHOW GRANTS` says what
+/// it may do now, on a connection that still sees no connection but the account's own.
+#[test]
+fn connections_that_a_connection_does_not_see_are_not_taken_for_idle() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(kind == Kind::MySql80, "its set tells of every commit") {
+        return;
+    }
+    let server = lease();
+    let relay = Relay::start(server.address());
+    let options = RemoraOptions::following()
+        .with("upstream.address", &relay.address().to_string())
+        .with("follow.reconnect_ms_min", "5")
+        .with("follow.reconnect_ms_max", "100");
+    let front = Front::on(server, "late_process", options, &TABLES);
+    if !kind.is_mysql() {
+        front.direct().query(ARIA).unwrap();
+    }
+    process(&front, "GRANT", "TO");
+    process(&front, "REVOKE", "FROM");
+    relay.hold_grants(true);
+    cut_follower(front.server());
+    relay.wait_until_grants_are_asked_for();
+    process(&front, "GRANT", "TO");
+    relay.hold_grants(false);
+    front.remora().wait_until_caching().unwrap();
+    until_slow(|round, words| {
+        let [old, new] = [round - 1, round].map(|count| count.to_string());
+        if kind.is_mysql() {
+            let mut writer = front.direct();
+            change(&mut writer, words);
+            front.catch_up();
+            let commit = format!("XA COMMIT {XID} ONE PHASE");
+            read_meanwhile(&front, COUNT, [&old, &new], move || {
+                writer.query(&commit).unwrap();
+            })
+        } else {
+            let commit = commit_without_two_phases(&front, words);
+            front.catch_up();
+            read_meanwhile(&front, COUNT, [&old, &new], commit)
+        }
+    });
+    let truth = front.direct().query_bytes(COUNT).unwrap().to_vec();
+    front.guest().becomes_hit(COUNT, &truth);
+}
+
+#[test]
+fn what_nothing_told_is_cached_again_once_the_account_is_given_process() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(kind.is_mysql(), "it orders commits whatever took part") {
+        return;
+    }
+    let server = lease();
+    let revoke = format!("REVOKE PROCESS ON *.* FROM {FOLLOW_USER}@'%'");
+    let grant = format!("GRANT PROCESS ON *.* TO {FOLLOW_USER}@'%'");
+    server.execute([&grant, &revoke]).unwrap();
+    let front = Front::on(server, "given_process", RemoraOptions::following(), &TABLES);
+    front.direct().query(ARIA).unwrap();
+    commit_without_two_phases(&front, 1)();
+    front.catch_up();
+    let truth = front.direct().query_bytes(COUNT).unwrap().to_vec();
+    let mut guest = front.guest();
+    let hits = front.hits();
+    for _ in 0..5 {
+        assert_eq!(guest.run(COUNT).bytes, truth);
+    }
+    assert_eq!(front.hits(), hits, "nothing tells when it can be seen");
+    process(&front, "GRANT", "TO");
+    guest.becomes_hit(COUNT, &truth);
+    // And what is taken away again does no harm to connections that have it.
+    process(&front, "REVOKE", "FROM");
+    commit_without_two_phases(&front, 1)();
+    front.catch_up();
+    let truth = front.direct().query_bytes(COUNT).unwrap().to_vec();
+    guest.becomes_hit(COUNT, &truth);
+}
+
 /// What a transaction changes that has also used an engine without two-phase commit.
 #[test]
 fn a_read_between_the_event_and_the_rows_of_a_commit_without_two_phases_is_not_kept() {
@@ -189,23 +292,17 @@ fn a_read_between_the_event_and_the_rows_of_a_commit_without_two_phases_is_not_k
     front
         .server()
         .execute([
-            "CREATE TABLE slow_mixed.aria (body LONGTEXT) ENGINE=Aria TRANSACTIONAL=1",
+            "USE slow_mixed",
+            ARIA,
             "CREATE TABLE slow_mixed.apart (id INT PRIMARY KEY) ENGINE=InnoDB",
             "INSERT INTO slow_mixed.apart VALUES (1)",
         ])
         .unwrap();
     until_slow(|round, words| {
         let [old, new] = [round - 1, round].map(|count| count.to_string());
-        let mut writer = front.direct();
-        writer.query("DELETE FROM aria").unwrap();
-        let fill = insert(words).replace("documents", "aria");
-        writer.query(&fill).unwrap();
+        let commit = commit_without_two_phases(&front, words);
         front.catch_up();
-        read_meanwhile(&front, COUNT, [&old, &new], || {
-            writer
-                .query("INSERT INTO documents (body) SELECT body FROM aria")
-                .unwrap();
-        })
+        read_meanwhile(&front, COUNT, [&old, &new], commit)
     });
     let mut guest = front.guest();
     let apart = "SELECT COUNT(*) FROM apart";

@@ -170,6 +170,11 @@ fn report(shared: &UpstreamShared, lost: &Lost) -> bool {
             shared.set_state(state);
             true
         }
+        Lost::PrivilegeGiven => {
+            tracing::info!("connecting anew: {why}");
+            shared.set_state(UpstreamState::Lost(why.as_str().into()));
+            false
+        }
         Lost::Connection(_) | Lost::Stuck | Lost::Restart(..) => {
             tracing::warn!("the binary log is lost, nothing is served from memory: {why}");
             shared.set_state(UpstreamState::Lost(why.as_str().into()));

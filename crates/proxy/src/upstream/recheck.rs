@@ -21,10 +21,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use super::check::privileges::grants_processes;
 use super::check::{check, is_caching_off};
 use super::client::{Client, ClientError};
 use super::mark::Mark;
-use super::server_facts::{Instance, ServerFacts};
+use super::server_facts::{Instance, ServerFacts, sees_processes};
 use super::session::{Lost, Progress};
 use super::state::{RestartReason, UpstreamShared, count};
 use super::{UpstreamConfig, connect};
@@ -259,6 +260,7 @@ impl<'a> Recheck<'a> {
         let asked = Asked::now(self.shared);
         count(&self.shared.counters.checks, 1);
         let facts = self.checked.look(&mut opened.client, self.config).await?;
+        self.look_for_processes(&mut opened.client, &facts).await?;
         self.shared.set_logins_run_code(facts.logins_run_code());
         let was_too_late = self.progress.check_date().renew(asked);
         self.shared.checked(asked.at_ms());
@@ -267,6 +269,20 @@ impl<'a> Recheck<'a> {
             // What waited for it can be settled, and a proof of now is wanted.
             self.shared.applied_bell.notify_one();
             self.shared.wake();
+        }
+        Ok(())
+    }
+
+    /// If the account has been given `PROCESS`, the session's connections don't have it. They are
+    /// made anew once a connection does: this one, when it has been replaced.
+    async fn look_for_processes(
+        &self,
+        client: &mut Client,
+        facts: &ServerFacts,
+    ) -> Result<(), Lost> {
+        let is_news = !self.checked.facts.sees_processes && grants_processes(facts);
+        if is_news && sees_processes(client).await? {
+            return Err(Lost::PrivilegeGiven);
         }
         Ok(())
     }

@@ -11,6 +11,9 @@ use crate::session::settings::{ServerFeatures, SettingsQuery};
 
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: the account may not ask this.
 const ACCESS_DENIED: u16 = 1227;
+/// A question that servers answer only on a connection with `PROCESS`. It has one row, so that they
+/// can't leave it at looking at the question.
+const NEEDS_PROCESS: &str = "SELECT COUNT(*) FROM information_schema.INNODB_CMP";
 
 /// Which family the server belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +95,10 @@ pub struct ServerFacts {
     pub replica_ids: BTreeSet<u32>,
     /// The account that asks, as the server knows it: `user@host`.
     pub account: String,
-    /// The lines of `SHOW GRANTS`.
+    /// The lines of `SHOW GRANTS`: what is granted now.
     pub grants: Vec<String>,
+    /// Whether the connection that asked first sees what all others are doing.
+    pub sees_processes: bool,
     /// Those of [`RESULT_SETTINGS`] that it has as session variables.
     pub result_settings: Vec<String>,
     /// Those of [`CONTACT_SETTINGS`].
@@ -149,6 +154,7 @@ impl ServerFacts {
             replica_ids: replica_ids(client, family, release).await?,
             account: one(client, "SELECT CURRENT_USER()").await?,
             grants,
+            sees_processes: sees_processes(client).await?,
             result_settings: known(&has, RESULT_SETTINGS.iter().map(|setting| setting.name)),
             contact_settings: known(&has, CONTACT_SETTINGS.iter().copied()),
         })
@@ -404,6 +410,21 @@ fn allowed<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> 
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.server_code() == Some(ACCESS_DENIED) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether this connection sees what all others are doing.
+///
+/// It has the global privileges that the account had when it was made. `SHOW GRANTS` tells those of
+/// now: after a `GRANT PROCESS` it says that older connections have it, which see only their own
+/// account's. So the server is asked for what it shows to nobody else. In doubt this one doesn't
+/// see them.
+pub(super) async fn sees_processes(client: &mut Client) -> Result<bool, ClientError> {
+    match client.query(NEEDS_PROCESS, 1).await {
+        Ok(rows) => Ok(rows.len() == 1),
+        // Not allowed, or there is no InnoDB.
+        Err(ClientError::Server(_)) => Ok(false),
         Err(error) => Err(error),
     }
 }

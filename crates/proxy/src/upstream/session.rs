@@ -17,7 +17,6 @@ use remora_cache::Position;
 use tokio::time::Instant;
 
 use super::catalogue::loader::{self, ScanLimits};
-use super::check::privileges::sees_processes;
 use super::check::{Finding, check, is_caching_off};
 use super::client::{Client, ClientError};
 use super::follower::{Follower, Start};
@@ -43,6 +42,8 @@ pub(super) enum Lost {
     Unsuitable(Arc<[Finding]>),
     /// The log doesn't go on: everything is forgotten and the next session begins anew.
     Restart(RestartReason, String),
+    /// The account has been given a privilege that only new connections have.
+    PrivilegeGiven,
 }
 
 impl Lost {
@@ -57,6 +58,9 @@ impl Lost {
             Lost::Stuck => "no event came although the server's log went on".to_owned(),
             Lost::Unsuitable(_) => "the server isn't set up to be followed".to_owned(),
             Lost::Restart(reason, what) => format!("{} ({what})", reason.describe()),
+            Lost::PrivilegeGiven => {
+                "the account has been given PROCESS, which new connections have".to_owned()
+            }
         }
     }
 }
@@ -108,7 +112,7 @@ impl Progress {
             untold: RefCell::new(std::mem::take(&mut memory.untold)),
             unordered: RefCell::new(std::mem::take(&mut memory.unordered)),
             // The appliers of a replica are never idle.
-            sees_idle: sees_processes(facts) && facts.replica_threads == 0,
+            sees_idle: facts.sees_processes && facts.replica_threads == 0,
             check_date,
         }
     }
@@ -291,7 +295,7 @@ pub(super) async fn run(
             memory.keeps_results = false;
             shared.timeline.forget();
         }
-        Lost::Unsuitable(_) | Lost::Connection(_) | Lost::Stuck => {}
+        Lost::Unsuitable(_) | Lost::Connection(_) | Lost::Stuck | Lost::PrivilegeGiven => {}
     }
     lost
 }

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use super::super::server_facts::{Family, ServerFacts, Visibility};
 use super::{Finding, Severity, Subject, bad, good};
 
+/// What shows the other connections. It counts only if the connection that looks at them has it.
+const PROCESS: &str = "PROCESS";
 /// What shows the text of a view, on the servers of both families: either alone shows nothing.
 const VIEWS: [&str; 2] = ["SHOW VIEW", "SELECT"];
 
@@ -38,7 +40,7 @@ fn needed(family: Family, visibility: Visibility) -> Vec<Needed> {
         need("REFERENCES", REFERENCES),
     ];
     if visibility.needs_process_list() {
-        needed.push(need("PROCESS", &["PROCESS"]));
+        needed.push(need(PROCESS, &[PROCESS]));
     }
     needed
 }
@@ -66,14 +68,14 @@ fn quoted_account(account: &str) -> String {
 }
 
 pub(super) fn privileges(facts: &ServerFacts) -> Finding {
+    let is_given = |needed: &Needed| {
+        let mut names = needed.counts.iter();
+        names.any(|name| has_global(&facts.grants, name))
+            && (needed.name != PROCESS || facts.sees_processes)
+    };
     let missing: Vec<&str> = needed(facts.family, facts.visibility())
         .iter()
-        .filter(|needed| {
-            !needed
-                .counts
-                .iter()
-                .any(|name| has_global(&facts.grants, name))
-        })
+        .filter(|needed| !is_given(needed))
         .map(|needed| needed.name)
         .collect();
     if !missing.is_empty() {
@@ -119,7 +121,7 @@ fn all_given(facts: &ServerFacts) -> String {
             VIEWS.join(", ")
         );
     }
-    if facts.lists_foreign_keys_slowly() && !has_global(&facts.grants, "PROCESS") {
+    if facts.lists_foreign_keys_slowly() && !has_global(&facts.grants, PROCESS) {
         let account = quoted_account(&facts.account);
         let _ = write!(
             meaning,
@@ -127,7 +129,7 @@ fn all_given(facts: &ServerFacts) -> String {
              To have them listed at once, give it: GRANT PROCESS ON *.* TO {account};"
         );
     }
-    if facts.visibility() == Visibility::Position && !sees_processes(facts) {
+    if facts.visibility() == Visibility::Position && !facts.sees_processes {
         meaning.push_str(
             " Without PROCESS, what a transaction changes that also uses an engine without \
              two-phase commit (Aria) isn't cached any more.",
@@ -136,9 +138,9 @@ fn all_given(facts: &ServerFacts) -> String {
     meaning
 }
 
-/// Whether the account sees what all other connections are doing.
-pub(in super::super) fn sees_processes(facts: &ServerFacts) -> bool {
-    has_global(&facts.grants, "PROCESS")
+/// Whether connections that are made now see what all others are doing, as far as is granted.
+pub(in super::super) fn grants_processes(facts: &ServerFacts) -> bool {
+    has_global(&facts.grants, PROCESS)
 }
 
 /// Whether one of the lines of `SHOW GRANTS` gives a privilege on everything.

@@ -33,6 +33,7 @@ fn facts() -> ServerFacts {
         grants: vec![
             "GRANT REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES ON *.* TO `r`@`%`".into(),
         ],
+        sees_processes: false,
         result_settings: Vec::new(),
         contact_settings: Vec::new(),
     }
@@ -161,6 +162,7 @@ fn mysql(version: &str) -> ServerFacts {
         "GRANT PROCESS, REFERENCES, REPLICATION SLAVE, REPLICATION CLIENT, TRIGGER ON *.* TO `r`@`%`"
             .into(),
     ];
+    facts.sees_processes = true;
     facts
 }
 
@@ -267,6 +269,27 @@ fn a_mysql_account_needs_to_see_processes_only_where_the_set_does_not_tell_every
         let remedy = finding(&facts, Subject::Privileges).remedy;
         assert_eq!(remedy.contains("PROCESS"), is_needed, "{version}: {remedy}");
     }
+}
+
+/// The connection was made before the grant.
+#[test]
+fn a_privilege_that_the_connection_does_not_have_yet_is_lacking() {
+    for (version, is_needed) in [("5.6.24", true), ("5.7.22", true), ("8.0.31", false)] {
+        let mut facts = mysql(version);
+        facts.sees_processes = false;
+        let expected = if is_needed {
+            vec![Subject::Privileges]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(off(&facts), expected, "{version}");
+    }
+    let mut facts = facts();
+    facts.grants[0] = facts.grants[0].replace("TRIGGER,", "TRIGGER, PROCESS,");
+    let said = |facts: &ServerFacts| finding(facts, Subject::Privileges).meaning;
+    assert!(said(&facts).contains("Without PROCESS"));
+    facts.sees_processes = true;
+    assert!(!said(&facts).contains("Without PROCESS"));
 }
 
 #[test]

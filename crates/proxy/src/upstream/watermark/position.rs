@@ -94,10 +94,13 @@ impl<'a> PositionSource<'a> {
     async fn ask_of_untold(&self, client: &mut Client) -> Result<(), ClientError> {
         let untold = self.progress.untold();
         UntoldCommits::ask(untold, client).await?;
-        if self.progress.sees_idle() && untold.borrow().waits_for_idle() {
+        let unordered = self.progress.unordered();
+        let waits = untold.borrow().waits_for_idle() || unordered.borrow().has_fences();
+        if self.progress.sees_idle() && waits {
             let applied = self.shared.timeline.applied();
             if let Some(settled) = self.idle.ask(client, applied).await? {
                 untold.borrow_mut().settle(settled);
+                unordered.borrow_mut().settle_all(&self.shared.timeline);
             }
         }
         Ok(())

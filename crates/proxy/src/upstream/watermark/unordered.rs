@@ -10,8 +10,9 @@
 //! Only what each connection is doing tells when such a commit is over
 //! ([`untold`](super::untold)). To see that takes a privilege that the account needs for nothing
 //! else. Without it, what such a commit changed is fenced from its event on, until the log has a
-//! `RENAME TABLE`, a `DROP TABLE` or an `ALTER TABLE name ENGINE = engine` of it, or following
-//! begins anew. Changes of tables that are never cached end in the same way and need no fence, if
+//! `RENAME TABLE`, a `DROP TABLE` or an `ALTER TABLE name ENGINE = engine` of it, until following
+//! begins anew, or until the account has been given the privilege and each connection has been idle
+//! since. Changes of tables that are never cached end in the same way and need no fence, if
 //! the catalogue knows them by then.
 //!
 //! **Why these end it.** A transaction keeps its metadata locks until its commit is over in all
@@ -37,7 +38,10 @@ use super::super::state::UpstreamShared;
 const TABLES_MAX: usize = 1_024;
 const WHY: &str = "a transaction that used an engine without two-phase commit changed it, and nothing \
      tells when that can be seen";
-const REMEDY: &str = "give the follower's account PROCESS, and start Remora again";
+const REMEDY: &str = "give the follower's account PROCESS";
+
+const PROVEN: &str = "all connections have been idle since transactions changed tables of which \
+     nothing else told when that could be seen";
 
 /// The fences. They live as long as the log goes on, through any number of connections.
 #[derive(Default)]
@@ -67,6 +71,22 @@ impl UnorderedTables {
             for table in tables {
                 self.tables.remove(table);
             }
+        }
+    }
+
+    /// Whether anything is fenced.
+    pub(super) fn has_fences(&self) -> bool {
+        self.everything.is_some() || !self.tables.is_empty()
+    }
+
+    /// Every commit can be seen that anything was fenced for. Results that were read before are
+    /// forgotten: nothing told what they had seen.
+    pub(super) fn settle_all(&mut self, timeline: &Timeline) {
+        if self.has_fences() {
+            timeline.forget();
+            self.everything = None;
+            self.tables.clear();
+            tracing::info!("answered from memory again: {PROVEN}");
         }
     }
 
@@ -161,7 +181,7 @@ fn is_never_cached(shared: &UpstreamShared, table: &LoggedTable) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use remora_cache::{BrokenRules, Tag, TimelineLimits};
+    use remora_cache::{BrokenRules, Position, Tag, TimelineLimits};
 
     use super::*;
 
@@ -231,6 +251,23 @@ mod tests {
         ] {
             assert_eq!(waits_for_transactions(text.as_bytes()), waits, "{text}");
         }
+    }
+
+    #[test]
+    fn once_all_connections_have_been_idle_nothing_is_fenced_and_nothing_of_before_is_served() {
+        let timeline = timeline();
+        timeline.restart(Position::new(1, 4).unwrap());
+        assert!(timeline.prove(timeline.epoch(), 1));
+        let before = timeline.as_of().unwrap();
+        let mut unordered = UnorderedTables::default();
+        unordered.settle_all(&timeline);
+        assert_eq!(timeline.as_of(), Some(before));
+        unordered.fence_in(&timeline, &touched([1, 2]), |_| false);
+        assert!(unordered.has_fences());
+        unordered.settle_all(&timeline);
+        timeline.take_answered().lower();
+        assert!(!unordered.has_fences() && !is_fenced(&timeline, 1));
+        assert_ne!(timeline.as_of(), Some(before));
     }
 
     #[test]

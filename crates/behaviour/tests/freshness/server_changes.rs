@@ -1,7 +1,5 @@
 //! The server changes while it is followed: what was checked once must still hold.
 
-mod relay;
-
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -11,7 +9,7 @@ use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::servers::{APP_PASSWORD, APP_USER, FOLLOW_USER, Kind, Server, ServerOptions};
 
-use self::relay::Relay;
+use crate::relay::Relay;
 
 /// `follow.check_age_ms_max` here.
 const CHECK_AGE_MS_MAX: u64 = 1_000;

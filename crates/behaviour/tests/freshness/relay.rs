@@ -1,35 +1,54 @@
 //! A relay between Remora and its server: an address that can be moved to another server while
-//! connections to the old one stay, and on which the answers to Remora's checks can be held back.
+//! connections to the old one stay, and on which some of Remora's questions and answers can be held
+//! back.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+
+use remora_testkit::process::{PATIENCE, wait_for};
 
 /// What a connection is asked that begins to follow, before anything else.
 const ASKED_AT_FIRST: &[u8] = b"SELECT @@version";
 /// What Remora asks only when it looks at what a server is.
-const ASKED_BY_CHECKS: &[u8] = b"SHOW GRANTS";
+const GRANTS: &[u8] = b"SHOW GRANTS";
 const PIECE_BYTES: usize = 64 << 10;
+
+/// A gate at which connections wait while it is shut.
+#[derive(Default)]
+struct Gate {
+    is_shut: Mutex<bool>,
+    changed: Condvar,
+    waiting: AtomicUsize,
+}
+
+impl Gate {
+    fn is_shut(&self) -> bool {
+        *self.is_shut.lock().unwrap()
+    }
+
+    fn shut(&self, is_shut: bool) {
+        *self.is_shut.lock().unwrap() = is_shut;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut is_shut = self.is_shut.lock().unwrap();
+        while *is_shut {
+            is_shut = self.changed.wait(is_shut).unwrap();
+        }
+        drop(is_shut);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 struct State {
     target: Mutex<SocketAddr>,
-    holds_checks: Mutex<bool>,
-    changed: Condvar,
+    checks: Gate,
+    grants: Gate,
     is_ended: AtomicBool,
-}
-
-impl State {
-    fn holds_checks(&self) -> bool {
-        *self.holds_checks.lock().unwrap()
-    }
-
-    fn wait_until_released(&self) {
-        let mut holds = self.holds_checks.lock().unwrap();
-        while *holds {
-            holds = self.changed.wait(holds).unwrap();
-        }
-    }
 }
 
 /// A running relay. It takes no more connections once dropped.
@@ -45,8 +64,8 @@ impl Relay {
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
             target: Mutex::new(target),
-            holds_checks: Mutex::new(false),
-            changed: Condvar::new(),
+            checks: Gate::default(),
+            grants: Gate::default(),
             is_ended: AtomicBool::new(false),
         });
         let of_thread = Arc::clone(&state);
@@ -74,14 +93,29 @@ impl Relay {
     /// Holds the answers on each connection on which a check begins from now on, or lets them go.
     /// What begins to follow is let through: following may end by chance, and comes back.
     pub(super) fn hold_checks(&self, holds: bool) {
-        *self.state.holds_checks.lock().unwrap() = holds;
-        self.state.changed.notify_all();
+        self.state.checks.shut(holds);
+    }
+
+    /// Holds the question for what is granted on each connection that begins to follow from now on,
+    /// or lets it go.
+    pub(super) fn hold_grants(&self, holds: bool) {
+        self.state.grants.shut(holds);
+    }
+
+    /// Waits until such a question is held.
+    pub(super) fn wait_until_grants_are_asked_for(&self) {
+        wait_for("the question for what is granted", PATIENCE, || {
+            let waiting = self.state.grants.waiting.load(Ordering::SeqCst);
+            Ok((waiting > 0).then_some(()))
+        })
+        .unwrap();
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
         self.hold_checks(false);
+        self.hold_grants(false);
         self.state.is_ended.store(true, Ordering::SeqCst);
         // Wakes the thread that waits for connections.
         drop(TcpStream::connect(self.address));
@@ -99,8 +133,12 @@ fn relay(client: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
         let mut begins_to_follow = false;
         copy(from_client, to_server, |piece| {
             begins_to_follow |= contains(piece, ASKED_AT_FIRST);
-            let is_check = !begins_to_follow && contains(piece, ASKED_BY_CHECKS);
-            if of_requests.holds_checks() && is_check {
+            if !contains(piece, GRANTS) {
+                return;
+            }
+            if begins_to_follow {
+                of_requests.grants.pass();
+            } else if of_requests.checks.is_shut() {
                 seen.store(true, Ordering::SeqCst);
             }
         });
@@ -109,7 +147,7 @@ fn relay(client: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
     std::thread::spawn(move || {
         copy(server, client, |_| {
             if is_held.load(Ordering::SeqCst) {
-                of_answers.wait_until_released();
+                of_answers.checks.pass();
             }
         });
     });
