@@ -44,8 +44,14 @@ impl Gate {
     }
 }
 
+/// Where connections lead, and what in the answers from there is put for what.
+struct Target {
+    server: SocketAddr,
+    disguise: Option<[Vec<u8>; 2]>,
+}
+
 struct State {
-    target: Mutex<SocketAddr>,
+    target: Mutex<Target>,
     checks: Gate,
     grants: Gate,
     is_ended: AtomicBool,
@@ -63,7 +69,10 @@ impl Relay {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
-            target: Mutex::new(target),
+            target: Mutex::new(Target {
+                server: target,
+                disguise: None,
+            }),
             checks: Gate::default(),
             grants: Gate::default(),
             is_ended: AtomicBool::new(false),
@@ -87,7 +96,21 @@ impl Relay {
 
     /// New connections go to another server; those that there are stay.
     pub(super) fn move_to(&self, target: SocketAddr) {
-        *self.state.target.lock().unwrap() = target;
+        *self.state.target.lock().unwrap() = Target {
+            server: target,
+            disguise: None,
+        };
+    }
+
+    /// The same, where the other server gives the old one's port for its own.
+    pub(super) fn move_to_disguised(&self, target: SocketAddr) {
+        let mut now = self.state.target.lock().unwrap();
+        let ports = [target.port(), now.server.port()].map(|port| port.to_string().into_bytes());
+        assert_eq!(ports[0].len(), ports[1].len(), "answers keep their length");
+        *now = Target {
+            server: target,
+            disguise: Some(ports),
+        };
     }
 
     /// Holds the answers on each connection on which a check begins from now on, or lets them go.
@@ -123,7 +146,10 @@ impl Drop for Relay {
 }
 
 fn relay(client: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
-    let server = TcpStream::connect(*state.target.lock().unwrap())?;
+    let target = state.target.lock().unwrap();
+    let server = TcpStream::connect(target.server)?;
+    let disguise = target.disguise.clone();
+    drop(target);
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let is_held = Arc::new(AtomicBool::new(false));
@@ -145,7 +171,10 @@ fn relay(client: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
     });
     let of_answers = Arc::clone(state);
     std::thread::spawn(move || {
-        copy(server, client, |_| {
+        copy(server, client, |piece| {
+            if let Some([from, to]) = &disguise {
+                replace(piece, from, to);
+            }
             if is_held.load(Ordering::SeqCst) {
                 of_answers.checks.pass();
             }
@@ -158,11 +187,22 @@ fn contains(piece: &[u8], words: &[u8]) -> bool {
     piece.windows(words.len()).any(|window| window == words)
 }
 
+/// Puts `to` for `from`, which is as long.
+fn replace(piece: &mut [u8], from: &[u8], to: &[u8]) {
+    let mut at = 0;
+    while at + from.len() <= piece.len() {
+        if piece[at..].starts_with(from) {
+            piece[at..at + from.len()].copy_from_slice(to);
+        }
+        at += 1;
+    }
+}
+
 /// Copies until one side ends; then both have ended.
-fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&[u8])) {
+fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&mut [u8])) {
     let mut piece = vec![0; PIECE_BYTES];
     while let Ok(count @ 1..) = from.read(&mut piece) {
-        seen(&piece[..count]);
+        seen(&mut piece[..count]);
         if to.write_all(&piece[..count]).is_err() {
             break;
         }

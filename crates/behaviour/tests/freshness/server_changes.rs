@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use remora_behaviour::world::cut_follower;
 use remora_testkit::client::Client;
 use remora_testkit::metrics;
 use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::scratch::Scratch;
 use remora_testkit::servers::{APP_PASSWORD, APP_USER, FOLLOW_USER, Kind, Server, ServerOptions};
 
 use crate::relay::Relay;
@@ -80,13 +82,23 @@ impl<'a> Bed<'a> {
 
     /// Asks on a new connection until an answer comes from memory; gives it.
     fn hit(&self, sql: &str) -> String {
-        let mut client = self.client();
+        self.hit_of(&mut self.client(), sql)
+    }
+
+    /// The same on a connection that there is.
+    fn hit_of(&self, client: &mut Client, sql: &str) -> String {
         wait_for("a hit", PATIENCE, || {
             let before = self.sum("remora_hits_total");
             let value = client.query_value(sql)?.unwrap();
             Ok((self.sum("remora_hits_total") > before).then_some(value))
         })
         .unwrap()
+    }
+
+    /// Statements that passed through because their sessions are on another server.
+    fn on_other_servers(&self) -> f64 {
+        let metrics = self.remora.metrics().unwrap();
+        metrics.sum_where("remora_statements_total", "reason", "other_instance")
     }
 
     fn wait_for_off(&self, reason: &str, subject: Option<&str>) {
@@ -350,6 +362,87 @@ fn an_address_that_moves_is_followed_to_the_other_server() {
     .unwrap();
     bed.wait_until_caching();
     assert_eq!(bed.hit(READ), "0");
+}
+
+/// Servers made from one image tell the same of themselves. The port is as in a container of its
+/// own, and so is the file that names the process.
+#[test]
+fn sessions_on_a_server_that_looks_like_the_followed_one_share_nothing_with_it() {
+    let scratch = Scratch::new().unwrap();
+    let pid_file = format!("--pid-file={}", scratch.join("pid").display());
+    let (old, new) = (start(&[&pid_file]), start(&[&pid_file]));
+    new.execute(["UPDATE t SET b = 100"]).unwrap();
+    let relay = Relay::start(old.address());
+    let options = options()
+        .with("upstream.address", &relay.address().to_string())
+        // So that the follower stays where it is while the address moves.
+        .with("follow.check_age_ms_max", "3600000");
+    let bed = Bed::with(&old, &options);
+    let mut before = bed.client();
+    assert_eq!(bed.hit_of(&mut before, READ), "0");
+    relay.move_to_disguised(new.address());
+    let mut after = bed.client();
+    let passed = bed.on_other_servers();
+    for _ in 0..5 {
+        assert_eq!(after.query_value(READ).unwrap().unwrap(), "100");
+        assert_eq!(before.query_value(READ).unwrap().unwrap(), "0");
+    }
+    wait_for("the reads to be counted", PATIENCE, || {
+        Ok((bed.on_other_servers() > passed + 4.5).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(bed.hit_of(&mut before, READ), "0");
+    // Now the follower comes to the other one, and the sessions stay where they are.
+    let forgotten = bed.sum("remora_forgotten_total");
+    cut_follower(&old);
+    wait_for("everything to be forgotten", PATIENCE, || {
+        Ok((bed.sum("remora_forgotten_total") > forgotten).then_some(()))
+    })
+    .unwrap();
+    bed.wait_until_caching();
+    wait_for("hits of the sessions on the other server", PATIENCE, || {
+        assert_eq!(before.query_value(READ)?.unwrap(), "0");
+        let hits = bed.sum("remora_hits_total");
+        assert_eq!(after.query_value(READ)?.unwrap(), "100");
+        Ok((bed.sum("remora_hits_total") > hits + 0.5).then_some(()))
+    })
+    .unwrap();
+    for _ in 0..5 {
+        assert_eq!(before.query_value(READ).unwrap().unwrap(), "0");
+        assert_eq!(bed.hit_of(&mut after, READ), "100");
+    }
+}
+
+/// Each of the follower's sessions has a mark of its own. Whoever was on its server still is.
+#[test]
+fn sessions_go_on_with_what_is_kept_when_the_follower_has_connected_anew() {
+    let server = start(&[]);
+    let bed = Bed::new(&server);
+    let mut client = bed.client();
+    let id = client.prepare(READ.as_bytes()).unwrap();
+    assert_eq!(bed.hit_of(&mut client, READ), "0");
+    let executed_hit = |client: &mut Client| {
+        wait_for("a hit of an execution", PATIENCE, || {
+            let before = bed.sum("remora_hits_total");
+            client.execute(id, &[])?;
+            Ok((bed.sum("remora_hits_total") > before).then_some(()))
+        })
+        .unwrap();
+    };
+    executed_hit(&mut client);
+    for _ in 0..3 {
+        let connections = bed.sum("remora_follower_connections_total");
+        cut_follower(&server);
+        wait_for("the follower to connect anew", PATIENCE, || {
+            let now = bed.sum("remora_follower_connections_total");
+            Ok((now > connections).then_some(()))
+        })
+        .unwrap();
+        bed.wait_until_caching();
+        executed_hit(&mut client);
+        assert_eq!(bed.hit_of(&mut client, READ), "0");
+    }
+    assert!(bed.on_other_servers() < 0.5);
 }
 
 #[test]

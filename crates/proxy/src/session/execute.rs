@@ -131,8 +131,7 @@ impl Session {
         if statement.asks_for_found_rows && self.found_rows.is_some() {
             return Some(Step::SetFoundRows);
         }
-        let asks =
-            statement.read.is_ok() && self.state.wants_settings() && self.shared.is_caching();
+        let asks = statement.read.is_ok() && self.wants_settings() && self.shared.is_caching();
         let doubts_log = statement.writes != PlannedWrites::Nothing && self.should_ask_about_log();
         let asks_all_the_same = || {
             !statement.diagnostics
@@ -155,6 +154,7 @@ impl Session {
         let capabilities = self.capabilities();
         let statement = self.prepared.get(id).ok_or(Bypass::PreparedStatement)?;
         statement.read.as_ref().map_err(|why| *why)?;
+        let is_doubtful = self.mark_is_stale();
         let read = self
             .prepared
             .read_mut(id)
@@ -169,6 +169,9 @@ impl Session {
             return Err(Bypass::PreparedParameters);
         }
         let scope = self.state.binary_scope()?;
+        if is_doubtful {
+            return Err(Bypass::SettingsUnknown);
+        }
         if self.state.fingerprint().map(|now| now.id) != Some(read.fingerprint.id) {
             return Err(Bypass::PreparedElsewhere);
         }

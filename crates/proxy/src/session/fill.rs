@@ -83,8 +83,13 @@ impl Session {
         if !shared.query_cache.is_on() {
             return Err(Bypass::QueryCacheOff);
         }
-        let instance = self.state.fingerprint().map(|known| &known.instance);
-        if !matches!(instance, Some(Some(instance)) if shared.upstream.follows(instance)) {
+        // Behind `as_of`: what is live now is of the server that the present mark is of.
+        if self.mark_is_stale() {
+            return Err(Bypass::SettingsUnknown);
+        }
+        let followed = self.state.fingerprint().filter(|known| known.is_followed);
+        let instance = followed.and_then(|known| known.instance.as_ref());
+        if !instance.is_some_and(|instance| shared.upstream.follows(instance)) {
             return Err(Bypass::OtherInstance);
         }
         if self.state.cache_type() == CacheType::Demand && !read.select.says_cache {

@@ -173,7 +173,7 @@ impl Session {
     /// Where a key text is looked up, if it can be that of a `SELECT` and the session allows
     /// look-ups.
     pub(super) fn place_of(&self, text: &[u8]) -> Option<Place> {
-        if !may_be_select(text) {
+        if !may_be_select(text) || self.mark_is_stale() {
             return None;
         }
         let scope = self.state.scope().ok()?;
@@ -412,6 +412,9 @@ impl Session {
             .as_ref()
             .map_err(|why| Bypass::Statement(*why))?;
         let scope = self.state.scope()?;
+        if self.mark_is_stale() {
+            return Err(Bypass::SettingsUnknown);
+        }
         // Text that a look-up passed over for its first letter is no `SELECT`.
         let place = place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
         debug_assert_eq!(scope, place.scope);
@@ -433,8 +436,10 @@ impl Session {
         if self.should_recount_tables() {
             return true;
         }
+        // Before a transaction rather than in it, where the question might be noticed.
+        let may_read = statement.cacheable.is_ok() || statement.transaction == Transaction::Begin;
         if !self.state.lacks_settings() {
-            return false;
+            return may_read && self.wants_settings() && self.shared.is_caching();
         }
         if statement.writes != Writes::Nothing && self.should_ask_about_log() {
             return true;
@@ -453,13 +458,7 @@ impl Session {
         self.shared.is_caching()
             && match &statement.writes {
                 Writes::Tables(_) => passes_through || self.state.wants_settings(),
-                _ => {
-                    self.state.wants_settings()
-                        && (statement.cacheable.is_ok()
-                            // Before the transaction rather than in it, where the question might be
-                            // noticed.
-                            || statement.transaction == Transaction::Begin)
-                }
+                _ => self.state.wants_settings() && may_read,
             }
     }
 

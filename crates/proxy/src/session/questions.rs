@@ -52,10 +52,12 @@ impl Session {
         if self.state.learn_log(SettingsQuery::logs_changes(&row)) {
             self.shared.timeline.forget();
         }
+        let is_followed = query.take_mark(&mut row);
         self.server_waits(query.take_patience_ms(&mut row));
         let known = &self.shared.fingerprints;
-        if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
+        if let Ok(fingerprint) = known.intern(&query, &row, is_followed, self.state.flavour()) {
             self.state.learn(fingerprint);
+            self.state.asked_for_mark(query.mark_number());
         } else {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);
             self.settings_not_told(Bypass::FingerprintsFull);
@@ -63,6 +65,17 @@ impl Session {
         self.learn_tables_created().await?;
         self.registration.update(&self.state);
         Ok(())
+    }
+
+    /// Whether the session was last asked for another mark than the follower has now: nobody knows
+    /// whether it is on the server that is followed.
+    pub(super) fn mark_is_stale(&self) -> bool {
+        self.state.mark_asked_for() != self.shared.upstream.mark_number()
+    }
+
+    /// Whether asking the server for the session's settings would make look-ups possible.
+    pub(super) fn wants_settings(&self) -> bool {
+        self.state.wants_settings() || (self.mark_is_stale() && self.state.scope().is_ok())
     }
 
     fn settings_not_told(&mut self, why: Bypass) {

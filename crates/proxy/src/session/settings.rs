@@ -39,6 +39,9 @@ pub struct Fingerprint {
     pub account: Option<String>,
     /// The server that the session speaks to; `None` if its answer can't be read.
     pub instance: Option<Instance>,
+    /// Whether that was seen to be the one that is followed, by its [`FollowedMark`]. Servers can
+    /// be alike in all that makes up an [`Instance`].
+    pub is_followed: bool,
     /// How the server reads statement text; `None` if as a language that Remora can't read.
     pub dialect: Option<Dialect>,
     /// The isolation level of transactions that begin from now on.
@@ -90,9 +93,33 @@ impl TextCharset {
 #[derive(Debug, Clone)]
 pub struct SettingsQuery {
     sql: String,
+    /// The fields, but for that of the mark.
+    fields: String,
+    mark: Option<FollowedMark>,
     names: Vec<String>,
     /// How many fields stand behind those: variables of [`remora_sql::CONTACT_SETTINGS`].
     contact_fields: usize,
+}
+
+/// What a session sees that is on the server which is followed: a user-level lock that the follower
+/// holds. Each of the follower's sessions with the server takes one of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowedMark {
+    /// No other mark has it.
+    pub number: u64,
+    /// The lock's name.
+    pub name: String,
+    /// The number of the connection that holds it.
+    pub holder: String,
+}
+
+impl FollowedMark {
+    /// Who holds the lock. Its name stands there in digits: a string in the text would be converted
+    /// to the connection's character set first.
+    fn field(&self) -> String {
+        let digits = self.name.bytes().map(|byte| format!("{byte:02x}"));
+        format!("IS_USED_LOCK(x'{}')", digits.collect::<String>())
+    }
 }
 
 /// The places of what is asked for before the variables.
@@ -137,7 +164,7 @@ impl SettingsQuery {
             UUID_FIELD if !features.has_uuid => "NULL",
             field => field,
         });
-        let fields: Vec<String> = leading
+        let fields = leading
             .into_iter()
             .chain(instance)
             .map(str::to_owned)
@@ -148,12 +175,36 @@ impl SettingsQuery {
                     .map(|name| format!("@@{name}")),
             )
             .map(|field| format!("CAST({field} AS BINARY)"))
-            .collect();
+            .collect::<Vec<_>>()
+            .join(", ");
         SettingsQuery {
-            sql: format!("SELECT {} LIMIT 1", fields.join(", ")),
+            sql: format!("SELECT {fields}, NULL LIMIT 1"),
+            fields,
+            mark: None,
             names,
             contact_fields: of_contact.len(),
         }
+    }
+
+    /// The same question, which also asks for the mark of the server that is followed.
+    #[must_use]
+    pub fn with_mark(self, mark: FollowedMark) -> SettingsQuery {
+        let (fields, field) = (&self.fields, mark.field());
+        SettingsQuery {
+            sql: format!("SELECT {fields}, CAST({field} AS BINARY) LIMIT 1"),
+            mark: Some(mark),
+            ..self
+        }
+    }
+
+    /// The number of the mark that it asks for; 0 if it asks for none.
+    pub fn mark_number(&self) -> u64 {
+        self.mark.as_ref().map_or(0, |mark| mark.number)
+    }
+
+    /// Whether another one asks for the same, but for the mark.
+    pub fn is_like(&self, other: &SettingsQuery) -> bool {
+        self.fields == other.fields
     }
 
     /// The statement.
@@ -168,7 +219,15 @@ impl SettingsQuery {
 
     /// How many fields the answer has.
     pub fn fields(&self) -> usize {
-        LEADING_FIELDS + self.names.len() + self.contact_fields
+        LEADING_FIELDS + self.names.len() + self.contact_fields + 1
+    }
+
+    /// Takes off an answer what it says of the mark: whether the session sees it. It is no part of
+    /// the fingerprint, as each of the follower's sessions has another mark on the same server.
+    pub fn take_mark(&self, row: &mut Row) -> bool {
+        let holder = row.pop().flatten();
+        let mark = self.mark.as_ref();
+        mark.is_some_and(|mark| holder.as_deref() == Some(mark.holder.as_bytes()))
     }
 
     /// Takes off an answer what is no part of the fingerprint: how long the server waits for the
@@ -343,14 +402,16 @@ impl Fingerprints {
         names.collect()
     }
 
-    /// The fingerprint for what the server answered. Equal answers give the same one.
+    /// The fingerprint for what the server answered, which was seen to be the one that is followed
+    /// or not. Equal answers give the same one.
     pub fn intern(
         &self,
         query: &SettingsQuery,
         answer: &Row,
+        is_followed: bool,
         flavour: Flavour,
     ) -> Result<Arc<Fingerprint>, TooManyFingerprints> {
-        let bytes = Self::bytes(answer, flavour);
+        let bytes = Self::bytes(answer, is_followed, flavour);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fingerprint) = known.get(&bytes) {
             return Ok(Arc::clone(fingerprint));
@@ -368,6 +429,7 @@ impl Fingerprints {
             schema: text(answer, SCHEMA_FIELD),
             account: text(answer, ACCOUNT_FIELD),
             instance: Instance::of_fields(&answer[INSTANCE_FIELD..LEADING_FIELDS]),
+            is_followed,
             dialect: query.dialect(answer),
             isolation: query.isolation(answer),
             charset: query.charset(answer),
@@ -377,9 +439,10 @@ impl Fingerprints {
         Ok(fingerprint)
     }
 
-    fn bytes(answer: &Row, flavour: Flavour) -> Vec<u8> {
+    fn bytes(answer: &Row, is_followed: bool, flavour: Flavour) -> Vec<u8> {
         let mut bytes = Vec::new();
         flavour.put(&mut bytes);
+        bytes.push(u8::from(is_followed));
         for field in answer {
             match field {
                 None => bytes.push(0),
@@ -391,5 +454,83 @@ impl Fingerprints {
             }
         }
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(number: u64, name: &str) -> SettingsQuery {
+        let features = ServerFeatures {
+            has_roles: false,
+            has_uuid: false,
+        };
+        let variables = ["sql_mode".to_owned()];
+        let query = SettingsQuery::new(features, variables, &["wait_timeout".to_owned()]);
+        query.with_mark(FollowedMark {
+            number,
+            name: name.to_owned(),
+            holder: "17".to_owned(),
+        })
+    }
+
+    fn answer(query: &SettingsQuery, holder: Option<&str>) -> Row {
+        let mut row = vec![Some(b"1".to_vec()); query.fields()];
+        *row.last_mut().expect("it has fields") = holder.map(|holder| holder.as_bytes().to_vec());
+        row
+    }
+
+    #[test]
+    fn the_mark_is_asked_for_by_a_name_that_no_character_set_converts() {
+        let sql = query(1, "a 1").sql().to_owned();
+        let end = ", CAST(IS_USED_LOCK(x'612031') AS BINARY) LIMIT 1";
+        assert!(sql.ends_with(end), "{sql}");
+    }
+
+    #[test]
+    fn a_session_is_on_the_followed_server_only_if_it_sees_who_holds_the_mark() {
+        let query = query(1, "a");
+        for (holder, is_seen) in [
+            (Some("17"), true),
+            (Some("18"), false),
+            (Some(""), false),
+            (None, false),
+        ] {
+            let mut row = answer(&query, holder);
+            assert_eq!(query.take_mark(&mut row), is_seen, "{holder:?}");
+            assert_eq!(row.len(), query.fields() - 1);
+        }
+    }
+
+    #[test]
+    fn a_new_mark_of_the_follower_makes_no_new_fingerprint_and_another_server_does() {
+        let known = Fingerprints::new(10);
+        let flavour = Flavour {
+            capabilities: Capabilities(0),
+            login_epoch: 0,
+            schema_epoch: 0,
+            role_epoch: 0,
+            client: None,
+        };
+        let id = |number, name, holder| {
+            let query = query(number, name);
+            let mut row = answer(&query, holder);
+            let is_followed = query.take_mark(&mut row);
+            assert_eq!(query.take_patience_ms(&mut row), Some(1_000));
+            let fingerprint = known.intern(&query, &row, is_followed, flavour);
+            fingerprint.expect("there is room").id
+        };
+        let first = id(1, "a", Some("17"));
+        assert_eq!(id(2, "b", Some("17")), first);
+        assert_ne!(id(2, "b", None), first);
+    }
+
+    #[test]
+    fn questions_for_the_same_settings_are_alike_whatever_the_mark() {
+        let (one, other) = (query(1, "a"), query(2, "b"));
+        assert!(one.is_like(&other));
+        assert_ne!(one.sql(), other.sql());
+        assert_eq!((one.mark_number(), other.mark_number()), (1, 2));
     }
 }

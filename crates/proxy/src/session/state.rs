@@ -119,6 +119,8 @@ impl Written {
 pub struct SessionState {
     flavour: Flavour,
     settings: Settings,
+    /// The number of the mark that the server was asked for with the settings.
+    mark_asked_for: u64,
     status: StatusFlags,
     /// Whether `status` is what the server would say now: an error leaves that open.
     status_is_certain: bool,
@@ -202,6 +204,7 @@ impl SessionState {
         let mut state = SessionState {
             flavour,
             settings: Settings::Unknown,
+            mark_asked_for: 0,
             status: mark.unwrap_or_default().status,
             status_is_certain: mark.is_some(),
             written: Written::nothing(),
@@ -347,6 +350,16 @@ impl SessionState {
         self.settings = Settings::Known(fingerprint);
         self.was_foreign = false;
         self.derive_scope();
+    }
+
+    /// The settings that the server told were asked for with the mark of this number.
+    pub fn asked_for_mark(&mut self, number: u64) {
+        self.mark_asked_for = number;
+    }
+
+    /// The number of the mark that the server was last asked for.
+    pub fn mark_asked_for(&self) -> u64 {
+        self.mark_asked_for
     }
 
     /// The server told how many `CREATE TABLE` it has counted in the session, or didn't tell. Code
@@ -756,6 +769,7 @@ mod tests {
             charset: TextCharset::Utf8,
             allows_caching: true,
             instance: None,
+            is_followed: true,
         })
     }
 

@@ -5,11 +5,13 @@
 //! themselves ([`Instance`](super::server_facts::Instance)): copies in containers have the same
 //! number, host name, port and file names. A user-level lock is known to one running server only.
 //! So the first connection holds one whose name nobody else takes. Who sees it held by that
-//! connection speaks to the same server.
+//! connection speaks to the same server: the session's further connections, and the sessions of
+//! clients, which ask for it with their settings.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client::{Client, ClientError, literal, text};
+use crate::session::settings::FollowedMark;
 
 /// The lock, and who holds it.
 #[derive(Debug)]
@@ -34,6 +36,15 @@ impl Mark {
             ));
         }
         Ok(Mark { name, holder })
+    }
+
+    /// What the sessions of clients must see, under a number that no other mark has.
+    pub(super) fn shown(&self, number: u64) -> FollowedMark {
+        FollowedMark {
+            number,
+            name: self.name.clone(),
+            holder: self.holder.clone(),
+        }
     }
 
     /// Whether a connection reaches the server on which the mark was set. Not once the connection

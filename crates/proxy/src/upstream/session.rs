@@ -343,6 +343,10 @@ async fn follow(
     }
     count(&shared.counters.connections, 1);
     shared.checked(asked.at_ms());
+    // The timeline has been begun anew by now, if it was: nothing goes by the mark before it is of
+    // this server.
+    let mark = checked.mark.shown(shared.next_mark_number());
+    shared.set_settings_query(facts.settings_query().with_mark(mark));
     shared.set_state(UpstreamState::Following { lagging: true });
     tracing::info!(server = %facts.version, base, "following the binary log");
     let watermark = Watermark::new(config, shared, &progress, facts, &base);

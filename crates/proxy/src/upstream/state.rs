@@ -206,6 +206,11 @@ pub(super) fn count(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
+/// Hits read it, and what else workers share here is written with each fill.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OnItsOwnLine(AtomicU64);
+
 /// What the follower's thread shares with the workers and the admin thread.
 pub struct UpstreamShared {
     /// What tables are.
@@ -235,6 +240,9 @@ pub struct UpstreamShared {
     checked_at_ms: AtomicU64,
     state: RwLock<UpstreamState>,
     settings_query: RwLock<Option<Arc<SettingsQuery>>>,
+    /// The number of the mark that the question asks for.
+    mark_number: OnItsOwnLine,
+    marks: AtomicU64,
     /// The server that is followed, or was last.
     instance: RwLock<Option<Instance>>,
     logins_run_code: AtomicBool,
@@ -267,6 +275,8 @@ impl UpstreamShared {
             checked_at_ms: AtomicU64::new(0),
             state: RwLock::new(UpstreamState::Connecting),
             settings_query: RwLock::new(None),
+            mark_number: OnItsOwnLine::default(),
+            marks: AtomicU64::new(0),
             instance: RwLock::new(None),
             logins_run_code: AtomicBool::new(true),
             natives: AtomicU8::new(Natives::Oldest.index()),
@@ -312,14 +322,31 @@ impl UpstreamShared {
             .clone()
     }
 
+    /// The question that sessions ask from now on. One without a mark takes the place only of one
+    /// for other settings.
     pub(super) fn set_settings_query(&self, query: SettingsQuery) {
         let mut slot = self
             .settings_query
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        if slot.as_deref().is_none_or(|old| old.sql() != query.sql()) {
-            *slot = Some(Arc::new(query));
+        let is_known = slot.as_deref().is_some_and(|old| old.is_like(&query));
+        if query.mark_number() == 0 && is_known {
+            return;
         }
+        let number = query.mark_number();
+        self.mark_number.0.store(number, Ordering::SeqCst);
+        *slot = Some(Arc::new(query));
+    }
+
+    /// The number of the mark by which a session knows that it is on the server that is followed.
+    /// What a session has seen of another mark says nothing any more.
+    pub fn mark_number(&self) -> u64 {
+        self.mark_number.0.load(Ordering::SeqCst)
+    }
+
+    /// A number that no mark has had.
+    pub(super) fn next_mark_number(&self) -> u64 {
+        self.marks.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// Whether a session that speaks to this server speaks to the one that is followed.

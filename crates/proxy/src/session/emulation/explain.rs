@@ -34,7 +34,7 @@ impl Session {
         analyze: bool,
         statement: &[u8],
     ) -> Result<Step, Ended> {
-        if self.state.wants_settings() && self.shared.upstream.settings_query().is_some() {
+        if self.wants_settings() && self.shared.upstream.settings_query().is_some() {
             return Ok(Step::LearnSettings);
         }
         if analyze {
