@@ -495,6 +495,105 @@ fn privileges_that_are_read_again_through_remora_drop_what_was_kept_before() {
     }
 }
 
+/// Settings by which MySQL judges what accounts may do, and back.
+const JUDGEMENTS: [[&str; 2]; 4] = [
+    [
+        "SET GLOBAL mandatory_roles = '{readers}'",
+        "SET GLOBAL mandatory_roles = ''",
+    ],
+    [
+        "SET @@global.activate_all_roles_on_login = ON",
+        "SET GLOBAL activate_all_roles_on_login = OFF",
+    ],
+    [
+        "SET PERSIST mandatory_roles = '{readers}'",
+        "SET PERSIST mandatory_roles = ''",
+    ],
+    [
+        "SET GLOBAL partial_revokes = ON",
+        "SET GLOBAL partial_revokes = OFF",
+    ],
+];
+
+/// For how long it may be unknown to Remora that one was changed elsewhere:
+/// `follow.check_age_ms_max`, and some more for the reading itself.
+const CHECK_AGE: Duration = Duration::from_millis(2_500);
+
+#[test]
+fn a_setting_of_privileges_changed_through_remora_drops_what_was_kept_before() {
+    let accounts = Accounts::new("judged");
+    let kind = accounts.kind();
+    if kind.skips(!is_mysql_with_roles(kind), "it has no such settings") {
+        return;
+    }
+    let front = &accounts.front;
+    accounts.begin();
+    let mut admin = front.guest();
+    let give = [
+        "CREATE ROLE {readers}",
+        "GRANT SELECT ON {db}.t TO {alice}@'%'",
+    ];
+    accounts.run(admin.client(), &give);
+    let query = accounts.fill_in("SELECT a + 16 FROM {db}.t");
+    let expected = front.direct().query_bytes(&query).unwrap().to_vec();
+    let mut alice = front.guest_as(&accounts.alice(false));
+    for pair in JUDGEMENTS {
+        for statement in pair {
+            alice.becomes_hit(&query, &expected);
+            accounts.run(admin.client(), &[statement]);
+            let seen = alice.run(&query);
+            assert_same(statement, &seen.bytes, &expected);
+            assert_ne!(seen.outcome, "hit", "{statement}");
+        }
+    }
+    accounts.run(admin.client(), &["RESET PERSIST mandatory_roles"]);
+}
+
+#[test]
+fn what_a_setting_of_privileges_takes_away_is_lost_within_the_bound_of_the_checks() {
+    let accounts = Accounts::new("judged_late");
+    let kind = accounts.kind();
+    if kind.skips(!is_mysql_with_roles(kind), "it has no such settings") {
+        return;
+    }
+    let loss = Loss {
+        what: "a role is no longer everybody's",
+        give: &[
+            "CREATE ROLE {readers}",
+            "GRANT SELECT ON {db}.t TO {readers}",
+            "SET GLOBAL mandatory_roles = '{readers}'",
+        ],
+        take: &["SET GLOBAL mandatory_roles = ''"],
+        first: &["SET ROLE {readers}"],
+        query: "SELECT a + 17 FROM {db}.t",
+        has: is_mysql_with_roles,
+    };
+    accounts.begin();
+    let mut admin = accounts.front.direct();
+    accounts.run(&mut admin, loss.give);
+    accounts.front.catch_up();
+    let mut direct = accounts.session(false, &loss).unwrap();
+    let mut through = accounts.session(true, &loss).unwrap();
+    let allowed = accounts.read(&mut direct, &loss);
+    assert_ne!(allowed[4], 0xff, "{allowed:?}");
+    accounts.warm(&mut through, &loss, &allowed);
+    accounts.run(&mut admin, loss.take);
+    let taken_at = Instant::now();
+    let refused = accounts.read(&mut direct, &loss);
+    assert_eq!(refused[4], 0xff, "nothing was lost: {refused:?}");
+    loop {
+        let may_lag = taken_at.elapsed() < CHECK_AGE;
+        let seen = [
+            accounts.new_session_reads(true, &loss),
+            accounts.read(&mut through, &loss),
+        ];
+        if seen.iter().all(|seen| *seen == refused) {
+            break;
+        }
+        assert!(may_lag, "{seen:?}");
+    }
+}
+
 /// Without the privilege nothing happens, and nothing is dropped.
 #[test]
 fn privileges_are_not_read_again_for_those_who_may_not() {

@@ -16,10 +16,10 @@ use remora_wire::{Capabilities, Command};
 
 use super::dispatch::Step;
 use super::exchange::{Executed, OnSuccess, Plan};
-use super::fence::{PlannedWrites, PrivilegeStatement};
+use super::fence::PlannedWrites;
 use super::fill::Read;
 use super::found_rows::FoundRows;
-use super::hidden::{effects_of, may_hide_privileges, turns_the_log_off};
+use super::hidden::{effects_of, privileges_unlogged, turns_the_log_off};
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::query::{Look, Place};
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
@@ -54,10 +54,9 @@ impl Session {
             effects.session = SessionEffect::BinlogOff;
         }
         let mentions = self.mentions_to_keep(&statement, text, dialect);
-        let writes = if may_hide_privileges(&statement, text) {
-            PlannedWrites::Privileges(PrivilegeStatement::Hidden)
-        } else {
-            self.plan_writes(&statement)
+        let writes = match privileges_unlogged(&statement, text) {
+            Some(how) => PlannedWrites::Privileges(how),
+            None => self.plan_writes(&statement),
         };
         let mut stripped = self.worker.key_text.take();
         let key = self.key_text(text, &mut stripped);

@@ -17,7 +17,7 @@ use remora_wire::rows::parse_text_row;
 use remora_wire::walker::Ending;
 
 use super::exchange::Plan;
-use super::fence::PlannedWrites;
+use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::questions::{EXECUTE, QUERY, last_row};
 use super::state::{CountedTables, CreatedCount, Effects};
 use super::{Ended, Session};
@@ -58,15 +58,40 @@ pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
     matches!(statement.session, SessionEffect::Unknown(_)) && names_the_log(text)
 }
 
-/// Whether a statement that wasn't understood mentions privileges: the server may read them again,
-/// without a trace in the log.
-pub(super) fn may_hide_privileges(statement: &Statement, text: &[u8]) -> bool {
-    matches!(statement.session, SessionEffect::Unknown(_)) && names_privileges(text)
+/// How a statement may change privileges without a trace in the log, if it may: it isn't understood
+/// and mentions them, so that the server may read them again, or it changes a setting by which the
+/// server judges them.
+pub(super) fn privileges_unlogged(
+    statement: &Statement,
+    text: &[u8],
+) -> Option<PrivilegeStatement> {
+    if matches!(statement.session, SessionEffect::Unknown(_)) {
+        return names_privileges(text).then_some(PrivilegeStatement::Hidden);
+    }
+    sets_privileges(statement, text).then_some(PrivilegeStatement::Reload)
 }
 
-/// Whether a text mentions privileges.
+/// Whether a text mentions privileges, or a setting by which the server judges them.
 pub(super) fn names_privileges(text: &[u8]) -> bool {
-    contains(text, b"privileges")
+    contains(text, b"privileges") || names_privilege_setting(text)
+}
+
+/// Settings of the server that change what accounts may do, without a word in the log.
+const PRIVILEGE_SETTINGS: [&[u8]; 3] = [
+    b"mandatory_roles",
+    b"partial_revokes",
+    b"activate_all_roles_on_login",
+];
+
+fn names_privilege_setting(text: &[u8]) -> bool {
+    PRIVILEGE_SETTINGS.iter().any(|name| contains(text, name))
+}
+
+/// Whether a statement may change one of these settings.
+fn sets_privileges(statement: &Statement, text: &[u8]) -> bool {
+    // Only with a value of the server's own: `GLOBAL`, `PERSIST`.
+    let is_global = || contains(text, b"global") || contains(text, b"persist");
+    statement.kind == StatementKind::Set && is_global() && names_privilege_setting(text)
 }
 
 /// Whether `sql_log_bin` stands in a text.
@@ -308,6 +333,27 @@ mod tests {
             let counted = effects_of(&statement, text.as_bytes()).created;
             assert_eq!(counted, count, "{text}");
         }
+    }
+
+    #[test]
+    fn a_setting_of_privileges_is_known_wherever_it_is_assigned() {
+        for (text, sets) in [
+            ("SET GLOBAL partial_revokes = ON", true),
+            ("set @@global.`Mandatory_Roles` = 'r'", true),
+            (
+                "SET sql_mode = '', PERSIST activate_all_roles_on_login = 1",
+                true,
+            ),
+            ("SET @@persist.partial_revokes=1", true),
+            ("SET @partial_revokes = 1", false),
+            ("SET GLOBAL max_connections = 10", false),
+            ("SELECT @@global.partial_revokes", false),
+        ] {
+            let statement = remora_sql::analyse(text.as_bytes(), Dialect::default());
+            assert_eq!(sets_privileges(&statement, text.as_bytes()), sets, "{text}");
+        }
+        let hidden = b"PREPARE s FROM 'SET GLOBAL partial_revokes = ON'";
+        assert!(names_privileges(hidden));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
 use super::found_rows::FoundRows;
 use super::hidden::{
-    effects_of, may_hide_privileges, may_run_text, names_privileges, names_the_log,
+    effects_of, may_run_text, names_privileges, names_the_log, privileges_unlogged,
     turns_the_log_off,
 };
 use super::prepared::StatementId;
@@ -381,8 +381,8 @@ impl Session {
             plan.writes = PlannedWrites::Everything;
             plan.forgets = true;
         }
-        if may_hide_privileges(statement, text) {
-            plan.writes = PlannedWrites::Privileges(PrivilegeStatement::Hidden);
+        if let Some(how) = privileges_unlogged(statement, text) {
+            plan.writes = PlannedWrites::Privileges(how);
         }
         // Before the tables are looked up, so that what becomes known of their views meanwhile is
         // found again when the answer comes.

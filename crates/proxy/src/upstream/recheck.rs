@@ -262,6 +262,8 @@ impl<'a> Recheck<'a> {
         let facts = self.checked.look(&mut opened.client, self.config).await?;
         self.look_for_processes(&mut opened.client, &facts).await?;
         self.shared.set_logins_run_code(facts.logins_run_code());
+        self.shared
+            .saw_privilege_settings(facts.privilege_settings());
         let was_too_late = self.progress.check_date().renew(asked);
         self.shared.checked(asked.at_ms());
         if was_too_late {

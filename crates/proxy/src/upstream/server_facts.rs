@@ -129,6 +129,15 @@ const VARIABLES: &[&str] = &[
     "group_replication_group_name",
     "init_connect",
     "daemon_memcached_r_batch_size",
+    "mandatory_roles",
+    "partial_revokes",
+    "activate_all_roles_on_login",
+];
+/// Those of them by which the server judges what accounts may do. No log tells of their change.
+const PRIVILEGE_VARIABLES: [&str; 3] = [
+    "mandatory_roles",
+    "partial_revokes",
+    "activate_all_roles_on_login",
 ];
 
 impl ServerFacts {
@@ -191,6 +200,12 @@ impl ServerFacts {
             return "";
         }
         self.variable("gtid_slave_pos").unwrap_or_default()
+    }
+
+    /// The settings by which the server judges what accounts may do: equal if they are.
+    pub fn privilege_settings(&self) -> String {
+        let values = PRIVILEGE_VARIABLES.map(|name| self.variable(name).unwrap_or_default());
+        values.join("\n")
     }
 
     /// A variable's value, if the server has it.

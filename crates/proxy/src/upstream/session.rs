@@ -313,6 +313,7 @@ async fn follow(
     shared.set_settings_query(facts.settings_query());
     shared.set_natives(facts.natives());
     shared.set_logins_run_code(facts.logins_run_code());
+    shared.saw_privilege_settings(facts.privilege_settings());
     let findings = check(&facts, config.server_id);
     if is_caching_off(&findings) {
         return Err(Lost::Unsuitable(findings.into()));

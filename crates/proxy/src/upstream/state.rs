@@ -1,7 +1,7 @@
 //! What the follower's thread tells the others: states, counters, and the bells to ring.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use remora_cache::Timeline;
@@ -246,6 +246,8 @@ pub struct UpstreamShared {
     /// The server that is followed, or was last.
     instance: RwLock<Option<Instance>>,
     logins_run_code: AtomicBool,
+    /// The server's settings of privileges, as they were when it was last asked.
+    privilege_settings: Mutex<Option<String>>,
     /// [`Natives::index`] of the server's functions.
     natives: AtomicU8,
 }
@@ -279,6 +281,7 @@ impl UpstreamShared {
             marks: AtomicU64::new(0),
             instance: RwLock::new(None),
             logins_run_code: AtomicBool::new(true),
+            privilege_settings: Mutex::new(None),
             natives: AtomicU8::new(Natives::Oldest.index()),
         }
     }
@@ -308,6 +311,27 @@ impl UpstreamShared {
 
     pub(super) fn set_logins_run_code(&self, run_code: bool) {
         self.logins_run_code.store(run_code, Ordering::SeqCst);
+    }
+
+    /// The server has these settings of privileges. If it had others before, what sessions may read
+    /// has changed, without a word in the log.
+    pub(super) fn saw_privilege_settings(&self, settings: String) {
+        let mut known = self
+            .privilege_settings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() == Some(&settings) {
+            return;
+        }
+        if known.replace(settings).is_some() {
+            tracing::info!(
+                "the server's settings of privileges have changed, everything is forgotten"
+            );
+            // In this order, as for a change through Remora: a session from before it doesn't fill
+            // what a later one finds.
+            self.privileges.changed();
+            self.timeline.forget();
+        }
     }
 
     pub(super) fn set_natives(&self, natives: Natives) {
