@@ -8,6 +8,7 @@ mod definitions;
 mod early_event;
 mod fences;
 mod hidden_code;
+mod late_checkpoint;
 mod oracle;
 mod refused_streams;
 mod relay;

@@ -172,6 +172,9 @@ impl Clean {
         }
         if log_bytes(&mut root)? > LOG_BYTES_MAX {
             root.query("FLUSH BINARY LOGS")?;
+            if !self.server.kind().is_mysql() {
+                wait_for_checkpoint(&mut root)?;
+            }
         }
         Ok(())
     }
@@ -200,6 +203,27 @@ fn end_connections(root: &mut Client) -> anyhow::Result<()> {
             let _ = root.query(&format!("KILL {id}"));
         }
         Ok(connections.is_empty().then_some(()))
+    })
+}
+
+/// Waits until MariaDB has written that all of older log files can be seen, which can take a
+/// second. A follower can't tell of what is committed before that until more is.
+fn wait_for_checkpoint(root: &mut Client) -> anyhow::Result<()> {
+    let status = root.query("SHOW MASTER STATUS")?.rows()?;
+    let file = status
+        .first()
+        .and_then(|row| row.first().cloned().flatten());
+    let file = file.context("the binary log is off")?;
+    let name = String::from_utf8(file.clone())?;
+    wait_for("the log's checkpoint", PATIENCE, || {
+        let events = root
+            .query(&format!("SHOW BINLOG EVENTS IN '{name}'"))?
+            .rows()?;
+        let is_checkpoint = |row: &Vec<Option<Vec<u8>>>| {
+            let field = |at: usize| row.get(at).and_then(|field| field.as_deref());
+            field(2) == Some(&b"Binlog_checkpoint"[..]) && field(5) == Some(&file[..])
+        };
+        Ok(events.iter().any(is_checkpoint).then_some(()))
     })
 }
 

@@ -11,8 +11,9 @@
 //! - An answer asked for after that is believed if the last commit that the follower has applied
 //!   ends there, or if it differs from one before: then a commit of the new file has set it. From
 //!   then on all answers in this file are. The checkpoint event itself also sets the answer, past
-//!   commits that are on their way: if nothing is committed behind it, tables that have changed in
-//!   this file can't be cached until something is.
+//!   commits that are on their way. If nothing is committed behind it, the answer stays as it is.
+//!   Then only what each connection is doing tells ([`idle`](super::idle)), to who may see that.
+//!   Without, tables that have changed in this file can't be cached until something is committed.
 //! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never
 //!   before a visible commit.
 //!
@@ -140,9 +141,24 @@ impl<'a> PositionSource<'a> {
                 complete: Complete::At(end),
             });
         }
+        let visible = match self.ask_who_is_idle(client).await? {
+            Some(settled) if settled.file_number() == file => Some(settled),
+            _ => Position::new(file, FILE_BEGINS_AT),
+        };
         Ok(Worth {
-            visible: Position::new(file, FILE_BEGINS_AT),
+            visible,
             complete: Complete::At(end),
         })
+    }
+
+    /// Up to where everything can be seen because each connection has been idle since it was
+    /// logged, if that is needed and can be known.
+    async fn ask_who_is_idle(&self, client: &mut Client) -> Result<Option<Position>, ClientError> {
+        let timeline = &self.shared.timeline;
+        if !self.progress.sees_idle() || timeline.visible() >= self.progress.last_commit() {
+            return Ok(None);
+        }
+        let applied = timeline.applied();
+        self.idle.ask(client, applied).await
     }
 }
