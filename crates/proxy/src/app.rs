@@ -31,7 +31,7 @@ use crate::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use crate::explain::Explainer;
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
-use crate::net::{Endpoint, Listener};
+use crate::net::{Endpoint, Keepalive, Listener};
 use crate::observe::{LastAttempt, Observer, configured_off};
 use crate::rules::{ReloadError, Reloaded, RulesInForce};
 use crate::session::backlog::BacklogRoom;
@@ -315,7 +315,9 @@ fn spawn_named(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<
 async fn bind(settings: &Settings) -> Result<Vec<Listener>, StartError> {
     let mut listeners = Vec::new();
     for endpoint in &settings.listen.addresses {
-        let bound = Listener::bind(endpoint, settings.listen.backlog).await;
+        let listen = &settings.listen;
+        let keepalive = Keepalive::after_ms(listen.keepalive_ms);
+        let bound = Listener::bind(endpoint, listen.backlog, keepalive).await;
         let failed = |source| StartError::Listen {
             endpoint: endpoint.clone(),
             source,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::options::{ListenOptions, UpstreamOptions};
 use crate::config::{Endpoint, ProxyProtocol, UpstreamCompression, UpstreamTlsMode};
-use crate::net::{Addresses, Stream, proxy_header};
+use crate::net::{Addresses, Keepalive, Stream, proxy_header};
 use crate::tls::{Tls, TlsError};
 
 /// On whose behalf a connection is made.
@@ -39,6 +39,7 @@ pub enum TlsRefused {
 pub struct ServerLink {
     endpoint: Endpoint,
     connect_timeout: Duration,
+    keepalive: Keepalive,
     mode: UpstreamTlsMode,
     allow_cleartext: bool,
     compression: UpstreamCompression,
@@ -52,6 +53,7 @@ impl ServerLink {
         Ok(ServerLink {
             endpoint: upstream.address.clone(),
             connect_timeout: Duration::from_millis(upstream.connect_timeout_ms),
+            keepalive: Keepalive::after_ms(upstream.keepalive_ms),
             mode: upstream.tls_mode,
             allow_cleartext: upstream.allow_cleartext,
             compression: upstream.compression,
@@ -88,7 +90,7 @@ impl ServerLink {
     /// Connects within the configured time and says whom for, if that is configured. Without
     /// addresses it is for Remora itself, or for a client that came by no address.
     pub async fn connect(&self, addresses: Option<Addresses>) -> io::Result<Stream> {
-        let stream = Stream::connect(&self.endpoint, self.connect_timeout).await?;
+        let stream = Stream::connect(&self.endpoint, self.connect_timeout, self.keepalive).await?;
         let header = proxy_header(self.proxy_protocol, addresses);
         stream.write_all(&header).await?;
         Ok(stream)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora::config::Endpoint;
-use remora::net::{Listener, Stream};
+use remora::net::{Keepalive, Listener, Stream};
 use remora_testkit::certificates::Authority;
 use remora_testkit::load::Random;
 use remora_wire::compress::{Algorithm, Role};
@@ -50,11 +50,12 @@ async fn connected() -> (Stream, Stream) {
         host: "127.0.0.1".to_owned(),
         port: 0,
     };
-    let listener = Listener::bind(&any, 16).await.unwrap();
+    let keepalive = Keepalive::after_ms(60_000);
+    let listener = Listener::bind(&any, 16, keepalive).await.unwrap();
     let endpoint = listener.endpoint().unwrap();
     let (accepted, connected) = tokio::join!(
         listener.accept(),
-        Stream::connect(&endpoint, Duration::from_secs(5))
+        Stream::connect(&endpoint, Duration::from_secs(5), keepalive)
     );
     (accepted.unwrap().into_stream().unwrap(), connected.unwrap())
 }

@@ -75,6 +75,10 @@ pub struct ListenOptions {
     /// Networks of load balancers that send the PROXY protocol (version 1 or 2). From there each
     /// connection must begin with it.
     pub proxy_protocol_from: Vec<Network>,
+    /// After how long without a byte from a client the system asks whether it is still there (TCP
+    /// keepalive), in whole seconds. One that doesn't answer for as long again is gone.
+    #[schemars(range(min = 1_000, max = 7_200_000))]
+    pub keepalive_ms: u64,
     /// Time for the PROXY protocol's header to come. After it, the connection is closed.
     #[schemars(range(min = 10, max = 60_000))]
     pub proxy_protocol_timeout_ms: u64,
@@ -88,6 +92,7 @@ impl Default for ListenOptions {
                 port: 3307,
             }],
             backlog: 1024,
+            keepalive_ms: 60_000,
             tls_certificate_file: None,
             tls_key_file: None,
             tls_version_min: TlsVersion::V1_2,
@@ -107,6 +112,11 @@ pub struct UpstreamOptions {
     /// Time to establish a connection to the server. After it, the client gets error 2003.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub connect_timeout_ms: u64,
+    /// After how long without a byte from the server the system asks whether it is still there (TCP
+    /// keepalive), in whole seconds. If it doesn't answer for as long again, the connection is
+    /// lost, and so is that of its client.
+    #[schemars(range(min = 1_000, max = 7_200_000))]
+    pub keepalive_ms: u64,
     /// Time for the server to answer a query of Remora's own (the watermark, the catalogue,
     /// `check`).
     #[schemars(range(min = 10, max = 3_600_000))]
@@ -150,6 +160,7 @@ impl Default for UpstreamOptions {
                 port: 3306,
             },
             connect_timeout_ms: 10_000,
+            keepalive_ms: 60_000,
             query_timeout_ms: 5_000,
             tls_mode: UpstreamTlsMode::AsClient,
             tls_ca_file: None,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::socket::Socket;
-use super::{Endpoint, Stream};
+use super::{Endpoint, Keepalive, Stream};
 
 /// An accepted socket on its way to the worker that will serve it.
 #[derive(Debug)]
@@ -54,7 +54,11 @@ pub enum Listener {
 impl Listener {
     /// Binds. A Unix socket's file left by a process that is gone is replaced; one that somebody
     /// still answers is an error.
-    pub async fn bind(endpoint: &Endpoint, backlog: u32) -> io::Result<Listener> {
+    pub async fn bind(
+        endpoint: &Endpoint,
+        backlog: u32,
+        keepalive: Keepalive,
+    ) -> io::Result<Listener> {
         match endpoint {
             Endpoint::Tcp { host, port } => {
                 let address = tokio::net::lookup_host((host.as_str(), *port))
@@ -65,6 +69,8 @@ impl Listener {
                 let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
                 socket.set_reuse_address(true)?;
                 socket.set_nonblocking(true)?;
+                // Accepted connections have it from here.
+                keepalive.set(&socket2::SockRef::from(&socket))?;
                 socket.bind(&address.into())?;
                 socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
                 Ok(Listener::Tcp(TcpListener::from_std(socket.into())?))

@@ -8,6 +8,7 @@
 //! in.
 
 mod compression;
+mod keepalive;
 mod layers;
 mod listen;
 mod proxy_protocol;
@@ -26,6 +27,7 @@ use remora_wire::compress::{Algorithm, Role};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
+pub use self::keepalive::Keepalive;
 pub use self::listen::{Accepted, Listener};
 pub use self::proxy_protocol::{
     Addresses, header as proxy_header, receive as receive_proxy_header,
@@ -62,8 +64,12 @@ impl Stream {
     }
 
     /// Connects, giving up after `limit`.
-    pub async fn connect(endpoint: &Endpoint, limit: Duration) -> io::Result<Stream> {
-        match tokio::time::timeout(limit, Socket::connect(endpoint)).await {
+    pub async fn connect(
+        endpoint: &Endpoint,
+        limit: Duration,
+        keepalive: Keepalive,
+    ) -> io::Result<Stream> {
+        match tokio::time::timeout(limit, Socket::connect(endpoint, keepalive)).await {
             Ok(result) => result.map(Stream::over),
             Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
         }

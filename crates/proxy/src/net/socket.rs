@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
-use super::Endpoint;
+use super::{Endpoint, Keepalive};
 
 /// A connected socket that never blocks.
 #[derive(Debug)]
@@ -19,11 +19,12 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    pub(super) async fn connect(endpoint: &Endpoint) -> io::Result<Socket> {
+    pub(super) async fn connect(endpoint: &Endpoint, keepalive: Keepalive) -> io::Result<Socket> {
         match endpoint {
             Endpoint::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
+                keepalive.set(&socket2::SockRef::from(&stream))?;
                 Ok(Socket::Tcp(stream))
             }
             Endpoint::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path).await?)),
