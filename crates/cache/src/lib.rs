@@ -51,4 +51,6 @@ pub use store::{
     StoreStats, Stored, SweepReport,
 };
 pub use tag::Tag;
-pub use timeline::{AsOf, BrokenCode, BrokenRules, BrokenTags, Epoch, Timeline, TimelineLimits};
+pub use timeline::{
+    AsOf, BrokenCode, BrokenRules, BrokenSurroundings, BrokenTags, Epoch, Timeline, TimelineLimits,
+};

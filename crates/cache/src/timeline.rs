@@ -99,6 +99,24 @@ pub struct BrokenRules {
     pub tags: BrokenTags,
     /// What is thought of code that a statement's text doesn't show.
     pub code: BrokenCode,
+    /// What is thought of the server around the statements.
+    pub surroundings: BrokenSurroundings,
+}
+
+/// Faults about the server around the statements, for tests.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub enum BrokenSurroundings {
+    /// None.
+    #[default]
+    Right,
+    /// The watermark passes commits of which nothing tells that they can be seen.
+    LateCommits,
+    /// What later checks of the server find counts for nothing.
+    Facts,
+    /// A session on another server counts as one on the server that is followed.
+    Instance,
+    /// A fence comes down when its client doesn't take the answer, not when the answer ends.
+    SlowReaders,
 }
 
 /// Faults about code that a statement's text doesn't show, for tests.

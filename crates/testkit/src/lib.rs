@@ -13,7 +13,7 @@
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
 //! | [`late_rows`], [`semisync`] | commits held back between their event and their rows |
-//! | [`log_gate`] | the binary log held back on its way to Remora |
+//! | [`log_gate`] | the binary log held back on its way to Remora; an address that moves |
 //! | [`sysbench`] | runs sysbench, unmodified |
 //! | [`metrics`] | reads what Remora says of itself |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |

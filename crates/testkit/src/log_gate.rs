@@ -1,11 +1,11 @@
 //! A relay between Remora and its server that can hold the binary log back: what is then written is
 //! answered before Remora reads it from the log, for as long as it takes to ask for all that is
-//! held.
+//! held. It can also lead new connections to another server, while those that there are stay.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
 
@@ -14,8 +14,9 @@ const DUMPS: [u8; 2] = [0x12, 0x1e];
 const HEADER_BYTES: usize = 4;
 const PIECE_BYTES: usize = 64 << 10;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Gate {
+    target: Mutex<SocketAddr>,
     is_held: Mutex<bool>,
     changed: Condvar,
     is_ended: AtomicBool,
@@ -25,6 +26,10 @@ impl Gate {
     fn set(&self, is_held: bool) {
         *self.is_held.lock().unwrap_or_else(PoisonError::into_inner) = is_held;
         self.changed.notify_all();
+    }
+
+    fn target(&self) -> MutexGuard<'_, SocketAddr> {
+        self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pass(&self) {
@@ -54,7 +59,12 @@ impl LogGate {
     pub fn start(server: SocketAddr) -> anyhow::Result<LogGate> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port for a relay")?;
         let address = listener.local_addr()?;
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(Gate {
+            target: Mutex::new(server),
+            is_held: Mutex::default(),
+            changed: Condvar::new(),
+            is_ended: AtomicBool::new(false),
+        });
         let of_thread = Arc::clone(&gate);
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -62,7 +72,7 @@ impl LogGate {
                     break;
                 }
                 // A server that is gone closes the connection, as it would its own.
-                let _ = relay(client, server, &of_thread);
+                let _ = relay(client, &of_thread);
             }
         });
         Ok(LogGate { address, gate })
@@ -77,6 +87,11 @@ impl LogGate {
     pub fn hold(&self, is_held: bool) {
         self.gate.set(is_held);
     }
+
+    /// New connections go to this server; those that there are stay.
+    pub fn move_to(&self, server: SocketAddr) {
+        *self.gate.target() = server;
+    }
 }
 
 impl Drop for LogGate {
@@ -88,8 +103,9 @@ impl Drop for LogGate {
     }
 }
 
-fn relay(client: TcpStream, server: SocketAddr, gate: &Arc<Gate>) -> std::io::Result<()> {
-    let server = TcpStream::connect(server)?;
+fn relay(client: TcpStream, gate: &Arc<Gate>) -> std::io::Result<()> {
+    let target = *gate.target();
+    let server = TcpStream::connect(target)?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let is_log = Arc::new(AtomicBool::new(false));

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use remora_cache::BrokenSurroundings;
 use remora_wire::walker::{Progress, ResponseWalker};
 
 use super::exchange::{Piece, Plan, Receiver, Writing};
@@ -130,8 +131,10 @@ impl Session {
         let mut backlog = Backlog::new(Arc::clone(&self.shared.backlogs));
         backlog.push(unsent);
         let mut patience = Patience::new(self.shared.limits.fenced_answer_wait);
+        let broken = self.shared.timeline.broken().surroundings;
         while !backlog.is_empty() {
-            if let Progress::Done(_) = progress {
+            let is_over = matches!(progress, Progress::Done(_));
+            if is_over || broken == BrokenSurroundings::SlowReaders {
                 // What remains may take its time.
                 self.hand_on_fence(writing);
             }

@@ -6,7 +6,8 @@
 //! locked.
 
 use remora_cache::{
-    AsOf, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope, TableTags, Tag,
+    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope,
+    TableTags, Tag,
 };
 use remora_sql::{Select, TableName};
 use remora_wire::StatusFlags;
@@ -89,7 +90,8 @@ impl Session {
         }
         let followed = self.state.fingerprint().filter(|known| known.is_followed);
         let instance = followed.and_then(|known| known.instance.as_ref());
-        if !instance.is_some_and(|instance| shared.upstream.follows(instance)) {
+        let is_followed = instance.is_some_and(|instance| shared.upstream.follows(instance));
+        if !is_followed && shared.timeline.broken().surroundings != BrokenSurroundings::Instance {
             return Err(Bypass::OtherInstance);
         }
         if self.state.cache_type() == CacheType::Demand && !read.select.says_cache {

@@ -1,7 +1,7 @@
 //! Remora's own questions on the session's connection to the server, asked between the client's
 //! messages: what the settings are, and the repetition of a statement answered from memory.
 
-use remora_cache::FenceScope;
+use remora_cache::{BrokenSurroundings, FenceScope};
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
@@ -52,8 +52,12 @@ impl Session {
         if self.state.learn_log(SettingsQuery::logs_changes(&row)) {
             self.shared.timeline.forget();
         }
-        let is_followed = query.take_mark(&mut row);
+        let mut is_followed = query.take_mark(&mut row);
         self.server_waits(query.take_patience_ms(&mut row));
+        if self.shared.timeline.broken().surroundings == BrokenSurroundings::Instance {
+            SettingsQuery::hide_instance(&mut row);
+            is_followed = true;
+        }
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, is_followed, self.state.flavour()) {
             self.state.learn(fingerprint);

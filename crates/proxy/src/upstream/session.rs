@@ -322,7 +322,11 @@ async fn follow(
         .catalogue
         .set_lower_case_table_names(facts.lower_case_table_names().unwrap_or(0));
     let mark = Mark::set(&mut control, config.server_id).await?;
-    let checked = Checked { facts, mark };
+    let checked = Checked {
+        facts,
+        mark,
+        broken: shared.timeline.broken().surroundings,
+    };
     let facts = &checked.facts;
     let mut dump = checked.connect(config).await?;
     memory.compare(facts);

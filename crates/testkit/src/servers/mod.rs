@@ -175,7 +175,8 @@ impl Server {
         Ok(arguments)
     }
 
-    fn make_accounts(&self) -> anyhow::Result<()> {
+    /// Makes the accounts, or gives them back what they have at the beginning, unlogged.
+    pub fn make_accounts(&self) -> anyhow::Result<()> {
         let mut root = self.root()?;
         for statement in accounts::statements(self.kind) {
             root.query(&statement).with_context(|| statement.clone())?;

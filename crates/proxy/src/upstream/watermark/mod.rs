@@ -38,7 +38,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use remora_binlog::GtidSet;
-use remora_cache::{Epoch, FenceBatch, Position};
+use remora_cache::{BrokenSurroundings, Epoch, FenceBatch, Position};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -281,8 +281,13 @@ impl<'a> Watermark<'a> {
         };
         let timeline = &self.shared.timeline;
         // First how far it has read: what it has read up to there is noted.
-        let read = told.min(timeline.applied());
-        let visible = self.progress.untold().borrow().visible(read);
+        let applied = timeline.applied();
+        let read = told.min(applied);
+        let visible = match (&self.source, timeline.broken().surroundings) {
+            (Source::Positions(_), BrokenSurroundings::LateCommits) => read,
+            (Source::Gtids(_), BrokenSurroundings::LateCommits) => applied,
+            _ => self.progress.untold().borrow().visible(read),
+        };
         if visible > timeline.visible() {
             timeline.advance_visible(epoch, visible);
             self.shared.visible_bell.notify_waiters();
