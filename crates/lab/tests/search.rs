@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use remora_cache::BrokenRules;
-use remora_lab::search::{self, Bed, Findings, Search, SeededFault, Size};
+use remora_lab::search::{self, Bed, Findings, Search, SeededFault, Size, Surroundings, Tallies};
 use remora_testkit::load::Random;
 use remora_testkit::servers::Kind;
 
@@ -26,7 +26,22 @@ const SIZE: Size = Size {
     questions: 60,
     changes: 15,
     is_mostly_code: false,
+    surroundings: None,
 };
+/// Pairs of each kind of cases in which more happens around the statements. Each change takes long.
+const SURROUNDED_PAIRS: [(Surroundings, u64); 4] = [
+    (Surroundings::LateCommits, 600),
+    (Surroundings::Facts, 600),
+    (Surroundings::SlowReaders, 300),
+    (Surroundings::TwoServers, 300),
+];
+const SURROUNDED: Size = Size {
+    questions: 30,
+    changes: 12,
+    ..SIZE
+};
+/// By when a broken rule about the surroundings must have been noticed.
+const SURROUNDED_UNTIL_FOUND: u64 = 10_000;
 /// Runs for making a failing case small.
 const SHRINK_RUNS: usize = 600;
 /// The first seed of the search for real faults, where none is given.
@@ -57,11 +72,14 @@ fn seed_for(fault: SeededFault) -> u64 {
         SeededFault::FencesIgnored
         | SeededFault::RangeLevelOffByOne
         | SeededFault::CodeOfViewsIgnored => 3,
-        SeededFault::TextNotFolded => 2,
+        SeededFault::TextNotFolded | SeededFault::FactsIgnored => 2,
         SeededFault::CodeInSessionIgnored
         | SeededFault::TagIgnoresBeforeImage
         | SeededFault::TagIgnoresColumnsOfCondition
-        | SeededFault::ShapeRegisteredTooLate => 1,
+        | SeededFault::ShapeRegisteredTooLate
+        | SeededFault::LateCommitsIgnored
+        | SeededFault::InstanceIgnored
+        | SeededFault::SlowReadersIgnored => 1,
     }
 }
 
@@ -78,6 +96,20 @@ fn look(bed: &mut Bed, seed: u64, size: Size, pairs: u64, shrink_runs: usize) ->
     search.run(bed, |_| {}).unwrap()
 }
 
+fn assert_nothing_found(seed: u64, findings: &Findings) {
+    if let Some(found) = findings.found.first() {
+        let (failure, file) = (&found.failure, found.file.display());
+        panic!(
+            "seed {seed}: {failure}\n{file}:\n{}",
+            found.script.to_text()
+        );
+    }
+}
+
+fn is_one_of_two(kind: Kind) -> bool {
+    matches!(kind, Kind::MariaDb1011 | Kind::MySql80)
+}
+
 /// Every case that was ever found, then some new ones.
 #[test]
 fn no_held_result_differs_from_the_servers() {
@@ -91,13 +123,7 @@ fn no_held_result_differs_from_the_servers() {
     for seed in first..first + SEEDS {
         let findings = look(&mut bed, seed, SIZE, PAIRS, SHRINK_RUNS);
         println!("{}", findings.tallies);
-        if let Some(found) = findings.found.first() {
-            let (failure, file) = (&found.failure, found.file.display());
-            panic!(
-                "seed {seed}: {failure}\n{file}:\n{}",
-                found.script.to_text()
-            );
-        }
+        assert_nothing_found(seed, &findings);
         let total = findings.tallies.total();
         assert!(
             total.held * 2 > total.questions,
@@ -107,40 +133,87 @@ fn no_held_result_differs_from_the_servers() {
     }
 }
 
+/// Commits that come late, facts that change, clients that take nothing, and two servers.
 #[test]
-fn a_rule_broken_on_purpose_is_noticed() {
+fn no_held_result_differs_whatever_happens_around_the_statements() {
+    let mut bed = bed(BrokenRules::default());
+    let seed = seed_or(FIRST_SEED);
+    let mut tallies = Tallies::default();
+    for (surroundings, pairs) in SURROUNDED_PAIRS {
+        if surroundings == Surroundings::TwoServers && !is_one_of_two(bed.kind()) {
+            continue;
+        }
+        println!("{surroundings:?}");
+        let size = Size {
+            surroundings: Some(surroundings),
+            ..SURROUNDED
+        };
+        let findings = look(&mut bed, seed, size, pairs, SHRINK_RUNS);
+        println!("{}", findings.tallies);
+        assert_nothing_found(seed, &findings);
+        tallies.add(&findings.tallies);
+    }
+    let total = tallies.total();
+    assert!(
+        total.held * 2 > total.questions && total.changed > 50,
+        "too little was held or changed to prove anything: {total:?}"
+    );
+}
+
+/// Looks until a broken rule is noticed.
+fn notice(fault: SeededFault, size: Size, pairs: u64) {
+    let mut bed = bed(fault.rules());
+    let mut findings = look(&mut bed, seed_or(seed_for(fault)), size, pairs, 0);
+    let pairs = findings.tallies.total().pairs;
+    let found = findings.found.pop();
+    let found = found.unwrap_or_else(|| panic!("{fault:?} was not noticed in {pairs} pairs"));
+    println!("{fault:?}: noticed after {pairs} pairs: {}", found.failure);
+    assert!(
+        found.failure.what.starts_with("from memory"),
+        "{fault:?}: {}\n{}",
+        found.failure,
+        found.script.to_text()
+    );
+}
+
+#[test]
+fn a_rule_about_the_surroundings_that_is_broken_on_purpose_is_noticed() {
     let kind = Kind::from_environment().unwrap();
-    let is_one_of_two = matches!(kind, Kind::MariaDb1011 | Kind::MySql80);
     if kind.skips(
-        !is_one_of_two,
+        !is_one_of_two(kind),
         "the rules are Remora's own, and two servers are enough to notice them",
     ) {
         return;
     }
-    // The last is a race too short for a real server: the model in crates/cache/tests finds it.
-    let faults = SeededFault::ALL.into_iter();
-    for fault in faults.filter(|fault| *fault != SeededFault::ShapeRegisteredTooLate) {
+    for fault in SeededFault::ALL {
+        if let Some(surroundings) = fault.surroundings() {
+            let size = Size {
+                surroundings: Some(surroundings),
+                ..SURROUNDED
+            };
+            notice(fault, size, SURROUNDED_UNTIL_FOUND);
+        }
+    }
+}
+
+#[test]
+fn a_rule_broken_on_purpose_is_noticed() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(
+        !is_one_of_two(kind),
+        "the rules are Remora's own, and two servers are enough to notice them",
+    ) {
+        return;
+    }
+    for fault in SeededFault::ALL {
+        // It is a race too short for a real server: the model in crates/cache/tests finds it.
+        if fault == SeededFault::ShapeRegisteredTooLate || fault.surroundings().is_some() {
+            continue;
+        }
         let size = Size {
             is_mostly_code: fault.is_of_code(),
             ..SIZE
         };
-        let mut bed = bed(fault.rules());
-        let findings = look(
-            &mut bed,
-            seed_or(seed_for(fault)),
-            size,
-            PAIRS_UNTIL_FOUND,
-            0,
-        );
-        let pairs = findings.tallies.total().pairs;
-        let found = findings.found.first();
-        let found = found.unwrap_or_else(|| panic!("{fault:?} was not noticed in {pairs} pairs"));
-        println!("{fault:?}: noticed after {pairs} pairs: {}", found.failure);
-        assert!(
-            found.failure.what.starts_with("from memory"),
-            "{fault:?}: {}\n{}",
-            found.failure,
-            found.script.to_text()
-        );
+        notice(fault, size, PAIRS_UNTIL_FOUND);
     }
 }

@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use remora::reason::Outcome;
+use remora::upstream::UpstreamState;
 use remora_cache::BrokenRules;
 
 use super::answer::Reply;
-use super::script::{Question, Statement};
+use super::script::{Change, Question, READER, READER_PASSWORD, Script, Statement};
 use remora_testkit::client::{Client, ClientError, ConnectOptions, StatementId};
 use remora_testkit::interrupt;
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
-use remora_testkit::servers::{Kind, Server, ServerOptions};
+use remora_testkit::servers::{FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
 
 /// Longest wait until Remora has seen a change.
 const PATIENCE: Duration = remora_testkit::process::PATIENCE;
@@ -25,6 +26,16 @@ const LOG_LINES: usize = 30;
 /// before.
 const SENTINEL: &str = "SELECT n FROM lab.sentinel WHERE id = 1";
 
+/// How often it is looked whether a prepared transaction has been let go of, and how long lies
+/// between. InnoDB renews what it tells of its transactions only when nobody has asked for 0.1 s.
+const LET_GO_TRIES: u32 = 20;
+const LET_GO_RENEWED: Duration = Duration::from_millis(150);
+/// What a server needs on which every search can be run.
+const TABLES: [&str; 2] = [
+    "CREATE TABLE sentinel (id INT PRIMARY KEY, n BIGINT) ENGINE=InnoDB",
+    "INSERT INTO sentinel VALUES (1, 0)",
+];
+
 /// A server and a Remora that searches use one after the other.
 pub struct Bed {
     // Dropped in this order.
@@ -33,9 +44,41 @@ pub struct Bed {
     remora: InProcessRemora,
     gate: LogGate,
     server: Server,
+    /// A second one, once a case has needed it.
+    other: Option<Other>,
     sentinel: u64,
     schemas: u32,
     broken: BrokenRules,
+}
+
+/// The server to which the address leads at times.
+struct Other {
+    aside: Client,
+    server: Server,
+}
+
+impl Other {
+    fn start(kind: Kind) -> anyhow::Result<Other> {
+        let server = start_server(kind, &["--server-id=2"])?;
+        let aside = server.app().connect()?;
+        Ok(Other { aside, server })
+    }
+}
+
+fn start_server(kind: Kind, further: &[&str]) -> anyhow::Result<Server> {
+    // A slow answer says so in its flags, and triggers are made by one who may not do all.
+    let usual = [
+        "--long-query-time=3600",
+        "--log-bin-trust-function-creators=1",
+    ];
+    let further = usual.iter().chain(further).map(ToString::to_string);
+    let server = Server::start(ServerOptions {
+        kind: Some(kind),
+        further: further.collect(),
+        ..ServerOptions::default()
+    })?;
+    server.execute(TABLES)?;
+    Ok(server)
 }
 
 impl Bed {
@@ -44,26 +87,17 @@ impl Bed {
     /// # Errors
     /// One of them doesn't start.
     pub fn start(kind: Kind, broken: BrokenRules) -> anyhow::Result<Bed> {
-        let mut options = ServerOptions {
-            kind: Some(kind),
-            ..ServerOptions::default()
-        };
-        // A slow answer says so in its flags, and triggers are made by one who may not do all.
-        options.further.push("--long-query-time=3600".to_owned());
-        options
-            .further
-            .push("--log-bin-trust-function-creators=1".to_owned());
-        let server = Server::start(options)?;
-        server.execute([
-            "CREATE TABLE sentinel (id INT PRIMARY KEY, n BIGINT) ENGINE=InnoDB",
-            "INSERT INTO sentinel VALUES (1, 0)",
-        ])?;
+        let server = start_server(kind, &[])?;
         let gate = LogGate::start(server.address())?;
         let options = RemoraOptions {
             threads: Some(1),
             ..RemoraOptions::following()
         };
-        let options = options.with("upstream.address", &gate.address().to_string());
+        // A server that was unfit, or another one, is soon followed again.
+        let options = options
+            .with("upstream.address", &gate.address().to_string())
+            .with("follow.reconnect_ms_min", "5")
+            .with("follow.reconnect_ms_max", "100");
         let remora = InProcessRemora::start_broken(&server, &options, broken)?;
         let probe = server.app().at(remora.address()).connect()?;
         let aside = server.app().connect()?;
@@ -73,6 +107,7 @@ impl Bed {
             remora,
             gate,
             server,
+            other: None,
             sentinel: 0,
             schemas: 0,
             broken,
@@ -132,6 +167,129 @@ impl Bed {
         }
     }
 
+    /// How those who ask connect in a case.
+    pub(super) fn asking(&self, script: &Script, schema: &str, through: bool) -> ConnectOptions {
+        if !script.reads_as_reader {
+            return self.options(schema, through);
+        }
+        let address = if through {
+            self.remora.address()
+        } else {
+            self.server.address()
+        };
+        ConnectOptions::new(address, READER, READER_PASSWORD).schema(schema)
+    }
+
+    /// Waits until a prepared transaction that was left by its connection belongs to nobody, if
+    /// there is one. A MariaDB that is told to commit it a moment earlier loses its rows.
+    pub(super) fn wait_until_let_go(&mut self) -> anyhow::Result<()> {
+        let orphans =
+            "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0";
+        for _ in 0..LET_GO_TRIES {
+            interrupt::check()?;
+            if self.aside.query("XA RECOVER")?.rows()?.is_empty() {
+                return Ok(());
+            }
+            std::thread::sleep(LET_GO_RENEWED);
+            let found = self.aside.query_value(orphans)?;
+            if found.is_some_and(|count| count != "0") {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets back what a change has set for the whole server.
+    pub(super) fn set_back(&mut self, change: &Change) -> anyhow::Result<()> {
+        for statement in &change.statements {
+            let rest = statement.text.strip_prefix("SET GLOBAL ");
+            if let Some(name) = rest.and_then(|rest| rest.split(' ').next()) {
+                let text = format!("SET GLOBAL {name} = DEFAULT");
+                tolerate(self.aside.query(&text).map(drop))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the server what it is at the beginning: its settings, and what the follower may do.
+    pub(super) fn restore_facts(&mut self) -> anyhow::Result<()> {
+        for text in [
+            "SET SESSION sql_log_bin = 1",
+            "SET GLOBAL binlog_format = ROW",
+            "SET GLOBAL binlog_row_image = FULL",
+            // MySQL's alone.
+            "SET GLOBAL gtid_mode = ON",
+        ] {
+            tolerate(self.aside.query(text).map(drop))?;
+        }
+        self.server.make_accounts()?;
+        // The log tells of it, so that Remora looks at its privileges again.
+        let text = format!("GRANT SELECT ON *.* TO {FOLLOW_USER}@'%'");
+        self.aside.query(&text)?;
+        Ok(())
+    }
+
+    /// Makes the schema of a case on the other server, too, which is started if there is none.
+    pub(super) fn set_up_other(&mut self, schema: &str, script: &Script) -> anyhow::Result<()> {
+        if self.other.is_none() {
+            self.other = Some(Other::start(self.kind())?);
+        }
+        let aside = &mut self.other()?.aside;
+        aside.query(&format!("CREATE DATABASE {schema}"))?;
+        aside.query(&format!("USE {schema}"))?;
+        for text in script.setup.iter().chain(&script.other_setup) {
+            tolerate(aside.query(text).map(drop)).with_context(|| text.clone())?;
+        }
+        Ok(())
+    }
+
+    fn other(&mut self) -> anyhow::Result<&mut Other> {
+        self.other.as_mut().context("there is no other server")
+    }
+
+    /// Drops the schema of a case wherever it is.
+    pub(super) fn drop_schema(&mut self, schema: &str) -> anyhow::Result<()> {
+        let text = format!("DROP DATABASE IF EXISTS {schema}");
+        tolerate(self.aside.query(&text).map(drop))?;
+        if let Some(other) = &mut self.other {
+            tolerate(other.aside.query(&text).map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// How to connect to a schema on the other server, past Remora.
+    pub(super) fn options_of_other(&mut self, schema: &str) -> anyhow::Result<ConnectOptions> {
+        Ok(self.other()?.server.app().schema(schema))
+    }
+
+    /// New connections of Remora go to the other server.
+    pub(super) fn move_to_other(&mut self) -> anyhow::Result<()> {
+        let address = self.other()?.server.address();
+        self.gate.move_to(address);
+        Ok(())
+    }
+
+    /// And to the first again.
+    pub(super) fn move_back(&self) {
+        self.gate.move_to(self.server.address());
+    }
+
+    /// While the address leads there: waits until Remora follows the other server.
+    pub(super) fn settle_at_other(&mut self) -> anyhow::Result<()> {
+        let mut probe = self.options(SCHEMA, true).connect()?;
+        self.swap_with_other(&mut probe)?;
+        let settled = self.settle(false);
+        self.swap_with_other(&mut probe)?;
+        settled
+    }
+
+    fn swap_with_other(&mut self, probe: &mut Client) -> anyhow::Result<()> {
+        let other = self.other.as_mut().context("there is no other server")?;
+        std::mem::swap(&mut self.aside, &mut other.aside);
+        std::mem::swap(&mut self.probe, probe);
+        Ok(())
+    }
+
     /// Statements counted so far: all of them, and those answered from memory.
     fn counts(&self) -> (u64, u64) {
         let Some(app) = self.remora.app() else {
@@ -174,8 +332,9 @@ impl Bed {
     }
 
     /// Waits until Remora has seen everything that was changed before, and until new results can be
-    /// kept.
-    pub(super) fn settle(&mut self) -> anyhow::Result<()> {
+    /// kept; or, if it `may_be_off`, until it serves nothing from memory because of what the server
+    /// is.
+    pub(super) fn settle(&mut self, may_be_off: bool) -> anyhow::Result<()> {
         self.gate.hold(false);
         self.sentinel += 1;
         let wanted = self.sentinel.to_string();
@@ -188,6 +347,9 @@ impl Bed {
             if is_hit && value.as_ref() == Some(&wanted) && self.knows_views() {
                 return Ok(());
             }
+            if may_be_off && self.is_off() {
+                return Ok(());
+            }
             if Instant::now() >= end {
                 anyhow::bail!(
                     "waited in vain for Remora to see {wanted}; it has {value:?}, from memory: {is_hit}"
@@ -195,6 +357,12 @@ impl Bed {
             }
             std::thread::sleep(Duration::from_micros(200));
         }
+    }
+
+    /// Whether Remora has found the server unfit.
+    fn is_off(&self) -> bool {
+        let state = self.remora.app().map(|app| app.shared().upstream.state());
+        matches!(state, Some(UpstreamState::CachingOff(_)))
     }
 
     /// Whether Remora knows which views run code. Until then it takes each for one that does, and

@@ -105,6 +105,7 @@ pub(super) fn random(
         image: image.to_owned(),
         kind,
         statements,
+        ends_elsewhere: false,
         asks: asks(dice, questions, asking),
     }
 }
@@ -148,7 +149,7 @@ fn write(dice: &mut Dice, schema: &Schema) -> (&'static str, Statement) {
     }
 }
 
-fn writes(dice: &mut Dice, schema: &Schema, count: usize) -> Vec<Statement> {
+pub(super) fn writes(dice: &mut Dice, schema: &Schema, count: usize) -> Vec<Statement> {
     (0..count).map(|_| write(dice, schema).1).collect()
 }
 

@@ -1,7 +1,9 @@
 //! Rules broken on purpose: the search must notice each.
 
 use clap::ValueEnum;
-use remora_cache::{BrokenCode, BrokenRules, BrokenTags};
+use remora_cache::{BrokenCode, BrokenRules, BrokenSurroundings, BrokenTags};
+
+use super::surroundings::Surroundings;
 
 /// A rule that can be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -22,11 +24,19 @@ pub enum SeededFault {
     CodeOfViewsIgnored,
     /// Code that a text doesn't show is taken to change nothing in its session.
     CodeInSessionIgnored,
+    /// The watermark passes commits of which nothing tells that they can be seen.
+    LateCommitsIgnored,
+    /// What later checks of the server find counts for nothing.
+    FactsIgnored,
+    /// A session on another server counts as one on the server that is followed.
+    InstanceIgnored,
+    /// A fence comes down when its client doesn't take the answer, not when the answer ends.
+    SlowReadersIgnored,
 }
 
 impl SeededFault {
     /// All of them.
-    pub const ALL: [SeededFault; 8] = [
+    pub const ALL: [SeededFault; 12] = [
         SeededFault::FencesIgnored,
         SeededFault::TagIgnoresBeforeImage,
         SeededFault::TagIgnoresColumnsOfCondition,
@@ -35,7 +45,22 @@ impl SeededFault {
         SeededFault::ShapeRegisteredTooLate,
         SeededFault::CodeOfViewsIgnored,
         SeededFault::CodeInSessionIgnored,
+        SeededFault::LateCommitsIgnored,
+        SeededFault::FactsIgnored,
+        SeededFault::InstanceIgnored,
+        SeededFault::SlowReadersIgnored,
     ];
+
+    /// Without which surroundings it doesn't show.
+    pub fn surroundings(self) -> Option<Surroundings> {
+        match self {
+            SeededFault::LateCommitsIgnored => Some(Surroundings::LateCommits),
+            SeededFault::FactsIgnored => Some(Surroundings::Facts),
+            SeededFault::InstanceIgnored => Some(Surroundings::TwoServers),
+            SeededFault::SlowReadersIgnored => Some(Surroundings::SlowReaders),
+            _ => None,
+        }
+    }
 
     /// Whether it shows with code only that a text doesn't show.
     pub fn is_of_code(self) -> bool {
@@ -58,6 +83,14 @@ impl SeededFault {
             SeededFault::ShapeRegisteredTooLate => rules.shapes = true,
             SeededFault::CodeOfViewsIgnored => rules.code = BrokenCode::Views,
             SeededFault::CodeInSessionIgnored => rules.code = BrokenCode::Session,
+            SeededFault::LateCommitsIgnored => {
+                rules.surroundings = BrokenSurroundings::LateCommits;
+            }
+            SeededFault::FactsIgnored => rules.surroundings = BrokenSurroundings::Facts,
+            SeededFault::InstanceIgnored => rules.surroundings = BrokenSurroundings::Instance,
+            SeededFault::SlowReadersIgnored => {
+                rules.surroundings = BrokenSurroundings::SlowReaders;
+            }
         }
         rules
     }

@@ -5,6 +5,7 @@ use super::dice::Dice;
 use super::questions;
 use super::schema::Schema;
 use super::script::{Question, Script};
+use super::surroundings::Surroundings;
 use remora_testkit::servers::Kind;
 
 /// How large a case is.
@@ -16,6 +17,8 @@ pub struct Size {
     pub changes: usize,
     /// Most changes run code that their text doesn't show.
     pub is_mostly_code: bool,
+    /// What else happens around the statements.
+    pub surroundings: Option<Surroundings>,
 }
 
 /// The case of a seed.
@@ -26,6 +29,16 @@ pub fn script(seed: u64, kind: Kind, size: Size, is_race: bool) -> Script {
         .map(|_| questions::random(&mut dice, &schema))
         .collect();
     let readers = readers(&mut dice, kind);
+    if let Some(surroundings) = size.surroundings {
+        let mut script = Script {
+            setup,
+            readers,
+            questions,
+            ..Script::default()
+        };
+        surroundings.surround(&mut dice, &mut schema, &mut script, size.changes);
+        return script;
+    }
     let changes = (0..size.changes)
         .map(|number| {
             changes::random(
@@ -38,12 +51,12 @@ pub fn script(seed: u64, kind: Kind, size: Size, is_race: bool) -> Script {
         })
         .collect();
     Script {
-        servers: Vec::new(),
         is_race,
         setup,
         readers,
         questions,
         changes,
+        ..Script::default()
     }
 }
 

@@ -119,7 +119,7 @@ fn body(dice: &mut Dice, schema: &Schema) -> String {
 }
 
 /// A write that changes something each time.
-fn turn(dice: &mut Dice, table: &Table) -> String {
+pub(super) fn turn(dice: &mut Dice, table: &Table) -> String {
     let writable = table.writable();
     let others = writable.iter().filter(|column| column.name != "id");
     let others: Vec<_> = others.collect();

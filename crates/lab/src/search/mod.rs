@@ -8,7 +8,9 @@
 //! through Remora, otherwise once Remora has seen the change (or while the log that would tell it
 //! is held back), and again when dropped results have been filled anew. Some of the sessions that
 //! changed something ask then: what memory tells them must be what the server tells that session.
-//! In a race, readers ask while changes are made. What differs is a [`Failure`]; [`shrink`] makes
+//! In a race, readers ask while changes are made. On demand more happens around the statements
+//! ([`Surroundings`]): commits that come late, facts and privileges that change, another server
+//! behind the address. What differs is a [`Failure`]; [`shrink`] makes
 //! its script small, and it is written to a file of SQL that can be kept under
 //! `crates/lab/search/regressions`, which the test runs first.
 //!
@@ -31,6 +33,7 @@ mod run;
 mod schema;
 mod script;
 mod shrink;
+mod surroundings;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +49,7 @@ pub use report::{Tallies, Tally};
 pub use run::{Failure, Run};
 pub use script::{Change, Question, Route, Script, Statement};
 pub use shrink::shrink;
+pub use surroundings::Surroundings;
 
 use crate::progress::Progress;
 use remora_testkit::interrupt;
@@ -88,6 +92,10 @@ pub struct SearchOptions {
     /// Most changes run code that their text doesn't show.
     #[arg(long)]
     pub mostly_code: bool,
+    /// What else happens around the statements. A rule that is broken on purpose chooses those in
+    /// which it shows.
+    #[arg(long)]
+    pub surroundings: Option<Surroundings>,
     /// Goes on after a failure.
     #[arg(long)]
     pub keep_going: bool,
@@ -271,6 +279,9 @@ pub fn run(options: &SearchOptions) -> anyhow::Result<()> {
             questions: options.queries.max(1),
             changes: options.changes.max(1),
             is_mostly_code: options.mostly_code,
+            surroundings: options
+                .surroundings
+                .or(options.fault.and_then(SeededFault::surroundings)),
         },
         until_failure: !options.keep_going,
         shrink_runs: SHRINK_RUNS,

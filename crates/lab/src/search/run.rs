@@ -1,5 +1,7 @@
 //! Runs a case: holds its results, applies its changes, compares.
 
+mod surrounded;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +12,7 @@ use super::bed::{Asker, Bed, perform, tolerate};
 use super::dice::Dice;
 use super::report::{Tallies, Tally};
 use super::script::{Change, Question, ROW_IMAGES, Route, Script, Statement};
-use remora_testkit::client::Client;
+use remora_testkit::client::{Client, ConnectOptions};
 
 /// How often a question is asked at most until it is held.
 const WARMING: usize = 4;
@@ -69,6 +71,8 @@ struct Runner<'b> {
     writers: HashMap<WriterKey, Client>,
     held: Vec<Held>,
     tallies: Tallies,
+    /// A fact has been changed, so that nothing may be served from memory.
+    may_be_off: bool,
 }
 
 /// What sets a writer's session apart.
@@ -94,11 +98,15 @@ impl Bed {
         for text in &script.setup {
             tolerate(self.aside().query(text).map(drop)).with_context(|| text.clone())?;
         }
+        if script.needs_other() {
+            self.set_up_other(&schema, script)?;
+        }
         let count = script.questions.len();
-        self.settle()?;
-        let options = self.options(&schema, true);
+        self.settle(false)?;
+        let options = self.asking(script, &schema, true);
         let through = Asker::connect(&options, &script.readers, count)?;
-        let direct = Asker::connect(&self.options(&schema, false), &script.readers, count)?;
+        let options = self.asking(script, &schema, false);
+        let direct = Asker::connect(&options, &script.readers, count)?;
         let mut runner = Runner {
             bed: self,
             script,
@@ -108,22 +116,23 @@ impl Bed {
             writers: HashMap::new(),
             held: vec![Held::default(); count],
             tallies: Tallies::default(),
+            may_be_off: false,
         };
-        let failure = runner.all()?.err();
+        let outcome = runner.all();
         let tallies = std::mem::take(&mut runner.tallies);
         drop(runner);
-        tolerate(
-            self.aside()
-                .query(&format!("DROP DATABASE {schema}"))
-                .map(drop),
-        )?;
+        if script.changes.iter().any(|one| one.route.is_of_facts()) {
+            self.restore_facts()?;
+        }
+        let failure = outcome?.err();
+        self.drop_schema(&schema)?;
         Ok(Run { tallies, failure })
     }
 }
 
 impl Runner<'_> {
     fn all(&mut self) -> Checked {
-        self.bed.settle()?;
+        self.bed.settle(false)?;
         if let Err(failure) = self.warm()? {
             return Ok(Err(failure));
         }
@@ -133,7 +142,14 @@ impl Runner<'_> {
         }
         for (number, change) in script.changes.iter().enumerate() {
             self.bed.hold_log(change.route == Route::ThroughHeld);
-            if let Err(failure) = self.apply(number, change)? {
+            let applied = match change.route {
+                Route::Late | Route::LateThrough => self.late(change)?,
+                Route::Fact | Route::Restored => self.change_facts(change)?,
+                Route::Other | Route::OtherFollowed => self.at_other(number, change)?,
+                Route::Slow => self.slow(number, change)?,
+                _ => self.apply(number, change)?,
+            };
+            if let Err(failure) = applied {
                 return Ok(Err(failure));
             }
             if let Err(failure) = self.check(number, change.route)? {
@@ -149,6 +165,8 @@ impl Runner<'_> {
             self.held[at].truth = Some(self.ask_direct(at)?);
         }
         for _ in 0..WARMING {
+            // On a busy machine nothing may be kept for a moment.
+            self.bed.settle(false)?;
             for at in 0..self.held.len() {
                 if self.held[at].is_hit || !self.is_answered(at) {
                     continue;
@@ -194,7 +212,7 @@ impl Runner<'_> {
                 return Ok(Err(failure));
             }
         }
-        self.bed.settle()?;
+        self.bed.settle(self.may_be_off)?;
         for (at, before) in before.iter().enumerate() {
             let (is_hit, reply) = self.ask_through(at)?;
             if let Err(failure) = self.judge(
@@ -206,7 +224,7 @@ impl Runner<'_> {
             )? {
                 return Ok(Err(failure));
             }
-            self.count(at, before, is_hit, !at_once);
+            self.count(at, before, is_hit, route.is_measured());
             self.held[at].is_hit = is_hit;
         }
         self.refill(Some(change))
@@ -457,7 +475,7 @@ impl Runner<'_> {
             for at in 0..self.held.len() {
                 self.held[at].truth = Some(self.ask_direct(at)?);
             }
-            self.bed.settle()?;
+            self.bed.settle(false)?;
             let last = group * RACE_CHANGES + changes.len() - 1;
             for (at, before) in before.iter().enumerate() {
                 let (is_hit, reply) = self.ask_through(at)?;
@@ -478,30 +496,8 @@ impl Runner<'_> {
     }
 
     fn race_with(&mut self, first: usize, changes: &[Change]) -> Checked {
-        let options = self.bed.options(&self.schema, true);
-        // A case that was made smaller may have nothing to ask.
-        let reader_count = if self.script.questions.is_empty() {
-            0
-        } else {
-            RACE_READERS
-        };
-        let (script, done) = (self.script, AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..reader_count)
-                .map(|number| {
-                    let (options, done) = (&options, &done);
-                    scope.spawn(move || {
-                        let mut asker =
-                            Asker::connect(options, &script.readers, script.questions.len())?;
-                        let mut dice = Dice::new(number as u64);
-                        while !done.load(Ordering::Relaxed) {
-                            let at = dice.index(script.questions.len());
-                            asker.ask_anyhow(at, &script.questions[at])?;
-                        }
-                        anyhow::Ok(())
-                    })
-                })
-                .collect();
+        let options = self.bed.asking(self.script, &self.schema, true);
+        beside_readers(self.script, &options, || {
             let mut applied = Ok(Ok(()));
             for (number, change) in changes.iter().enumerate() {
                 self.bed.hold_log(number % 2 == 1);
@@ -510,24 +506,57 @@ impl Runner<'_> {
                     break;
                 }
             }
-            done.store(true, Ordering::Relaxed);
-            for reader in readers {
-                if let Ok(outcome) = reader.join() {
-                    outcome?;
-                }
-            }
             applied
         })
     }
 }
 
+/// Runs something while readers ask.
+fn beside_readers<T>(
+    script: &Script,
+    options: &ConnectOptions,
+    run: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    // A case that was made smaller may have nothing to ask.
+    let reader_count = if script.questions.is_empty() {
+        0
+    } else {
+        RACE_READERS
+    };
+    let askers = (0..reader_count)
+        .map(|_| Asker::connect(options, &script.readers, script.questions.len()))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0_u64..)
+            .zip(askers)
+            .map(|(number, mut asker)| {
+                let done = &done;
+                scope.spawn(move || {
+                    let mut dice = Dice::new(number);
+                    while !done.load(Ordering::Relaxed) {
+                        let at = dice.index(script.questions.len());
+                        asker.ask_anyhow(at, &script.questions[at])?;
+                    }
+                    anyhow::Ok(())
+                })
+            })
+            .collect();
+        let outcome = run();
+        done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            if let Ok(asked) = reader.join() {
+                asked?;
+            }
+        }
+        outcome
+    })
+}
+
 /// What ends any transaction that a change has begun.
 fn endings(change: &Change) -> Vec<String> {
-    let first = change
-        .statements
-        .first()
-        .map_or("", |one| one.text.as_str());
-    match first.strip_prefix("XA START ") {
+    let mut texts = change.statements.iter().map(|one| one.text.as_str());
+    match texts.find_map(|text| text.strip_prefix("XA START ")) {
         Some(name) => vec![format!("XA END {name}"), format!("XA ROLLBACK {name}")],
         None => vec!["ROLLBACK".to_owned(), "SET autocommit = 1".to_owned()],
     }

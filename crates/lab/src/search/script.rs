@@ -101,19 +101,56 @@ pub enum Route {
     Through,
     /// Past Remora, and asked for when the follower has read it.
     Direct,
+    /// Past Remora. Others ask while the last statement, which takes long, is on its way.
+    Late,
+    /// The same through Remora.
+    LateThrough,
+    /// Past Remora: it changes what the server is, so that caching may have to end.
+    Fact,
+    /// Past Remora: the server is again what it was.
+    Restored,
+    /// Through Remora by new sessions, while its address leads to another server.
+    Other,
+    /// The same, and it stays there until Remora follows that server.
+    OtherFollowed,
+    /// Through Remora by a client that doesn't take the answer of the last statement.
+    Slow,
 }
 
 impl Route {
-    const ALL: [Route; 4] = [
+    const ALL: [Route; 11] = [
         Route::ThroughHeld,
         Route::ThroughAtOnce,
         Route::Through,
         Route::Direct,
+        Route::Late,
+        Route::LateThrough,
+        Route::Fact,
+        Route::Restored,
+        Route::Other,
+        Route::OtherFollowed,
+        Route::Slow,
     ];
 
     /// Whether results are compared right after the answer.
     pub(super) fn is_at_once(self) -> bool {
         matches!(self, Route::ThroughHeld | Route::ThroughAtOnce)
+    }
+
+    /// Whether it is an ordinary change, for which what is dropped can be measured: others may have
+    /// filled it again, or all is forgotten for another reason.
+    pub(super) fn is_measured(self) -> bool {
+        matches!(self, Route::Through | Route::Direct)
+    }
+
+    /// Whether the server changes, not its rows.
+    pub(super) fn is_of_facts(self) -> bool {
+        matches!(self, Route::Fact | Route::Restored)
+    }
+
+    /// Whether another server is there meanwhile.
+    pub(super) fn is_to_other(self) -> bool {
+        matches!(self, Route::Other | Route::OtherFollowed)
     }
 
     fn as_str(self) -> &'static str {
@@ -122,9 +159,20 @@ impl Route {
             Route::ThroughAtOnce => "at-once",
             Route::Through => "through",
             Route::Direct => "direct",
+            Route::Late => "late",
+            Route::LateThrough => "late-through",
+            Route::Fact => "fact",
+            Route::Restored => "restored",
+            Route::Other => "other",
+            Route::OtherFollowed => "other-followed",
+            Route::Slow => "slow",
         }
     }
 }
+
+/// An account that may read only what it is given, and its password.
+pub(super) const READER: &str = "search_reader";
+pub(super) const READER_PASSWORD: &str = "search-reader";
 
 /// How much of a row the writer's session logs: `binlog_row_image`.
 pub(super) const ROW_IMAGES: [&str; 3] = ["FULL", "MINIMAL", "NOBLOB"];
@@ -149,6 +197,8 @@ pub struct Change {
     pub kind: String,
     /// The statements.
     pub statements: Vec<Statement>,
+    /// The last statement is sent by another session, when the first is gone.
+    pub ends_elsewhere: bool,
     /// What the same session asks then, if anything. It has the settings of readers.
     pub asks: Vec<Statement>,
 }
@@ -160,8 +210,12 @@ pub struct Script {
     pub servers: Vec<String>,
     /// Readers ask while changes are made, and results are compared only after all of them.
     pub is_race: bool,
+    /// Those who ask have an account of their own, which may read only what it is given.
+    pub reads_as_reader: bool,
     /// Run directly before all.
     pub setup: Vec<String>,
+    /// Run after it on the other server, where there is one: there the rows are others.
+    pub other_setup: Vec<String>,
     /// Settings of those who ask.
     pub readers: Vec<String>,
     /// What is held.
@@ -181,6 +235,11 @@ impl Script {
         }
     }
 
+    /// Whether it takes another server.
+    pub(super) fn needs_other(&self) -> bool {
+        self.changes.iter().any(|one| one.route.is_to_other())
+    }
+
     /// As a file has it.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -189,6 +248,9 @@ impl Script {
         }
         if self.is_race {
             out.push_str("-- race\n");
+        }
+        if self.reads_as_reader {
+            out.push_str("-- reads as reader\n");
         }
         out.push_str("-- setup\n");
         let line = |out: &mut String, text: &str| {
@@ -202,6 +264,11 @@ impl Script {
             line(out, &statement.text);
         };
         self.setup.iter().for_each(|text| line(&mut out, text));
+        if !self.other_setup.is_empty() {
+            out.push_str("-- other server\n");
+            let texts = self.other_setup.iter();
+            texts.for_each(|text| line(&mut out, text));
+        }
         out.push_str("-- readers\n");
         self.readers.iter().for_each(|text| line(&mut out, text));
         for question in &self.questions {
@@ -215,6 +282,9 @@ impl Script {
                 .statements
                 .iter()
                 .for_each(|one| statement(&mut out, one));
+            if change.ends_elsewhere {
+                out.push_str("-- ends elsewhere\n");
+            }
             if !change.asks.is_empty() {
                 out.push_str("-- asks\n");
                 change.asks.iter().for_each(|one| statement(&mut out, one));
@@ -246,6 +316,7 @@ enum Section {
     #[default]
     Head,
     Setup,
+    OtherSetup,
     Readers,
     Question(String),
     Change,
@@ -272,6 +343,12 @@ impl Parser {
         match name.trim_end_matches(':') {
             "servers" => self.script.servers = rest.split_whitespace().map(str::to_owned).collect(),
             "race" => self.script.is_race = true,
+            "reads as reader" => self.script.reads_as_reader = true,
+            "other server" => self.section = Section::OtherSetup,
+            "ends elsewhere" => {
+                let change = self.script.changes.last_mut();
+                change.context("no change")?.ends_elsewhere = true;
+            }
             "setup" => self.section = Section::Setup,
             "readers" => self.section = Section::Readers,
             "asks" => self.section = Section::Asks,
@@ -289,6 +366,7 @@ impl Parser {
                     image: words.next().context("no row image")?.to_owned(),
                     kind: words.next().unwrap_or_default().to_owned(),
                     statements: Vec::new(),
+                    ends_elsewhere: false,
                     asks: Vec::new(),
                 });
                 self.section = Section::Change;
@@ -307,6 +385,7 @@ impl Parser {
         match &self.section {
             Section::Head => bail!("a statement before any section"),
             Section::Setup => self.script.setup.push(statement.text),
+            Section::OtherSetup => self.script.other_setup.push(statement.text),
             Section::Readers => self.script.readers.push(statement.text),
             Section::Question(shape) => self.script.questions.push(Question {
                 shape: shape.clone(),
@@ -373,7 +452,9 @@ mod tests {
         let script = Script {
             servers: vec!["mysql-8.0".to_owned()],
             is_race: true,
+            reads_as_reader: true,
             setup: vec!["CREATE TABLE t (a INT)".to_owned()],
+            other_setup: vec!["DELETE FROM t".to_owned()],
             readers: vec!["SET time_zone = '+05:00'".to_owned()],
             questions: vec![
                 Question {
@@ -393,6 +474,7 @@ mod tests {
                     text: "INSERT INTO t VALUES (?, ?)".to_owned(),
                     values: Some(vec![Value::Null, Value::Double(0.5)]),
                 }],
+                ends_elsewhere: true,
                 asks: vec![Statement::plain("SELECT a FROM t")],
             }],
         };

@@ -88,6 +88,7 @@ impl Shrinker<'_> {
             self.without_parts(|script| &mut script.changes[at].asks);
         }
         self.without_parts(|script| &mut script.setup);
+        self.without_parts(|script| &mut script.other_setup);
         self.without_parts(|script| &mut script.readers);
         self.without_columns();
         self.plainer();
