@@ -14,17 +14,29 @@ const DUMPS: [u8; 2] = [0x12, 0x1e];
 const HEADER_BYTES: usize = 4;
 const PIECE_BYTES: usize = 64 << 10;
 
+/// What becomes of the log's packets.
+#[derive(Debug, Default)]
+enum Passing {
+    /// They pass.
+    #[default]
+    All,
+    /// They pass up to the first that has these bytes, which is the last.
+    UpTo(Vec<u8>),
+    /// They are held.
+    Nothing,
+}
+
 #[derive(Debug)]
 struct Gate {
     target: Mutex<SocketAddr>,
-    is_held: Mutex<bool>,
+    passing: Mutex<Passing>,
     changed: Condvar,
     is_ended: AtomicBool,
 }
 
 impl Gate {
-    fn set(&self, is_held: bool) {
-        *self.is_held.lock().unwrap_or_else(PoisonError::into_inner) = is_held;
+    fn set(&self, passing: Passing) {
+        *self.passing.lock().unwrap_or_else(PoisonError::into_inner) = passing;
         self.changed.notify_all();
     }
 
@@ -32,13 +44,25 @@ impl Gate {
         self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pass(&self) {
-        let mut is_held = self.is_held.lock().unwrap_or_else(PoisonError::into_inner);
-        while *is_held {
-            is_held = self
-                .changed
-                .wait(is_held)
-                .unwrap_or_else(PoisonError::into_inner);
+    /// Returns when this packet may pass.
+    fn pass(&self, packet: &[u8]) {
+        let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*passing {
+                Passing::All => return,
+                Passing::UpTo(last) => {
+                    if packet.windows(last.len()).any(|part| part == last) {
+                        *passing = Passing::Nothing;
+                    }
+                    return;
+                }
+                Passing::Nothing => {
+                    passing = self
+                        .changed
+                        .wait(passing)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }
         }
     }
 }
@@ -61,7 +85,7 @@ impl LogGate {
         let address = listener.local_addr()?;
         let gate = Arc::new(Gate {
             target: Mutex::new(server),
-            is_held: Mutex::default(),
+            passing: Mutex::default(),
             changed: Condvar::new(),
             is_ended: AtomicBool::new(false),
         });
@@ -85,7 +109,16 @@ impl LogGate {
 
     /// Holds the log back, or lets it go.
     pub fn hold(&self, is_held: bool) {
-        self.gate.set(is_held);
+        self.gate.set(if is_held {
+            Passing::Nothing
+        } else {
+            Passing::All
+        });
+    }
+
+    /// Lets go of what is held up to the first packet that has these bytes, and holds the rest.
+    pub fn let_through(&self, last: &[u8]) {
+        self.gate.set(Passing::UpTo(last.to_vec()));
     }
 
     /// New connections go to this server; those that there are stay.
@@ -96,7 +129,7 @@ impl LogGate {
 
 impl Drop for LogGate {
     fn drop(&mut self) {
-        self.gate.set(false);
+        self.gate.set(Passing::All);
         self.gate.is_ended.store(true, Ordering::Relaxed);
         // Wakes the thread that waits for connections.
         drop(TcpStream::connect(self.address));
@@ -112,21 +145,40 @@ fn relay(client: TcpStream, gate: &Arc<Gate>) -> std::io::Result<()> {
     let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
     let seen = Arc::clone(&is_log);
     std::thread::spawn(move || {
-        copy(from_client, to_server, |piece| {
+        copy(from_client, to_server, |piece, server| {
             if asks_for_log(piece) {
                 seen.store(true, Ordering::SeqCst);
             }
+            server.write_all(piece)
         });
     });
     let gate = Arc::clone(gate);
     std::thread::spawn(move || {
-        copy(server, client, |_| {
-            if is_log.load(Ordering::SeqCst) {
-                gate.pass();
+        let mut log = Vec::new();
+        copy(server, client, |piece, client| {
+            if !is_log.load(Ordering::SeqCst) {
+                return client.write_all(piece);
             }
+            log.extend_from_slice(piece);
+            let mut at = 0;
+            while let Some(length) = packet_bytes(&log[at..]) {
+                let packet = &log[at..at + length];
+                gate.pass(packet);
+                client.write_all(packet)?;
+                at += length;
+            }
+            log.drain(..at);
+            Ok(())
         });
     });
     Ok(())
+}
+
+/// How many bytes the first packet has, if it is whole.
+fn packet_bytes(bytes: &[u8]) -> Option<usize> {
+    let [low, middle, high, _] = *bytes.first_chunk::<HEADER_BYTES>()?;
+    let length = HEADER_BYTES + u32::from_le_bytes([low, middle, high, 0]) as usize;
+    (length <= bytes.len()).then_some(length)
 }
 
 /// Whether these bytes are one packet that asks for the log.
@@ -140,8 +192,12 @@ fn asks_for_log(piece: &[u8]) -> bool {
     }
 }
 
-/// Copies until nothing more comes, and says so. If one side is gone, so is the other.
-fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&[u8])) {
+/// Hands on what comes until nothing more does, and says so. If one side is gone, so is the other.
+fn copy(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    mut hand_on: impl FnMut(&[u8], &mut TcpStream) -> std::io::Result<()>,
+) {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match from.read(&mut piece) {
@@ -151,8 +207,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream, mut seen: impl FnMut(&[u8])) {
                 return;
             }
             Ok(count) => {
-                seen(&piece[..count]);
-                if to.write_all(&piece[..count]).is_err() {
+                if hand_on(&piece[..count], &mut to).is_err() {
                     break;
                 }
             }
