@@ -20,6 +20,17 @@
 //! plus one queued, plus one for each batch not yet lowered, however long the follower is away.
 //!
 //! Hits never touch the queue's mutex. Writes take it once, for a few instructions per table.
+//!
+//! # Definitions in doubt
+//!
+//! A statement that changes definitions (a trigger, a view, a routine) may change what code other
+//! statements run, from the moment when the server executes it; what is known of definitions hears
+//! of it from the log. In between they are in doubt: from before the statement is sent until its
+//! fence is lowered. So the doubt is a part of the fence ([`Timeline::raise_with`]).
+//! [`Timeline::definitions`] tells of it. Whoever finds none before a statement is sent, and none
+//! when that is answered, and that nothing which it rests on has changed by the log, knows which
+//! definitions the server had all the while: a change that was executed meanwhile was either still
+//! in doubt at the end, or its touches have been made.
 
 use std::sync::Arc;
 
@@ -36,11 +47,33 @@ pub enum FenceScope {
     Everything,
 }
 
+/// What a write may change of the definitions by which it is known which code statements run.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Definitions {
+    /// None.
+    Kept,
+    /// Any: its text can't be seen. Few such statements do change one.
+    Perhaps,
+    /// Some: it is what the statement is for.
+    Changed,
+}
+
+/// The kinds of doubt: places in arrays of two.
+const DOUBTS: [Definitions; 2] = [Definitions::Perhaps, Definitions::Changed];
+
+impl Definitions {
+    /// Its place among the doubts.
+    fn place(self) -> Option<usize> {
+        DOUBTS.iter().position(|doubt| *doubt == self)
+    }
+}
+
 /// A raised fence. Dropping it is the same as [`Fence::answered`].
 #[must_use = "dropping a fence queues it to be lowered"]
 pub struct Fence {
     timeline: Arc<Timeline>,
     scope: FenceScope,
+    definitions: Definitions,
 }
 
 /// Fences whose writes the server has answered, for as long as one question to the server takes.
@@ -50,6 +83,8 @@ pub struct FenceBatch {
     timeline: Arc<Timeline>,
     slots: Vec<u32>,
     everything: bool,
+    /// Which kinds of doubt are in it.
+    doubts: [bool; 2],
 }
 
 /// The queue of answered fences: a set of slots.
@@ -57,6 +92,7 @@ pub(crate) struct AnsweredFences {
     slots: Vec<u32>,
     is_queued: Box<[bool]>,
     everything: bool,
+    doubts: [bool; 2],
 }
 
 impl AnsweredFences {
@@ -65,6 +101,7 @@ impl AnsweredFences {
             slots: Vec::new(),
             is_queued: vec![false; fence_slots].into_boxed_slice(),
             everything: false,
+            doubts: [false; 2],
         }
     }
 }
@@ -72,6 +109,15 @@ impl AnsweredFences {
 impl Timeline {
     /// Raises a fence. From when this returns, no check that begins passes within its scope.
     pub fn raise(self: &Arc<Self>, scope: FenceScope) -> Fence {
+        self.raise_with(scope, Definitions::Kept)
+    }
+
+    /// The same for a write that may change definitions: as long as the fence stands, they are in
+    /// doubt.
+    pub fn raise_with(self: &Arc<Self>, scope: FenceScope, definitions: Definitions) -> Fence {
+        if let Some(place) = definitions.place() {
+            self.doubts[place].fetch_add(1, Ordering::SeqCst);
+        }
         match &scope {
             FenceScope::Everything => {
                 self.fence_all.fetch_add(1, Ordering::SeqCst);
@@ -85,7 +131,20 @@ impl Timeline {
         Fence {
             timeline: Arc::clone(self),
             scope,
+            definitions,
         }
+    }
+
+    /// What writes may be changing of definitions, or have changed without the follower having
+    /// passed it: the worst of it.
+    pub fn definitions(&self) -> Definitions {
+        let mut worst = Definitions::Kept;
+        for (doubt, count) in DOUBTS.into_iter().zip(&self.doubts) {
+            if count.load(Ordering::SeqCst) != 0 {
+                worst = doubt;
+            }
+        }
+        worst
     }
 
     /// Takes the fences that are answered by now. Call it *before* asking the server for the
@@ -97,17 +156,27 @@ impl Timeline {
             answered.is_queued[*slot as usize] = false;
         }
         let everything = std::mem::take(&mut answered.everything);
+        let doubts = std::mem::take(&mut answered.doubts);
         FenceBatch {
             timeline: Arc::clone(self),
             slots,
             everything,
+            doubts,
         }
     }
 
     /// Whether an answered fence waits to be taken.
     pub fn has_answered(&self) -> bool {
         let answered = lock(&self.answered);
-        answered.everything || !answered.slots.is_empty()
+        answered.everything || !answered.slots.is_empty() || answered.doubts.contains(&true)
+    }
+
+    fn queue_doubt(&self, place: usize) {
+        let mut answered = lock(&self.answered);
+        if answered.doubts[place] {
+            self.doubts[place].fetch_sub(1, Ordering::SeqCst);
+        }
+        answered.doubts[place] = true;
     }
 
     fn queue_everything(&self) {
@@ -145,6 +214,9 @@ impl Fence {
 
 impl Drop for Fence {
     fn drop(&mut self) {
+        if let Some(place) = self.definitions.place() {
+            self.timeline.queue_doubt(place);
+        }
         match &self.scope {
             FenceScope::Everything => self.timeline.queue_everything(),
             FenceScope::Tables(tags) => {
@@ -158,7 +230,7 @@ impl Drop for Fence {
 impl FenceBatch {
     /// Whether there is nothing to lower.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty() && !self.everything
+        self.slots.is_empty() && !self.everything && !self.doubts.contains(&true)
     }
 
     /// Lowers the fences. Call it once the follower has applied a position that the server gave to
@@ -169,6 +241,12 @@ impl FenceBatch {
         }
         if std::mem::take(&mut self.everything) {
             self.timeline.fence_all.fetch_sub(1, Ordering::SeqCst);
+        }
+        let doubts = std::mem::take(&mut self.doubts);
+        for (count, is_in_it) in self.timeline.doubts.iter().zip(doubts) {
+            if is_in_it {
+                count.fetch_sub(1, Ordering::SeqCst);
+            }
         }
     }
 }
@@ -181,6 +259,11 @@ impl Drop for FenceBatch {
         }
         if self.everything {
             self.timeline.queue_everything();
+        }
+        for (place, is_in_it) in self.doubts.into_iter().enumerate() {
+            if is_in_it {
+                self.timeline.queue_doubt(place);
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ mod tag;
 mod timeline;
 
 pub use entry::{Entry, NewEntry, Tags};
-pub use fence::{Fence, FenceBatch, FenceScope};
+pub use fence::{Definitions, Fence, FenceBatch, FenceScope};
 pub use fills::{FillPermit, FillsInFlight};
 pub use key::{KeyRef, Scope};
 pub use position::Position;

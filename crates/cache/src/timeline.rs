@@ -223,6 +223,8 @@ pub struct Timeline {
     state: AtomicU64,
     floor: AtomicU64,
     pub(crate) fence_all: AtomicU32,
+    /// How many fences there are of each kind of doubt about definitions. Never read by a hit.
+    pub(crate) doubts: [AtomicU32; 2],
     /// Read by every hit, written at each proof.
     proved_at_ms: Padded<AtomicU64>,
     /// Written at each commit, read by fills only.
@@ -254,6 +256,7 @@ impl Timeline {
             state: AtomicU64::new(side.state()),
             floor: AtomicU64::new(0),
             fence_all: AtomicU32::new(0),
+            doubts: [AtomicU32::new(0), AtomicU32::new(0)],
             proved_at_ms: Padded(AtomicU64::new(0)),
             applied: Padded(AtomicU64::new(0)),
             applying: Padded(AtomicU64::new(0)),

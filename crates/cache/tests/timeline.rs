@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use remora_cache::{
-    AsOf, BrokenRules, FenceScope, InvalidationReason, Position, Tag, Timeline, TimelineLimits,
-    Unservable,
+    AsOf, BrokenRules, Definitions, FenceScope, InvalidationReason, Position, Tag, Timeline,
+    TimelineLimits, Unservable,
 };
 
 const LIMITS: TimelineLimits = TimelineLimits {
@@ -196,6 +196,37 @@ fn a_dropped_fence_is_queued_and_not_lowered() {
     assert_eq!(check(&timeline, as_of), Err(Unservable::Fenced));
     timeline.take_answered().lower();
     assert_eq!(check(&timeline, as_of), Ok(()));
+}
+
+#[test]
+fn definitions_are_in_doubt_as_long_as_the_fence_of_their_change_stands() {
+    let timeline = live();
+    let table = || FenceScope::Tables(orders().to_vec());
+    assert_eq!(timeline.definitions(), Definitions::Kept);
+    timeline.raise(FenceScope::Everything).answered();
+    assert_eq!(timeline.definitions(), Definitions::Kept);
+    let perhaps = timeline.raise_with(table(), Definitions::Perhaps);
+    assert_eq!(timeline.definitions(), Definitions::Perhaps);
+    let first = timeline.raise_with(table(), Definitions::Changed);
+    let second = timeline.raise_with(table(), Definitions::Changed);
+    assert_eq!(timeline.definitions(), Definitions::Changed);
+    first.answered();
+    drop(timeline.take_answered());
+    assert!(timeline.has_answered(), "a dropped batch is queued again");
+    let batch = timeline.take_answered();
+    assert!(!batch.is_empty());
+    batch.lower();
+    assert_eq!(timeline.definitions(), Definitions::Changed, "the second");
+    second.answered();
+    perhaps.answered();
+    assert_eq!(timeline.definitions(), Definitions::Changed, "not lowered");
+    timeline.take_answered().lower();
+    assert_eq!(timeline.definitions(), Definitions::Kept);
+    for _ in 0..3 {
+        drop(timeline.raise_with(table(), Definitions::Changed));
+    }
+    timeline.take_answered().lower();
+    assert_eq!(timeline.definitions(), Definitions::Kept);
 }
 
 #[test]
