@@ -426,6 +426,8 @@ fn build_shared(
             ),
             server_contact_ms_max: settings.workers.server_contact_ms,
             definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
+            // What such text has changed counts like what is changed elsewhere.
+            unseen_text_wait: Duration::from_millis(settings.follow.lag_ms_max),
             fenced_answer_wait: Duration::from_millis(settings.workers.fenced_answer_wait_ms),
             shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
         },

@@ -84,6 +84,9 @@ pub struct SessionLimits {
     /// How long a statement that changes a definition waits for Remora's own questions about
     /// definitions to be answered.
     pub definition_wait: Duration,
+    /// How long a session may be silent after text ran in it that isn't seen, before the server is
+    /// asked whether that has turned the log off.
+    pub unseen_text_wait: Duration,
     /// How long a fence may wait for a client that doesn't take its answer.
     pub fenced_answer_wait: Duration,
     /// How long running statements may take to finish at a shutdown.

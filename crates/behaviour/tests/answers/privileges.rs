@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
+use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
 use remora_wire::command::ResponseKind;
 
-use remora_behaviour::front::{Front, assert_same, lease};
+use remora_behaviour::front::{Front, PATIENCE, assert_same, lease};
 
 /// For how long what was changed elsewhere may be unknown to Remora: `follow.lag_ms_max`, and some
 /// more for the reading itself.
@@ -571,6 +572,17 @@ fn what_a_setting_of_privileges_takes_away_is_lost_within_the_bound_of_the_check
     accounts.begin();
     let mut admin = accounts.front.direct();
     accounts.run(&mut admin, loss.give);
+    // What is changed and changed back between two checks goes unseen. The next but one has begun
+    // when the next has seen what is given.
+    let checks = || {
+        let metrics = accounts.front.remora().metrics();
+        metrics.unwrap().sum("remora_server_checks_total")
+    };
+    let checked = checks();
+    wait_for("the setting to be seen", PATIENCE, || {
+        Ok((checks() > checked + 1.5).then_some(()))
+    })
+    .unwrap();
     accounts.front.catch_up();
     let mut direct = accounts.session(false, &loss).unwrap();
     let mut through = accounts.session(true, &loss).unwrap();

@@ -1,12 +1,17 @@
 //! What a statement does that its text doesn't show: functions behind views, triggers, text that is
 //! executed. It may write any table, and it may change the session.
 
+use std::io::Write as _;
+use std::net::Shutdown;
+
 use remora_testkit::client::ConnectOptions;
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
+use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
+use remora_wire::packet::put_message;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
 
@@ -476,6 +481,98 @@ fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_with_the_next_statem
             let what = format!("{what}: {}", seen.outcome);
             assert_same(&what, &seen.bytes, &after);
         }
+    }
+}
+
+/// Whoever goes on reading doesn't ask the server now and then, which would give a new row to all.
+fn never_refreshed() -> RemoraOptions {
+    RemoraOptions::following().with("workers.server_contact_ms", "3600000")
+}
+
+/// Nothing comes from its session before which the server could be asked.
+#[test]
+fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_though_its_session_is_silent() {
+    let front = Front::with(
+        "hidden_silent",
+        never_refreshed(),
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE PROCEDURE p() BEGIN SET sql_log_bin = 0; UPDATE t SET v = v + 1; END",
+        ],
+    );
+    let read = "SELECT v FROM t WHERE id = 1";
+    let mut reader = front.guest();
+    let meanwhile: [(&str, Next); 3] = [
+        ("silence", |_| {}),
+        ("pings", |writer| {
+            writer.command(0x0e, &[], ResponseKind::Single);
+        }),
+        ("a lost connection", |writer| {
+            // It is lost from the first time on.
+            let _ = writer.client().stream().shutdown(Shutdown::Both);
+        }),
+    ];
+    for (what, meanwhile) in meanwhile {
+        let before = front.direct().query_bytes(read).unwrap().to_vec();
+        reader.becomes_hit(read, &before);
+        let mut writer = front.guest();
+        writer.setup(&["CALL p()"]);
+        front.catch_up();
+        let after = front.direct().query_bytes(read).unwrap().to_vec();
+        assert_ne!(before, after);
+        let known = wait_for("the change to be known", PATIENCE, || {
+            meanwhile(&mut writer);
+            let seen = reader.run(read);
+            Ok((seen.outcome == "hit" && seen.bytes == after).then_some(()))
+        });
+        known.unwrap_or_else(|error| panic!("{what}: {error}"));
+        for _ in 0..3 {
+            let seen = reader.run(read);
+            assert_same(&format!("{what}: {}", seen.outcome), &seen.bytes, &after);
+        }
+    }
+}
+
+#[test]
+fn what_a_procedure_wrote_without_the_log_is_outdated_when_its_client_left_before_its_end() {
+    let front = Front::with(
+        "hidden_left",
+        never_refreshed(),
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE PROCEDURE p() BEGIN SET sql_log_bin = 0; UPDATE t SET v = v + 1; \
+             DO GET_LOCK('hidden_left', 3600); END",
+        ],
+    );
+    let read = "SELECT v FROM t WHERE id = 1";
+    let (mut reader, mut direct) = (front.guest(), front.direct());
+    direct.query("DO GET_LOCK('hidden_left', 0)").unwrap();
+    let before = direct.query_bytes(read).unwrap().to_vec();
+    reader.becomes_hit(read, &before);
+    let writer = front.guest().into_client();
+    // Else the message would be another one.
+    assert!(!writer.capabilities().has(Capabilities::QUERY_ATTRIBUTES));
+    let mut message = Vec::new();
+    put_message(&mut message, 0, b"\x03CALL p()");
+    writer.stream().write_all(&message).unwrap();
+    let after = wait_for("the procedure to have written", PATIENCE, || {
+        let now = direct.query_bytes(read)?.to_vec();
+        Ok((now != before).then_some(now))
+    });
+    let after = after.unwrap();
+    writer.stream().shutdown(Shutdown::Both).unwrap();
+    direct.query("DO RELEASE_LOCK('hidden_left')").unwrap();
+    let known = wait_for("the change to be known", PATIENCE, || {
+        let seen = reader.run(read);
+        Ok((seen.outcome == "hit" && seen.bytes == after).then_some(()))
+    });
+    known.unwrap();
+    front.catch_up();
+    for _ in 0..3 {
+        let seen = reader.run(read);
+        assert_same(seen.outcome, &seen.bytes, &after);
     }
 }
 

@@ -9,6 +9,7 @@ mod early_event;
 mod fences;
 mod hidden_code;
 mod late_checkpoint;
+mod late_definitions;
 mod oracle;
 mod refused_streams;
 mod relay;

@@ -144,7 +144,7 @@ bypasses! {
         TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written: it must see its own changes.";
         AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";
         IsolationLevel(Session): "isolation_level", "The session's isolation level does not allow it.";
-        NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like.";
+        NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like, or code that isn't seen may have.";
         SettingsUnknown(Session): "settings_unknown", "The session's settings have to be asked for first.";
         StatusUncertain(Session): "status_uncertain", "After an error, whether a transaction is open is known only with the next answer.";
         DialectUnknown(Session): "dialect_unknown", "The session's `sql_mode` or character set makes the server read text in a way that is not known, so the text can't be read safely.";

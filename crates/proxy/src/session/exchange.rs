@@ -11,8 +11,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-use remora_cache::{AsOf, BrokenCode, Fence, FenceScope};
-use remora_sql::{SessionEffect, ShowNames, Transaction};
+use remora_cache::{AsOf, BrokenCode, Definitions, Fence, FenceScope};
+use remora_sql::{SessionEffect, ShowNames, Transaction, UnknownEffect};
 use remora_wire::command::ResponseKind;
 use remora_wire::message::MessageWalker;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
@@ -112,9 +112,10 @@ impl Plan {
     /// A message that may do anything.
     pub(super) fn unknown(expect: ResponseKind) -> Plan {
         let effects = Effects {
-            session: SessionEffect::Unknown(remora_sql::UnknownEffect::UnknownStatement),
+            session: SessionEffect::Unknown(UnknownEffect::UnknownStatement),
             transaction: Transaction::ImplicitCommit,
             may_turn_log_off: true,
+            definitions: Definitions::Perhaps,
             ..Effects::NONE
         };
         Plan {
@@ -147,6 +148,8 @@ pub(super) struct Writing {
     forgets: bool,
     /// What it does to privileges.
     privileges: Option<PrivilegeWrite>,
+    /// The server has answered it to the end.
+    is_answered: bool,
 }
 
 /// A statement that may change privileges, while it is on its way.
@@ -167,12 +170,25 @@ impl Writing {
             wider: None,
             forgets: plan.forgets,
             privileges,
+            is_answered: false,
         }
     }
 
     /// Whether code may have run unseen.
     fn runs_code(&self) -> bool {
         self.code.is_none() || self.wrote.as_ref().is_some_and(|wrote| wrote.runs_code)
+    }
+
+    /// Whether the server has used a table with transactions for it, as far as it writes one.
+    fn uses_transaction(&self) -> bool {
+        self.wrote
+            .as_ref()
+            .is_some_and(|wrote| wrote.uses_transaction)
+    }
+
+    /// The server has answered it to the end.
+    pub(super) fn answered(&mut self) {
+        self.is_answered = true;
     }
 
     /// Whether its answer must be awaited even if the client leaves.
@@ -242,9 +258,14 @@ impl Session {
             ..
         } = &mut *exchange;
         let result = self.converse(plan, writing, *look).await;
+        let was_sent = writing.must_finish() || writing.is_answered;
         self.hand_on_fence(writing);
         if let Some(fill) = plan.fill.take() {
             self.count_bypass(fill.label, Bypass::AnswerCutShort);
+        }
+        if result.is_err() {
+            let runs_text = was_sent && plan.effects.may_turn_log_off;
+            self.cut_short(runs_text, writing.is_answered);
         }
         let Some(summary) = result? else {
             self.registration.update(&self.state);
@@ -264,6 +285,7 @@ impl Session {
             }
         }
         plan.effects.runs_code |= writing.runs_code();
+        self.note_own_transaction(&mut plan.effects, writing);
         if self.shared.timeline.broken().code == BrokenCode::Session {
             plan.effects.runs_code = false;
         }
@@ -271,6 +293,16 @@ impl Session {
         self.settle(plan, wrote, &summary);
         self.registration.update(&self.state);
         Ok(())
+    }
+
+    /// Whether a statement had a transaction of its own, as far as that makes a difference.
+    fn note_own_transaction(&self, effects: &mut Effects, writing: &Writing) {
+        if writing.uses_transaction() {
+            let of_write = self.own_transaction_of_write(false);
+            effects.own_transaction = effects.own_transaction.max(of_write);
+        }
+        effects.code_leaves_next_transaction =
+            effects.runs_functions() && self.refuses_next_transaction_in_code();
     }
 
     /// The server has answered what writes, or won't any more: the fence, if one is up, goes to the
@@ -463,6 +495,7 @@ impl Session {
         let chunk = &scratch[..count];
         let (used, progress) = walker.feed(chunk)?;
         if let Progress::Done(summary) = progress {
+            writing.answered();
             self.look_again_at(writing);
             writing.settle_privileges(Some(summary.ending));
             if summary.succeeded() && matches!(plan.on_success, OnSuccess::EmptyStore) {
@@ -504,7 +537,9 @@ impl Session {
         if is_as_known {
             return;
         }
-        writing.wrote = Some(Wrote::everything(true));
+        let uses_transaction = writing.uses_transaction();
+        let wrote = writing.wrote.insert(Wrote::everything(true));
+        wrote.uses_transaction = uses_transaction;
         let is_fenced_later = self.state.is_certainly_in_transaction() && writing.fence.is_none();
         if !is_fenced_later {
             writing.wider = Some(self.shared.timeline.raise(FenceScope::Everything));
@@ -557,6 +592,7 @@ impl Session {
             let took = began.elapsed();
             self.worker.digests.count(label, Count::Miss { took });
         }
+        self.note_unseen_text(&plan.effects);
         self.state.after(&plan.effects, wrote, summary);
         match std::mem::replace(&mut plan.on_success, OnSuccess::Plain) {
             OnSuccess::Prepared(statement) => {

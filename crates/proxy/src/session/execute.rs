@@ -136,7 +136,7 @@ impl Session {
             !statement.diagnostics
                 && (self.should_recount_tables()
                     || self.should_ask_what_ran()
-                    || self.must_ask_before_code(|| self.code_basis_of(&statement.mentions)))
+                    || self.must_ask_before_code(|| self.code_basis_of(statement)))
         };
         (asks || doubts_log || asks_all_the_same()).then_some(Step::LearnSettings)
     }
@@ -251,6 +251,7 @@ impl Session {
         let outcome = match fill {
             Some(Ok(fill)) => {
                 plan.fill = Some(fill);
+                plan.rest_on_fill();
                 Outcome::Fill
             }
             Some(Err(why)) => Outcome::Bypass(why),
@@ -314,7 +315,12 @@ impl Session {
             counted: Some((statement.label, Instant::now())),
             ..Plan::plain(expect)
         };
-        plan.rest_on(self.code_basis_of(&statement.mentions));
+        let code = self.code_basis_of(statement);
+        if code.is_none() || self.state.doubts_next_transaction() {
+            let select = statement.read.as_ref().ok().map(|read| &*read.select);
+            plan.effects.own_transaction = self.own_transaction(None, &plan.writes, select);
+        }
+        plan.rest_on(code);
         let at = self.shared.timeline.as_of();
         let body = message
             .get(HEADER_BYTES + 1 + ID_BYTES..)

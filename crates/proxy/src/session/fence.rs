@@ -97,6 +97,18 @@ impl PlannedWrites {
         true
     }
 
+    /// Whether it is rows of tables that are written, one of which is `such`.
+    pub(super) fn writes_rows_of(&self, such: impl Fn(&str, &str) -> bool) -> bool {
+        match self {
+            PlannedWrites::Tables {
+                names,
+                fires_triggers: true,
+                ..
+            } => names.iter().any(|(schema, table)| such(schema, table)),
+            _ => false,
+        }
+    }
+
     /// Fills in the values that an execution binds.
     pub(super) fn bind(&mut self, bound: &[BoundValue<'_>]) {
         if let PlannedWrites::Tables {
@@ -118,6 +130,8 @@ pub(super) struct Wrote {
     pub is_transactional: bool,
     /// It may run triggers, which may do anything.
     pub runs_code: bool,
+    /// The server uses a table with transactions for it.
+    pub uses_transaction: bool,
     /// What was known of the tables when this was resolved.
     basis: Vec<Basis>,
 }
@@ -137,6 +151,7 @@ impl Wrote {
             scope: WriteScope::Everything,
             is_transactional: false,
             runs_code,
+            uses_transaction: false,
             basis: Vec::new(),
         }
     }
@@ -209,7 +224,13 @@ impl Session {
         for (schema, table) in names {
             let facts = match self.shared.upstream.catalogue.lookup(schema, table) {
                 Lookup::Known(facts) if facts.writes_are_foreseeable => facts,
-                Lookup::Known(_) | Lookup::Loading | Lookup::Unavailable => {
+                Lookup::Known(facts) => {
+                    return Some(Wrote {
+                        uses_transaction: fires_triggers && facts.is_transactional,
+                        ..Wrote::everything(fires_triggers)
+                    });
+                }
+                Lookup::Loading | Lookup::Unavailable => {
                     return Some(Wrote::everything(fires_triggers));
                 }
             };
@@ -233,6 +254,7 @@ impl Session {
             scope: WriteScope::Tables { fine, whole },
             is_transactional,
             runs_code: false,
+            uses_transaction: fires_triggers && is_transactional,
             basis,
         })
     }
@@ -308,7 +330,7 @@ impl Session {
         if self.state.writes_are_unlogged() {
             scope = FenceScope::Everything;
         }
-        Some(self.shared.timeline.raise(scope))
+        Some(self.shared.timeline.raise_with(scope, effects.definitions))
     }
 }
 

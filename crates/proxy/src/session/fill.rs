@@ -46,6 +46,8 @@ pub(super) struct Fill {
     /// From when on it may not be served any more, by a rule.
     expires_at_ms: Option<u64>,
     tags: Vec<Tag>,
+    /// Whether it reads tables only, and no view.
+    reads_tables_only: bool,
     /// What it is counted under.
     pub(super) label: Label,
     /// Warnings that its answer may have.
@@ -130,6 +132,7 @@ impl Session {
             bounds,
             expires_at_ms,
             tags,
+            reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
             label: read.label,
             warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
             _permit: permit,
@@ -313,6 +316,11 @@ impl Session {
 }
 
 impl Fill {
+    /// What was visible before it was sent, if it reads tables only, and no view.
+    pub(super) fn as_of_tables(&self) -> Option<AsOf> {
+        self.reads_tables_only.then_some(self.as_of)
+    }
+
     /// Whether an answer of so many bytes may be kept, with the limit for all of them.
     fn check_size(&self, bytes: usize, bytes_max: usize) -> Result<(), Bypass> {
         let of_rule = self.bounds.result_bytes_max;

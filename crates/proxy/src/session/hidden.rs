@@ -7,21 +7,34 @@
 //! server is asked before anything is believed of the session again: for its settings, for the
 //! number of tables that it has created, and for `sql_log_bin`.
 //!
+//! Definitions that a statement through Remora is changing are in doubt until the log has told of
+//! it. What is sent meanwhile runs code unseen, as far as anybody knows, if it writes a table or
+//! reads a view. A procedure may change definitions too, but few do; so a table that was one isn't
+//! taken for a view for its sake.
+//!
 //! **Rule.** A statement is harmless if nothing in its text can call code, and none of the views
 //! that it names does (by [`crate::upstream::catalogue::HiddenCode`]), and no trigger of the tables
 //! that it writes (by the catalogue). Whatever isn't known counts as code.
 
-use remora_sql::{Dialect, Mentions, SessionEffect, Statement, StatementKind};
+use remora_cache::Definitions;
+use remora_sql::{
+    Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
+    TableName, UnknownEffect, Writes,
+};
+use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 use remora_wire::rows::parse_text_row;
 use remora_wire::walker::Ending;
+use tokio::time::{Instant, timeout};
 
+use super::created_tables::{CountedTables, CreatedCount};
 use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
+use super::prepared::PreparedStatement;
 use super::questions::{EXECUTE, QUERY, last_row};
-use super::state::{CountedTables, CreatedCount, Effects};
+use super::state::{Effects, OwnTransaction};
 use super::{Ended, Session};
-use crate::upstream::catalogue::CodeBasis;
+use crate::upstream::catalogue::{CodeBasis, Lookup, TableFacts};
 
 /// The question for the tables that a session has created. What functions and triggers create is
 /// counted as well: by MySQL among all, by MariaDB in the second row, apart.
@@ -30,8 +43,34 @@ const TABLES_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
 const TEMPORARY_CREATED: &[u8] = b"Com_create_temporary_table";
 /// Fields of its answer: name and value.
 const STATUS_FIELDS: usize = 2;
+/// A variable that servers have which refuse `SET TRANSACTION` in functions and triggers: MySQL
+/// from 5.7 on.
+const OF_SERVERS_THAT_REFUSE: &str = "session_track_gtids";
 /// The number of names that are kept of a prepared statement; with more it may mention any.
 const PREPARED_NAMES_MAX: usize = 128;
+
+/// Text that isn't seen has run, and may have turned the log off before it wrote.
+///
+/// The next statement of its session has the server asked. A session can be silent for long, and
+/// meanwhile no log tells of what was written; so after a time the server is asked without being
+/// sent anything, and when the session ends. Not at once: the client may want to know of warnings,
+/// or of rows found, and the question would make the server forget them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnseenText {
+    /// When the first one ended since the server was last asked.
+    ended_at: Instant,
+    /// Whether the connection to the server can still be asked on.
+    can_be_asked_about: bool,
+}
+
+impl UnseenText {
+    fn ends_now() -> UnseenText {
+        UnseenText {
+            ended_at: Instant::now(),
+            can_be_asked_about: true,
+        }
+    }
+}
 
 /// What a statement does besides answering.
 pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
@@ -42,6 +81,26 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
         created: created_count(statement.kind, text),
         may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))
             && may_run_text(text),
+        definitions: definitions_changed(statement, text),
+        own_transaction: OwnTransaction::Unknown,
+        code_leaves_next_transaction: false,
+    }
+}
+
+/// What a statement may change of the definitions by which it is known which code others run.
+///
+/// Of what is done to tables that it names, only another name does: triggers go with their table,
+/// and a view can have a table's name then.
+fn definitions_changed(statement: &Statement, text: &[u8]) -> Definitions {
+    use EverythingReason as Reason;
+    let of_tables = [Reason::TableName, Reason::UnknownFunction, Reason::Sequence];
+    let is_any = matches!(&statement.writes, Writes::Everything(why) if !of_tables.contains(why));
+    match (statement.kind, statement.session) {
+        (StatementKind::Ddl, _) if is_any || renames_table(text) => Definitions::Changed,
+        (StatementKind::Ddl | StatementKind::Set | StatementKind::Xa, _)
+        | (_, SessionEffect::Unknown(UnknownEffect::StoredFunction)) => Definitions::Kept,
+        (_, SessionEffect::Unknown(_)) if is_any => Definitions::Perhaps,
+        _ => Definitions::Kept,
     }
 }
 
@@ -104,6 +163,23 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
         .any(|window| window.eq_ignore_ascii_case(word))
 }
 
+/// Whether a definition may give a table another name.
+fn renames_table(text: &[u8]) -> bool {
+    let is = |word: &[u8], other: &[u8]| word.eq_ignore_ascii_case(other);
+    let mut words = words(text).peekable();
+    while let Some(word) = words.next() {
+        let renames_part = words.peek().is_some_and(|next| {
+            [&b"column"[..], b"index", b"key"]
+                .iter()
+                .any(|part| is(next, part))
+        });
+        if is(word, b"rename") && !renames_part {
+            return true;
+        }
+    }
+    false
+}
+
 /// Whether the server logs such a statement as one that may change views. Then the list of views
 /// is no longer current when the answer comes, and what reads no table had better not rest on it.
 fn may_outdate_views(kind: StatementKind) -> bool {
@@ -111,6 +187,12 @@ fn may_outdate_views(kind: StatementKind) -> bool {
         kind,
         StatementKind::Ddl | StatementKind::Flush | StatementKind::AccountManagement
     )
+}
+
+/// Whether no statement of a kind reads a table, whatever stands in it.
+fn reads_nothing(kind: StatementKind) -> bool {
+    use StatementKind as Kind;
+    matches!(kind, Kind::Transaction | Kind::Use | Kind::Empty)
 }
 
 fn created_count(kind: StatementKind, text: &[u8]) -> CreatedCount {
@@ -127,8 +209,12 @@ fn created_count(kind: StatementKind, text: &[u8]) -> CreatedCount {
 
 /// Whether this stands in a text by itself, not as a part of a longer word.
 fn has_word(text: &[u8], word: &[u8]) -> bool {
-    let mut words = text.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-    words.any(|one| one.eq_ignore_ascii_case(word))
+    words(text).any(|one| one.eq_ignore_ascii_case(word))
+}
+
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+        .filter(|word| !word.is_empty())
 }
 
 /// Whether a text begins with the words `CREATE TABLE`.
@@ -151,29 +237,150 @@ impl Session {
         text: &[u8],
         dialect: Dialect,
     ) -> Option<CodeBasis> {
+        if reads_nothing(statement.kind) {
+            return Some(CodeBasis::ReadsNothing);
+        }
         let mentions = || self.mentions(statement, text, dialect);
         if may_outdate_views(statement.kind) && !mentions().reads_tables() {
             return Some(CodeBasis::ReadsNothing);
         }
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
-        hidden_code.basis(mentions)
+        let tables = || self.basis_of_tables(statement.cacheable.as_ref().ok()?);
+        tables().or_else(|| hidden_code.basis(mentions))
     }
 
-    /// The same for a statement that was prepared, which mentions these names.
-    pub(super) fn code_basis_of(&self, mentions: &Mentions) -> Option<CodeBasis> {
+    /// The same for a statement that was prepared.
+    pub(super) fn code_basis_of(&self, statement: &PreparedStatement) -> Option<CodeBasis> {
+        let mentions = &statement.mentions;
         if !mentions.reads_tables() {
             return Some(CodeBasis::ReadsNothing);
         }
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
-        hidden_code.basis(|| mentions.clone())
+        let tables = || {
+            let read = statement.read.as_ref().ok()?;
+            let now = self.state.fingerprint()?;
+            // Else its names may mean tables in another schema.
+            (now.id == read.fingerprint.id).then(|| self.basis_of_tables(&read.select))?
+        };
+        tables().or_else(|| hidden_code.basis(|| mentions.clone()))
+    }
+
+    /// The basis of a `SELECT` that names tables only, while nothing but text that isn't seen may
+    /// be changing definitions.
+    fn basis_of_tables(&self, select: &Select) -> Option<CodeBasis> {
+        let timeline = &self.shared.timeline;
+        if timeline.definitions() != Definitions::Perhaps {
+            return None;
+        }
+        // Before the tables are looked up.
+        let as_of = timeline.as_of()?;
+        let are_tables = select.tables.iter().all(|name| self.is_transactional(name));
+        are_tables.then_some(CodeBasis::Tables(as_of))
+    }
+
+    /// Whether a name is known to be that of a table with transactions, and not of a view.
+    fn is_transactional(&self, name: &TableName) -> bool {
+        let qualified = self.qualify(name);
+        qualified.is_some_and(|(schema, table)| self.is_transactional_table(schema, table))
+    }
+
+    fn is_transactional_table(&self, schema: &str, table: &str) -> bool {
+        let found = self.shared.upstream.catalogue.lookup(schema, table);
+        matches!(found, Lookup::Known(facts) if facts.is_transactional)
+    }
+
+    /// Whether the server uses a table with transactions for a statement that writes this, or reads
+    /// that.
+    ///
+    /// MySQL uses none for a statement if it sees early that no row can be concerned: by the
+    /// partitions that the condition leaves. No trigger runs then either.
+    pub(super) fn own_transaction(
+        &self,
+        kind: Option<StatementKind>,
+        writes: &PlannedWrites,
+        select: Option<&Select>,
+    ) -> OwnTransaction {
+        use StatementKind as Kind;
+        let is_used = |schema: &str, table: &str| self.is_transactional_table(schema, table);
+        let reads = |select: &Select| {
+            let mut tables = select.tables.iter();
+            if self.is_on_mariadb() {
+                tables.any(|name| self.uses_transaction(name))
+            } else {
+                !select.tables.is_empty() && tables.all(|name| self.uses_transaction(name))
+            }
+        };
+        let inserts = matches!(kind, Some(Kind::Insert | Kind::Replace));
+        if writes.writes_rows_of(is_used) {
+            self.own_transaction_of_write(inserts)
+        } else if select.is_some_and(reads) {
+            OwnTransaction::Certain
+        } else {
+            OwnTransaction::Unknown
+        }
+    }
+
+    /// The same for one that writes rows of such a table.
+    pub(super) fn own_transaction_of_write(&self, inserts: bool) -> OwnTransaction {
+        if inserts || self.is_on_mariadb() {
+            OwnTransaction::Certain
+        } else {
+            OwnTransaction::IfCodeRan
+        }
+    }
+
+    /// Whether it is known of a name that whoever reads it uses a table with transactions. On
+    /// MariaDB only `InnoDB` is cached.
+    fn uses_transaction(&self, name: &TableName) -> bool {
+        let catalogue = &self.shared.upstream.catalogue;
+        let known = |schema: &str, table: &str| match catalogue.lookup(schema, table) {
+            Lookup::Known(facts) => Some(facts),
+            Lookup::Loading | Lookup::Unavailable => None,
+        };
+        let Some(facts) = self
+            .qualify(name)
+            .and_then(|(schema, table)| known(schema, table))
+        else {
+            return false;
+        };
+        if self.is_on_mariadb() {
+            return facts.is_transactional || facts.cacheable.is_ok();
+        }
+        let is_one = |facts: &TableFacts| facts.is_transactional && !facts.is_partitioned;
+        let is_part = |facts: &TableFacts| is_one(facts) || !facts.view_of.is_empty();
+        let mut parts = facts
+            .view_of
+            .iter()
+            .map(|(schema, table)| known(schema, table));
+        let is_whole_view = facts.cacheable.is_ok() && !facts.view_of.is_empty();
+        is_one(&facts)
+            || is_whole_view && parts.all(|part| part.is_some_and(|facts| is_part(&facts)))
+    }
+
+    fn is_on_mariadb(&self) -> bool {
+        !self.capabilities().has(Capabilities::MYSQL)
+    }
+
+    /// Whether the server refuses to let functions and triggers say what the next transaction is
+    /// like.
+    pub(super) fn refuses_next_transaction_in_code(&self) -> bool {
+        let query = self.shared.upstream.settings_query();
+        query.is_some_and(|query| query.asks_for(OF_SERVERS_THAT_REFUSE))
     }
 
     /// The plan of a statement whose result is in memory, and may not be served now, but isn't
     /// outdated either. It ran no code when that was kept; no view in it has changed since, unless
     /// the list isn't current.
-    pub(super) fn with_code_of_entry(&self, mut plan: Plan) -> Plan {
+    pub(super) fn with_code_of_entry(&self, mut plan: Plan, text: &[u8]) -> Plan {
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
-        plan.rest_on(hidden_code.basis_of_kept_result());
+        let tables = || {
+            if self.shared.timeline.definitions() != Definitions::Perhaps {
+                return None;
+            }
+            let statement = self.analyse(text, self.dialect()?);
+            self.basis_of_tables(statement.cacheable.as_ref().ok()?)
+        };
+        plan.rest_on(hidden_code.basis_of_kept_result().or_else(tables));
         plan
     }
 
@@ -186,10 +393,7 @@ impl Session {
                 let (text, dialect) = (self.statement_text(body)?, self.dialect()?);
                 self.code_basis(&self.analyse(text, dialect), text, dialect)
             }
-            EXECUTE => {
-                let statement = self.prepared.get(self.statement_meant(body)?)?;
-                self.code_basis_of(&statement.mentions)
-            }
+            EXECUTE => self.code_basis_of(self.prepared.get(self.statement_meant(body)?)?),
             _ => None,
         }
     }
@@ -229,6 +433,43 @@ impl Session {
         self.state.has_run_text() && self.should_ask_about_log()
     }
 
+    /// When the server must be asked that though its session is silent.
+    pub(super) fn asks_what_ran_at(&self) -> Option<Instant> {
+        let text = self.unseen_text.filter(|_| self.should_ask_what_ran())?;
+        Some(text.ended_at + self.shared.limits.unseen_text_wait)
+    }
+
+    /// A message has been answered; its effects aren't settled yet.
+    pub(super) fn note_unseen_text(&mut self, effects: &Effects) {
+        if effects.may_turn_log_off && !self.state.has_run_text() {
+            self.unseen_text = Some(UnseenText::ends_now());
+        }
+    }
+
+    /// An exchange has failed, and the session is about to end. Its message may have run text that
+    /// isn't seen; if the server hasn't answered to the end, it can't be asked anything.
+    pub(super) fn cut_short(&mut self, runs_text: bool, is_answered: bool) {
+        if runs_text {
+            self.state.runs_text();
+            self.unseen_text = Some(UnseenText::ends_now());
+        }
+        if let Some(text) = &mut self.unseen_text {
+            text.can_be_asked_about &= is_answered;
+        }
+    }
+
+    /// The session ends: the last moment to ask what text that isn't seen has left of the log. What
+    /// isn't told then shows when the session is dropped.
+    pub(super) async fn ask_at_the_end(&mut self) {
+        let can_be_asked = self.unseen_text.is_some_and(|text| text.can_be_asked_about);
+        if can_be_asked && self.should_ask_what_ran() {
+            let limit = self.shared.limits.unseen_text_wait;
+            if !matches!(timeout(limit, self.learn_settings()).await, Ok(Ok(()))) {
+                tracing::debug!("the server did not tell what a session has left of the log");
+            }
+        }
+    }
+
     /// Whether the server must be asked about the log before a statement that rests on `code`: code
     /// that isn't seen may write.
     pub(super) fn must_ask_before_code(&self, code: impl FnOnce() -> Option<CodeBasis>) -> bool {
@@ -257,6 +498,15 @@ impl Session {
         self.state
             .learn_tables_created(row.as_deref().and_then(counted_tables));
         Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.state.has_run_text() {
+            // Nobody can be asked any more whether what it wrote is in the log.
+            self.shared.timeline.forget();
+        }
     }
 }
 
@@ -289,6 +539,16 @@ impl Plan {
             self.writes = PlannedWrites::Everything;
         }
         self.effects.runs_code = true;
+    }
+
+    /// The plan to keep a result that depends on tables only, and on no view, needs no list of
+    /// views.
+    pub(super) fn rest_on_fill(&mut self) {
+        if let (Some(CodeBasis::Listed(_)), Some(fill)) = (self.code, &self.fill)
+            && let Some(as_of) = fill.as_of_tables()
+        {
+            self.code = Some(CodeBasis::Tables(as_of));
+        }
     }
 }
 
@@ -354,6 +614,41 @@ mod tests {
         }
         let hidden = b"PREPARE s FROM 'SET GLOBAL partial_revokes = ON'";
         assert!(names_privileges(hidden));
+    }
+
+    #[test]
+    fn a_definition_changes_which_code_runs_if_it_is_of_code_or_moves_a_table() {
+        use Definitions::{Changed, Kept, Perhaps};
+        for (text, expected) in [
+            (
+                "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
+                Changed,
+            ),
+            ("CREATE OR REPLACE VIEW v AS SELECT 1", Changed),
+            ("DROP FUNCTION f", Changed),
+            ("ALTER EVENT e DISABLE", Changed),
+            ("RENAME TABLE a TO b", Changed),
+            ("ALTER TABLE a RENAME b", Changed),
+            (
+                "ALTER TABLE a RENAME COLUMN c TO d, RENAME KEY k TO l",
+                Kept,
+            ),
+            ("ALTER TABLE a ADD rename_count INT", Kept),
+            ("CREATE TABLE a (i INT)", Kept),
+            ("CREATE TABLE a AS SELECT f(1) AS i", Kept),
+            ("TRUNCATE a", Kept),
+            ("CALL p()", Perhaps),
+            ("EXECUTE s", Perhaps),
+            ("SELECT 1; DROP VIEW v", Perhaps),
+            ("no statement", Perhaps),
+            ("SELECT f(1)", Kept),
+            ("INSERT INTO t VALUES (1)", Kept),
+            ("SET TRANSACTION READ ONLY", Kept),
+        ] {
+            let statement = remora_sql::analyse(text.as_bytes(), Dialect::default());
+            let effects = effects_of(&statement, text.as_bytes());
+            assert_eq!(effects.definitions, expected, "{text}");
+        }
     }
 
     #[test]

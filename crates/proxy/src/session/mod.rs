@@ -21,9 +21,10 @@
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
-//! | `state.rs`, `settings.rs`, `prepared.rs`, `replay.rs` | what is known of the session, as plain values |
+//! | `state.rs`, `created_tables.rs`, `settings.rs`, `prepared.rs`, `replay.rs` | what is known of the session, as plain values |
 
 pub(crate) mod backlog;
+pub mod created_tables;
 mod dispatch;
 mod emulation;
 mod exchange;
@@ -56,8 +57,10 @@ use std::task::Poll;
 use remora_wire::WireError;
 use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
+use tokio::time::{Instant, timeout_at};
 
 use self::dispatch::Step;
+use self::hidden::UnseenText;
 use self::listed::Registration;
 use self::outdated::OutdatedResult;
 use self::prepared::PreparedStatements;
@@ -173,6 +176,8 @@ pub(crate) struct Session {
     needs_sampling: bool,
     /// The result that the statement at hand would have had from memory, had no change outdated it.
     outdated: Option<OutdatedResult>,
+    /// When text that isn't seen has ended, if one has since the server was last asked about it.
+    unseen_text: Option<UnseenText>,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,
     /// Keeps Remora's own questions away from the tables of a statement that is about to be sent.
@@ -191,7 +196,12 @@ pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<St
     // Apart, for the time it takes: what a login needs is more than what a session needs.
     let logging_in = Box::pin(Session::log_in(shared, worker, Rc::clone(&client)));
     let ended = match logging_in.await {
-        Ok(mut session) => session.run().await,
+        Ok(mut session) => {
+            let ended = session.run().await;
+            // Apart, like all that few sessions ever need.
+            Box::pin(session.ask_at_the_end()).await;
+            ended
+        }
         Err(ended) => ended,
     };
     match ended {
@@ -257,6 +267,9 @@ impl Session {
         if shared.upstream.logins_run_code() {
             state.login_ran_code();
         }
+        if shared.upstream.logins_set_next_transaction() {
+            state.login_set_next_transaction();
+        }
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
             server_contact_ms_max: limits.server_contact_ms_max,
@@ -278,6 +291,7 @@ impl Session {
             trace: None,
             needs_sampling: false,
             outdated: None,
+            unseen_text: None,
             definition_change: None,
         })
     }
@@ -352,20 +366,36 @@ impl Session {
     /// The step for the next message, as soon as there is one.
     async fn next_step(&mut self) -> Result<Step, Ended> {
         loop {
+            let asks_at = self.asks_what_ran_at();
+            if asks_at.is_some_and(|at| at <= Instant::now()) {
+                return Ok(Step::LearnSettings);
+            }
             if !self.inbox.is_empty()
                 && let Some(step) = self.step_from_inbox()?
             {
                 return Ok(step);
             }
-            match either_readable(&self.client, &self.server).await? {
-                Side::Client => {
+            let side = match asks_at {
+                None => Some(either_readable(&self.client, &self.server).await?),
+                Some(at) => self.readable_before(at).await?,
+            };
+            match side {
+                None => {}
+                Some(Side::Client) => {
                     if let Some(step) = self.read_client()? {
                         return Ok(step);
                     }
                 }
-                Side::Server => self.relay_unasked().await?,
+                Some(Side::Server) => self.relay_unasked().await?,
             }
         }
+    }
+
+    /// The side that has something to read, if one has before a moment.
+    async fn readable_before(&self, at: Instant) -> io::Result<Option<Side>> {
+        let either = either_readable(&self.client, &self.server);
+        // Apart, as a timer would be a part of each idle session.
+        Box::pin(timeout_at(at, either)).await.ok().transpose()
     }
 
     /// Reads from the client and handles the first message where it lies, in the worker's buffer.

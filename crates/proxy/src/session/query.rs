@@ -142,11 +142,12 @@ impl Session {
                     self.trace_text(Stage::Check, Some(text));
                     // Only reads without effects are ever stored, so it needs no analysis.
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
-                    let plan = self.with_code_of_entry(Plan {
+                    let plan = Plan {
                         looked_up: Some(began),
                         counted: Some((label, began)),
                         ..Plan::plain(ResponseKind::Results)
-                    });
+                    };
+                    let plan = self.with_code_of_entry(plan, text);
                     let message = self.message_as_read(message);
                     return self.forward(&message, plan, outcome);
                 }
@@ -395,7 +396,13 @@ impl Session {
             Err(_) if plan.writes != PlannedWrites::Nothing => Outcome::Write,
             Err(why) => Outcome::Bypass(why),
         };
+        if code.is_none() || self.state.doubts_next_transaction() {
+            let select = statement.cacheable.as_ref().ok();
+            plan.effects.own_transaction =
+                self.own_transaction(Some(statement.kind), &plan.writes, select);
+        }
         plan.rest_on(code);
+        plan.rest_on_fill();
         (plan, outcome)
     }
 

@@ -189,6 +189,7 @@ impl Session {
         let summary = asked?;
         let effects = Effects {
             runs_code: true,
+            code_leaves_next_transaction: self.refuses_next_transaction_in_code(),
             ..Effects::NONE
         };
         self.state

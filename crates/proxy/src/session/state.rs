@@ -6,12 +6,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use remora_cache::{FenceScope, Scope, Tag};
+use remora_cache::{Definitions, FenceScope, Scope, Tag};
 use remora_sql::{SessionEffect, Transaction, UnknownEffect};
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
 
+use super::created_tables::{CountedTables, CreatedCount, TablesCreated};
 use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
 use crate::config::CacheType;
 use crate::emulation::OwnValues;
@@ -130,6 +131,8 @@ pub struct SessionState {
     changed_in_transaction: bool,
     /// `SET TRANSACTION` was seen: the next transaction isn't like the others.
     next_transaction_differs: bool,
+    /// Code ran that isn't seen, and may have done the same.
+    next_transaction_in_doubt: bool,
     /// Why the session passes everything through until it is reset.
     pass_through: Option<Bypass>,
     /// Its changes don't reach the binary log, or not as rows.
@@ -210,6 +213,7 @@ impl SessionState {
             written: Written::nothing(),
             changed_in_transaction: false,
             next_transaction_differs: false,
+            next_transaction_in_doubt: false,
             pass_through: None,
             writes_are_unlogged: false,
             // Nobody knows what a login does for this account.
@@ -277,6 +281,12 @@ impl SessionState {
     /// What the open transaction has written.
     pub fn written(&self) -> &Written {
         &self.written
+    }
+
+    /// Whether code that isn't seen may have made the next transaction unlike the others. The
+    /// server doesn't tell, and it is so only until a transaction ends, be it that of a statement.
+    pub fn doubts_next_transaction(&self) -> bool {
+        self.next_transaction_in_doubt
     }
 
     /// Whether the session's changes don't reach the log as rows.
@@ -415,6 +425,7 @@ impl SessionState {
 
     /// A statement with these effects has been answered. `wrote` is what it may have written.
     pub fn after(&mut self, effects: &Effects, wrote: Option<&WriteScope>, summary: &Summary) {
+        let before = self.place_of_next_statement();
         match summary.mark {
             Some(mark) => {
                 self.status = mark.status;
@@ -431,12 +442,10 @@ impl SessionState {
             self.runs_code();
         }
         if effects.may_turn_log_off {
-            self.log_is_doubtful = true;
-            self.ran_text = true;
-            self.was_foreign |= self.is_foreign();
-            self.settings = Settings::Unknown;
+            self.runs_text();
         }
         self.apply(effects.session);
+        self.doubt_next_transaction(effects, before, summary);
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.written = Written::nothing();
             self.wrote_in_doubt = false;
@@ -446,8 +455,53 @@ impl SessionState {
                 Transaction::Commit | Transaction::Rollback
             ) {
                 self.next_transaction_differs = false;
+                self.next_transaction_in_doubt = false;
             }
         }
+        self.derive_scope();
+    }
+
+    fn place_of_next_statement(&self) -> PlaceOfStatement {
+        if self.is_certainly_outside_transaction() {
+            PlaceOfStatement::Alone
+        } else if self.is_certainly_in_transaction() {
+            PlaceOfStatement::InTransaction
+        } else {
+            PlaceOfStatement::Unknown
+        }
+    }
+
+    /// `SET TRANSACTION` in code that isn't seen is refused inside a transaction. Outside, it holds
+    /// until a transaction ends: that of a statement on its own too, if it uses a table that has
+    /// transactions; and also if it is the one that runs the code.
+    fn doubt_next_transaction(
+        &mut self,
+        effects: &Effects,
+        before: PlaceOfStatement,
+        summary: &Summary,
+    ) {
+        let ran_code = effects.runs_functions();
+        let stood_alone = before == PlaceOfStatement::Alone
+            && !effects.may_commit()
+            && summary.succeeded()
+            && self.is_certainly_outside_transaction();
+        let in_transaction = before == PlaceOfStatement::InTransaction && !effects.may_commit();
+        match effects.own_transaction {
+            OwnTransaction::Certain if stood_alone => self.next_transaction_in_doubt = false,
+            OwnTransaction::IfCodeRan if stood_alone => {}
+            _ if ran_code && !in_transaction && !effects.code_leaves_next_transaction => {
+                self.next_transaction_in_doubt = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Text ran that isn't seen.
+    pub fn runs_text(&mut self) {
+        self.log_is_doubtful = true;
+        self.ran_text = true;
+        self.was_foreign |= self.is_foreign();
+        self.settings = Settings::Unknown;
         self.derive_scope();
     }
 
@@ -565,6 +619,11 @@ impl SessionState {
         self.code_ran = true;
     }
 
+    /// The login may have said what the session's first transaction is like.
+    pub fn login_set_next_transaction(&mut self) {
+        self.next_transaction_in_doubt = true;
+    }
+
     /// `SET SESSION query_cache_type`.
     pub fn set_cache_type(&mut self, cache_type: CacheType) {
         self.own.cache_type = cache_type;
@@ -632,7 +691,7 @@ impl SessionState {
         if fingerprint.isolation == Isolation::Other {
             return Err(Bypass::IsolationLevel);
         }
-        if self.next_transaction_differs {
+        if self.next_transaction_differs || self.next_transaction_in_doubt {
             return Err(Bypass::NextTransactionDiffers);
         }
         if !self.status_is_certain {
@@ -660,65 +719,26 @@ impl SessionState {
     }
 }
 
-/// What the server has counted of the tables that a session has created.
+/// Where a statement stands that is sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CountedTables {
-    /// Temporary tables only.
-    Temporary(u64),
-    /// Every `CREATE TABLE`.
-    All(u64),
-}
-
-/// What a statement does to that count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CreatedCount {
-    /// Nothing.
-    Same,
-    /// It is a `CREATE TABLE`, and counted unless it fails early.
-    OneMore,
-    /// Anything: it may be a `CREATE TABLE`, or begin the count again (`FLUSH STATUS`).
+enum PlaceOfStatement {
+    /// Certainly in no transaction but its own.
+    Alone,
+    /// Certainly in one that is open.
+    InTransaction,
+    /// Perhaps here, perhaps there; or it begins one.
     Unknown,
 }
 
-/// The tables that a session has created before everybody's eyes.
-#[derive(Debug, Clone, Copy)]
-struct TablesCreated {
-    count: u64,
-    /// Whether the server has counted just as many. Nobody knows whether one that failed counts.
-    is_certain: bool,
-}
-
-impl Default for TablesCreated {
-    fn default() -> TablesCreated {
-        TablesCreated {
-            count: 0,
-            is_certain: true,
-        }
-    }
-}
-
-impl TablesCreated {
-    fn one_more(&mut self, succeeded: bool) {
-        self.count += 1;
-        self.is_certain &= succeeded;
-    }
-
-    /// The server told, and no code has run.
-    fn recount(&mut self, counted: CountedTables) {
-        self.is_certain = true;
-        if let CountedTables::All(count) = counted {
-            self.count = count;
-        }
-    }
-
-    /// Whether the session needn't have created any other. A session that creates temporary tables
-    /// before everybody's eyes passes through by that alone.
-    fn explains(self, counted: CountedTables) -> bool {
-        match counted {
-            CountedTables::Temporary(count) => count == 0,
-            CountedTables::All(count) => self.is_certain && count == self.count,
-        }
-    }
+/// Whether the server has used a table with transactions for a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnTransaction {
+    /// Perhaps.
+    Unknown,
+    /// If code ran with it that may have said what the next transaction is like.
+    IfCodeRan,
+    /// Certainly.
+    Certain,
 }
 
 /// What a statement does besides answering.
@@ -734,6 +754,14 @@ pub struct Effects {
     pub created: CreatedCount,
     /// It may run text that isn't seen, which may turn the log off for the session.
     pub may_turn_log_off: bool,
+    /// To the definitions by which it is known which code others run.
+    pub definitions: Definitions,
+    /// Whether it had a transaction of its own, if it stood alone. Only looked for where it
+    /// matters.
+    pub own_transaction: OwnTransaction,
+    /// The server lets no code that isn't seen say what the next transaction is like. Only looked
+    /// for where it matters.
+    pub code_leaves_next_transaction: bool,
 }
 
 impl Effects {
@@ -744,7 +772,16 @@ impl Effects {
         runs_code: false,
         created: CreatedCount::Same,
         may_turn_log_off: false,
+        definitions: Definitions::Kept,
+        own_transaction: OwnTransaction::Unknown,
+        code_leaves_next_transaction: false,
     };
+
+    /// Whether code runs with it that isn't seen and may say what the next transaction is like.
+    pub fn runs_functions(&self) -> bool {
+        let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
+        self.runs_code || self.session == function
+    }
 
     /// Whether the statement may end the open transaction with a commit.
     pub fn may_commit(&self) -> bool {
@@ -944,6 +981,79 @@ mod tests {
     }
 
     #[test]
+    fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended() {
+        let code = Effects {
+            runs_code: true,
+            ..Effects::NONE
+        };
+        let uses = Effects {
+            own_transaction: OwnTransaction::Certain,
+            ..Effects::NONE
+        };
+        let after_code = || {
+            let mut state = session(Isolation::RepeatableRead);
+            state.after(&code, None, &ok(AUTOCOMMIT));
+            state.learn(fingerprint(Isolation::RepeatableRead));
+            state.learn_tables_created(Some(CountedTables::All(0)));
+            assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+            state
+        };
+        let mut state = after_code();
+        state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+        assert!(state.doubts_next_transaction(), "it may have used no table");
+        state.after(&uses, None, &error());
+        assert!(state.doubts_next_transaction(), "nor one that failed");
+        state.after(&uses, None, &ok(AUTOCOMMIT));
+        assert!(
+            state.doubts_next_transaction(),
+            "before it all was uncertain"
+        );
+        state.after(&uses, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+        // In a transaction the level is that of the transaction.
+        let mut state = after_code();
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        state.after(&uses, None, &ok(IN_TRANSACTION));
+        assert!(state.doubts_next_transaction());
+        let commit = effects(SessionEffect::None, Transaction::Commit);
+        state.after(&commit, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+        // Code is refused to set it there.
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        state.after(&code, None, &ok(IN_TRANSACTION));
+        assert!(!state.doubts_next_transaction());
+    }
+
+    #[test]
+    fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
+        let mut state = session(Isolation::RepeatableRead);
+        let both = Effects {
+            runs_code: true,
+            own_transaction: OwnTransaction::Certain,
+            ..Effects::NONE
+        };
+        state.after(&both, None, &ok(AUTOCOMMIT));
+        assert!(!state.doubts_next_transaction());
+        state.after(&both, None, &ok(StatusFlags::default()));
+        assert!(state.doubts_next_transaction(), "autocommit is off by then");
+        let if_code_ran = Effects {
+            own_transaction: OwnTransaction::IfCodeRan,
+            ..both
+        };
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&if_code_ran, None, &ok(AUTOCOMMIT));
+        assert!(!state.doubts_next_transaction());
+        let code = Effects {
+            runs_code: true,
+            ..Effects::NONE
+        };
+        state.after(&code, None, &ok(AUTOCOMMIT));
+        state.after(&if_code_ran, None, &ok(AUTOCOMMIT));
+        assert!(state.doubts_next_transaction(), "perhaps it used nothing");
+    }
+
+    #[test]
     fn temporary_tables_and_unknown_effects_last_until_the_session_is_reset() {
         for (effect, why) in [
             (SessionEffect::TemporaryTable, Bypass::TemporaryTables),
@@ -985,6 +1095,7 @@ mod tests {
     {
         let hidden = Effects {
             runs_code: true,
+            code_leaves_next_transaction: true,
             ..Effects::NONE
         };
         for (counted, scope) in [

@@ -264,7 +264,8 @@ impl<'a> Recheck<'a> {
         count(&self.shared.counters.checks, 1);
         let facts = self.checked.look(&mut opened.client, self.config).await?;
         self.look_for_processes(&mut opened.client, &facts).await?;
-        self.shared.set_logins_run_code(facts.logins_run_code());
+        self.shared
+            .set_logins(facts.logins_run_code(), facts.logins_set_next_transaction());
         self.shared
             .saw_privilege_settings(facts.privilege_settings());
         let was_too_late = self.progress.check_date().renew(asked);

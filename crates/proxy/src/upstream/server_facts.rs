@@ -231,6 +231,26 @@ impl ServerFacts {
         release(&self.version)
     }
 
+    /// Whether one of those may say what the session's first transaction is like.
+    pub fn logins_set_next_transaction(&self) -> bool {
+        use remora_sql::SessionEffect as Effect;
+        let text = self.variable("init_connect").unwrap_or_default();
+        let ambiguity = remora_sql::Ambiguity {
+            modes: true,
+            ..remora_sql::Ambiguity::default()
+        };
+        let statement = ambiguity.analyse(text.as_bytes(), remora_sql::Dialect::default());
+        let is_understood = matches!(
+            statement.session,
+            Effect::None | Effect::SettingsChanged | Effect::Role | Effect::DefaultSchema
+        );
+        // Functions that it calls may do so on the other servers.
+        let must_say_so = self.family == Family::MySql && self.release() >= (5, 7, 0);
+        let text = text.to_ascii_lowercase();
+        let words = ["transaction", "tx_", "execute", "call"];
+        !is_understood && (!must_say_so || words.iter().any(|word| text.contains(word)))
+    }
+
     /// Whether each login runs statements of the server's (`init_connect`).
     pub fn logins_run_code(&self) -> bool {
         !self.variable("init_connect").unwrap_or_default().is_empty()

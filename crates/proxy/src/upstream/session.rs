@@ -312,7 +312,7 @@ async fn follow(
     shared.set_instance(facts.instance.clone());
     shared.set_settings_query(facts.settings_query());
     shared.set_natives(facts.natives());
-    shared.set_logins_run_code(facts.logins_run_code());
+    shared.set_logins(facts.logins_run_code(), facts.logins_set_next_transaction());
     shared.saw_privilege_settings(facts.privilege_settings());
     let findings = check(&facts, config.server_id);
     if is_caching_off(&findings) {

@@ -248,6 +248,7 @@ pub struct UpstreamShared {
     logins_run_code: AtomicBool,
     /// The server's settings of privileges, as they were when it was last asked.
     privilege_settings: Mutex<Option<String>>,
+    logins_set_next_transaction: AtomicBool,
     /// [`Natives::index`] of the server's functions.
     natives: AtomicU8,
 }
@@ -282,6 +283,7 @@ impl UpstreamShared {
             instance: RwLock::new(None),
             logins_run_code: AtomicBool::new(true),
             privilege_settings: Mutex::new(None),
+            logins_set_next_transaction: AtomicBool::new(false),
             natives: AtomicU8::new(Natives::Oldest.index()),
         }
     }
@@ -309,8 +311,15 @@ impl UpstreamShared {
         self.logins_run_code.load(Ordering::SeqCst)
     }
 
-    pub(super) fn set_logins_run_code(&self, run_code: bool) {
+    /// Whether one of those may say what the session's first transaction is like.
+    pub fn logins_set_next_transaction(&self) -> bool {
+        self.logins_set_next_transaction.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn set_logins(&self, run_code: bool, set_next_transaction: bool) {
         self.logins_run_code.store(run_code, Ordering::SeqCst);
+        self.logins_set_next_transaction
+            .store(set_next_transaction, Ordering::SeqCst);
     }
 
     /// The server has these settings of privileges. If it had others before, what sessions may read

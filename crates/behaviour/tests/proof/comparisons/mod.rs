@@ -303,6 +303,7 @@ fn facts() -> TableFacts {
         tag: Tag::table(SCHEMA, "t"),
         writes_are_foreseeable: true,
         is_transactional: true,
+        is_partitioned: false,
         cascades_to: Vec::new(),
         cascaded_from: Vec::new(),
         cascade_parents: Vec::new(),

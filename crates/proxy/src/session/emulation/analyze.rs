@@ -46,7 +46,7 @@ impl Session {
                         replacement: Some(Replacement::Analysed),
                         ..Plan::plain(ResponseKind::Results)
                     };
-                    let plan = self.with_code_of_entry(plan);
+                    let plan = self.with_code_of_entry(plan, text);
                     let outcome = Outcome::Bypass(Bypass::Unservable(why));
                     return self.forward(&message, plan, outcome);
                 }

@@ -125,6 +125,7 @@ impl Session {
             let (used, progress) = walker.feed(&chunk[..count])?;
             last.feed(&chunk[..used]);
             if let Progress::Done(_) = progress {
+                writing.answered();
                 // Before its result may be kept, as in `read_piece`.
                 self.look_again_at(writing);
             }

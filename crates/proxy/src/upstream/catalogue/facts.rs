@@ -198,6 +198,8 @@ pub struct TableFacts {
     pub writes_are_foreseeable: bool,
     /// Changes stay invisible to others until the commit (InnoDB).
     pub is_transactional: bool,
+    /// It consists of partitions. Not known on MariaDB.
+    pub is_partitioned: bool,
     /// Tables that may change with it through foreign keys, directly or through others.
     pub cascades_to: Vec<(String, String)>,
     /// Tables whose changes may change it through foreign keys, directly or through others, without
@@ -250,6 +252,7 @@ impl TableFacts {
             tag: Tag::table(schema, table),
             writes_are_foreseeable: false,
             is_transactional: false,
+            is_partitioned: false,
             cascades_to: Vec::new(),
             cascaded_from: Vec::new(),
             cascade_parents: Vec::new(),

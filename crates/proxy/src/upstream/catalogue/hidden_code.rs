@@ -14,6 +14,11 @@
 //! `RENAME` touches). Until it has been asked for again, every statement that reads a table counts
 //! as one that may run code.
 //!
+//! The log tells of a change after the server has made it. While a statement through Remora may
+//! have made one that the log hasn't told of ([`Timeline::definitions`]), the list isn't used
+//! either: it may lack a view, and a table that is written may have a trigger which nobody knows.
+//! Each statement is judged when it is sent and again when it is answered.
+//!
 //! Views that the server's makers have defined (most are in `sys`) are left out: they call
 //! functions of the makers, which write nothing. They are known by who has defined them, not by
 //! their schema: anybody may have put others there.
@@ -23,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use remora_cache::{AsOf, BrokenCode, Tag, Timeline};
+use remora_cache::{AsOf, BrokenCode, Definitions, Tag, Timeline};
 use remora_sql::{Ambiguity, Dialect, Mentions, NameHash, Writes};
 use tokio::sync::Notify;
 
@@ -61,6 +66,8 @@ pub enum CodeBasis {
     ReadsNothing,
     /// No view that it names runs code, by the list of this generation.
     Listed(u64),
+    /// It names no view, but tables that it reads, as the log had told by then.
+    Tables(AsOf),
 }
 
 impl HiddenCode {
@@ -78,6 +85,9 @@ impl HiddenCode {
     /// Why a statement runs no code unseen; `None` if it may. `mentions` isn't called if nothing in
     /// the text could make a difference.
     pub fn basis(&self, mentions: impl FnOnce() -> Mentions) -> Option<CodeBasis> {
+        if self.is_in_doubt() {
+            return (!mentions().reads_tables()).then_some(CodeBasis::ReadsNothing);
+        }
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = known.as_ref().filter(|known| self.is_current(known)) else {
             drop(known);
@@ -98,36 +108,52 @@ impl HiddenCode {
     /// The same for a statement whose result was kept: it ran no code when it was read, and what it
     /// reads hasn't changed as far as the list is current.
     pub fn basis_of_kept_result(&self) -> Option<CodeBasis> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let known = known.as_ref().filter(|known| self.is_current(known));
-        known.map(|known| CodeBasis::Listed(known.generation))
+        if self.is_in_doubt() {
+            return None;
+        }
+        self.current_generation().map(CodeBasis::Listed)
     }
 
     /// Whether that still holds.
     pub fn holds(&self, basis: CodeBasis) -> bool {
+        // The doubt first: it ends when the change has been touched.
         match basis {
             CodeBasis::ReadsNothing => true,
             CodeBasis::Listed(generation) => {
-                let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-                known
-                    .as_ref()
-                    .is_some_and(|known| known.generation == generation && self.is_current(known))
+                !self.is_in_doubt() && self.current_generation() == Some(generation)
+            }
+            CodeBasis::Tables(as_of) => {
+                self.timeline.definitions() != Definitions::Changed && self.holds_since(as_of)
             }
         }
     }
 
+    /// Whether a statement on its way may have changed definitions, or one that the log hasn't told
+    /// of yet.
+    fn is_in_doubt(&self) -> bool {
+        self.timeline.definitions() != Definitions::Kept
+    }
+
+    /// The generation of the list, if it holds still.
+    fn current_generation(&self) -> Option<u64> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = known.as_ref().filter(|known| self.is_current(known));
+        known.map(|known| known.generation)
+    }
+
     fn is_current(&self, known: &Known) -> bool {
+        self.holds_since(known.as_of)
+    }
+
+    /// Whether no view has changed since, nor the name of a table, by the log.
+    fn holds_since(&self, as_of: AsOf) -> bool {
         let tags = [Tag::definitions(), Tag::relations()];
-        self.timeline.is_live()
-            && self
-                .timeline
-                .outdated(known.as_of, tags.into_iter())
-                .is_none()
+        self.timeline.is_live() && self.timeline.outdated(as_of, tags.into_iter()).is_none()
     }
 
     /// Whether a list is known that holds still. If not, it is asked for.
     pub fn is_known(&self) -> bool {
-        let is_known = self.basis_of_kept_result().is_some();
+        let is_known = self.current_generation().is_some();
         if !is_known {
             self.want();
         }

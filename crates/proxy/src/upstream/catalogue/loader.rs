@@ -265,7 +265,7 @@ impl Loader<'_> {
         batch: &[TableKey],
         relations: &Relations,
     ) -> Result<Vec<Loaded>, ClientError> {
-        let kinds = questions::kinds(self.client, batch).await?;
+        let kinds = questions::kinds(self.client, batch, self.family).await?;
         let all = batch.iter().cloned().zip(kinds);
         let (views, tables): (Vec<_>, Vec<_>) =
             all.partition(|(_, kind)| kind.as_ref().is_some_and(Kind::is_view));
@@ -283,12 +283,13 @@ impl Loader<'_> {
         relations: &Relations,
     ) -> Result<Vec<Loaded>, ClientError> {
         let mut loaded = Vec::with_capacity(batch.len());
-        let (mut tables, mut storages) = (Vec::new(), Vec::new());
+        let (mut tables, mut storages, mut partitioned) = (Vec::new(), Vec::new(), Vec::new());
         for (key, kind) in batch {
             match storage_of(self.family, kind.as_ref()) {
                 Ok(storage) => {
                     tables.push(key);
                     storages.push(storage);
+                    partitioned.push(kind.is_some_and(|kind| kind.is_partitioned));
                 }
                 Err(why) => loaded.push(Loaded {
                     facts: TableFacts::refused(&key.schema, &key.table, why),
@@ -296,9 +297,16 @@ impl Loader<'_> {
                 }),
             }
         }
-        for (key, described) in self.describe(tables, &storages).await? {
+        let described = self.describe(tables, &storages).await?;
+        for ((key, described), is_partitioned) in described.into_iter().zip(partitioned) {
             let facts = self.table_facts(&key, described, relations);
-            loaded.extend(facts.map(|facts| Loaded { key, facts }));
+            loaded.extend(facts.map(|facts| Loaded {
+                key,
+                facts: TableFacts {
+                    is_partitioned,
+                    ..facts
+                },
+            }));
         }
         Ok(loaded)
     }
@@ -310,18 +318,19 @@ impl Loader<'_> {
         relations: &Relations,
     ) -> Result<Option<TableFacts>, ClientError> {
         let refused = |why| Ok(Some(TableFacts::refused(&view.schema, &view.table, why)));
-        let reads = match views::resolve(self.client, view, self.mode, self.dialect).await? {
-            Ok(reads) => reads,
-            // That a table is missing isn't that the view is.
-            Err(TableRefusal::Missing) => return refused(TableRefusal::View),
-            Err(why) => return refused(why),
-        };
+        let reads =
+            match views::resolve(self.client, view, self.mode, self.family, self.dialect).await? {
+                Ok(reads) => reads,
+                // That a table is missing isn't that the view is.
+                Err(TableRefusal::Missing) => return refused(TableRefusal::View),
+                Err(why) => return refused(why),
+            };
         let columns = questions::columns(self.client, &reads.views, &mut self.interner).await?;
         if columns.iter().any(Vec::is_empty) {
             return refused(TableRefusal::View);
         }
         let has_time_columns = columns.iter().flatten().any(|column| column.is_time);
-        let kinds = questions::kinds(self.client, &reads.tables).await?;
+        let kinds = questions::kinds(self.client, &reads.tables, self.family).await?;
         let tables: Vec<_> = reads.tables.iter().cloned().zip(kinds).collect();
         let tables = self.load_tables(tables, relations).await?;
         if tables.len() < reads.tables.len() {
@@ -393,6 +402,7 @@ impl Loader<'_> {
             tag: Tag::table(&key.schema, &key.table),
             writes_are_foreseeable: !described.has_triggers,
             is_transactional: described.storage == Storage::Transactional,
+            is_partitioned: false,
             cascades_to: cascading.to,
             cascaded_from,
             cascade_parents: cascading.parents,

@@ -8,6 +8,7 @@ use remora_wire::rows::Row;
 use super::TableKey;
 use super::columns::{COLUMN_FIELDS, Column, Interner, column};
 use crate::upstream::client::{Client, ClientError, literal, text};
+use crate::upstream::server_facts::Family;
 
 /// Columns of a table, as many as servers allow.
 const COLUMNS_MAX: usize = 4_096;
@@ -80,6 +81,8 @@ pub(super) async fn view_texts(
 pub(super) struct Kind {
     pub(super) table_type: Option<String>,
     pub(super) engine: Option<String>,
+    /// It consists of partitions. Asked on MySQL only.
+    pub(super) is_partitioned: bool,
 }
 
 impl Kind {
@@ -92,10 +95,16 @@ impl Kind {
 pub(super) async fn kinds(
     client: &mut Client,
     batch: &[TableKey],
+    family: Family,
 ) -> Result<Vec<Option<Kind>>, ClientError> {
+    // MariaDB would have to open the table for it.
+    let options = match family {
+        Family::MySql => "CREATE_OPTIONS",
+        Family::MariaDb => "NULL",
+    };
     let sql = of_each(
         batch,
-        "TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE",
+        &format!("TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, {options}"),
         "information_schema.TABLES",
         ["TABLE_SCHEMA", "TABLE_NAME"],
         "",
@@ -106,6 +115,8 @@ pub(super) async fn kinds(
             kinds[place] = Some(Kind {
                 table_type: text(&row, 3).map(str::to_owned),
                 engine: text(&row, 4).map(str::to_owned),
+                is_partitioned: text(&row, 5)
+                    .is_some_and(|options| options.contains("partitioned")),
             });
         }
     }

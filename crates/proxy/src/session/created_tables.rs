@@ -1,0 +1,62 @@
+//! How many tables a session has created, as the server counts them.
+
+/// What the server has counted of the tables that a session has created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountedTables {
+    /// Temporary tables only.
+    Temporary(u64),
+    /// Every `CREATE TABLE`.
+    All(u64),
+}
+
+/// What a statement does to that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CreatedCount {
+    /// Nothing.
+    Same,
+    /// It is a `CREATE TABLE`, and counted unless it fails early.
+    OneMore,
+    /// Anything: it may be a `CREATE TABLE`, or begin the count again (`FLUSH STATUS`).
+    Unknown,
+}
+
+/// The tables that a session has created before everybody's eyes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TablesCreated {
+    count: u64,
+    /// Whether the server has counted just as many. Nobody knows whether one that failed counts.
+    pub(super) is_certain: bool,
+}
+
+impl Default for TablesCreated {
+    fn default() -> TablesCreated {
+        TablesCreated {
+            count: 0,
+            is_certain: true,
+        }
+    }
+}
+
+impl TablesCreated {
+    pub(super) fn one_more(&mut self, succeeded: bool) {
+        self.count += 1;
+        self.is_certain &= succeeded;
+    }
+
+    /// The server told, and no code has run.
+    pub(super) fn recount(&mut self, counted: CountedTables) {
+        self.is_certain = true;
+        if let CountedTables::All(count) = counted {
+            self.count = count;
+        }
+    }
+
+    /// Whether the session needn't have created any other. A session that creates temporary tables
+    /// before everybody's eyes passes through by that alone.
+    pub(super) fn explains(self, counted: CountedTables) -> bool {
+        match counted {
+            CountedTables::Temporary(count) => count == 0,
+            CountedTables::All(count) => self.is_certain && count == self.count,
+        }
+    }
+}
