@@ -1,4 +1,4 @@
-//! `remora-lab compare` on real runs of two builds: what it names, what it refuses, and how it ends.
+//! `remora-lab compare` on real runs of two builds: what it names and refuses, and how it ends.
 //!
 //! How fast a run is depends on what else the machine does, so no verdict can rest on it: the runs
 //! are real, and their figures are set before they are compared. What is called a difference is
@@ -73,7 +73,8 @@ fn other_build(scratch: &Scratch) -> PathBuf {
     path
 }
 
-/// Sets a run's figures: those of a quiet machine, on which Remora answers so many queries a second.
+/// Sets a run's figures to those of a quiet machine, on which Remora answers so many queries a
+/// second.
 fn set_figures(directory: &Path, mut results: Results, remora_queries_per_s: f64) -> Results {
     for cell in &mut results.cells {
         let queries_per_s = match &*cell.arm {

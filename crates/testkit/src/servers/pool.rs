@@ -179,7 +179,7 @@ impl Clean {
         Ok(())
     }
 
-    /// Gives global variables the values back that they had. Whether that worked shows in the state.
+    /// Gives global variables the values back that they had. Whether that worked, the state shows.
     fn restore_variables(&self, root: &mut Client) -> anyhow::Result<()> {
         let now = variables(root)?;
         for (name, then) in self.variables.iter().filter(|then| !now.contains(then)) {

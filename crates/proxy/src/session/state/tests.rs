@@ -1,0 +1,371 @@
+//! How a session's state follows from what it has sent.
+
+use super::*;
+
+const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
+const IN_TRANSACTION: StatusFlags = StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
+
+fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
+    Arc::new(Fingerprint {
+        account: None,
+        id: 1,
+        schema: Some("shop".to_owned()),
+        dialect: Some(remora_sql::Dialect::default()),
+        isolation,
+        charset: TextCharset::Utf8,
+        allows_caching: true,
+        instance: None,
+        is_followed: true,
+    })
+}
+
+fn flavour() -> Flavour {
+    Flavour {
+        capabilities: Capabilities::PROTOCOL_41,
+        login_epoch: 0,
+        schema_epoch: 0,
+        role_epoch: 0,
+        client: None,
+    }
+}
+
+fn own(cache_type: CacheType) -> OwnValues {
+    OwnValues {
+        cache_type,
+        strip_comments: true,
+    }
+}
+
+fn session(isolation: Isolation) -> SessionState {
+    let mark = EndMark {
+        status: AUTOCOMMIT,
+        warnings: 0,
+    };
+    let mut state = SessionState::new(flavour(), Some(mark), own(CacheType::On));
+    state.learn(fingerprint(isolation));
+    state
+}
+
+fn ok(status: StatusFlags) -> Summary {
+    Summary {
+        ending: Ending::Ok,
+        mark: Some(EndMark {
+            status,
+            warnings: 0,
+        }),
+        results: 1,
+        numbered_from_one: true,
+    }
+}
+
+fn error() -> Summary {
+    Summary {
+        ending: Ending::Err(1213),
+        mark: None,
+        results: 1,
+        numbered_from_one: true,
+    }
+}
+
+fn effects(session: SessionEffect, transaction: Transaction) -> Effects {
+    Effects {
+        session,
+        transaction,
+        ..Effects::NONE
+    }
+}
+
+fn table(name: &str) -> WriteScope {
+    let tags = vec![Tag::table("shop", name)];
+    WriteScope::Tables {
+        fine: tags.clone(),
+        whole: tags,
+    }
+}
+
+fn one_table() -> WriteScope {
+    table("orders")
+}
+
+const BEGIN: Effects = Effects {
+    transaction: Transaction::Begin,
+    ..Effects::NONE
+};
+
+#[test]
+fn a_fresh_session_must_ask_for_its_settings_first() {
+    let state = SessionState::new(flavour(), Some(EndMark::default()), own(CacheType::On));
+    assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
+    assert!(state.wants_settings());
+}
+
+#[test]
+fn statements_outside_a_transaction_are_looked_up() {
+    assert!(session(Isolation::RepeatableRead).scope().is_ok());
+    assert!(session(Isolation::ReadCommitted).scope().is_ok());
+    assert_eq!(
+        session(Isolation::Other).scope(),
+        Err(Bypass::IsolationLevel)
+    );
+}
+
+#[test]
+fn a_snapshot_transaction_passes_through_and_a_read_committed_one_does_not() {
+    let mut state = session(Isolation::RepeatableRead);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    assert_eq!(state.scope(), Err(Bypass::InTransaction));
+    let mut state = session(Isolation::ReadCommitted);
+    let outside = state.scope();
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    assert!(state.scope().is_ok());
+    assert_ne!(state.scope(), outside, "the flags in the answers differ");
+}
+
+#[test]
+fn a_transaction_that_has_written_passes_through_until_it_ends() {
+    let mut state = session(Isolation::ReadCommitted);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    state.after(&Effects::NONE, Some(&one_table()), &ok(IN_TRANSACTION));
+    assert_eq!(state.scope(), Err(Bypass::TransactionHasWritten));
+    let commit = effects(SessionEffect::None, Transaction::Commit);
+    state.after(&commit, None, &ok(AUTOCOMMIT));
+    assert!(state.scope().is_ok());
+    assert!(state.written().is_nothing());
+}
+
+#[test]
+fn an_isolation_level_set_inside_a_transaction_does_not_count_for_it() {
+    let mut state = session(Isolation::RepeatableRead);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    let set = effects(SessionEffect::SettingsChanged, Transaction::None);
+    state.after(&set, None, &ok(IN_TRANSACTION));
+    assert!(
+        !state.wants_settings(),
+        "what the server reports isn't this transaction's"
+    );
+    state.learn(fingerprint(Isolation::ReadCommitted));
+    assert_eq!(state.scope(), Err(Bypass::InTransaction));
+}
+
+#[test]
+fn after_an_error_the_transaction_is_uncertain_until_the_next_mark() {
+    let mut state = session(Isolation::ReadCommitted);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    state.after(&Effects::NONE, None, &error());
+    assert_eq!(state.scope(), Err(Bypass::StatusUncertain));
+    assert!(
+        !state.is_certainly_in_transaction(),
+        "a deadlock has rolled it back"
+    );
+    state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+    assert!(state.scope().is_ok());
+}
+
+#[test]
+fn what_a_failed_statement_may_have_written_counts() {
+    let mut state = session(Isolation::ReadCommitted);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    state.after(&Effects::NONE, Some(&WriteScope::Everything), &error());
+    assert_eq!(state.written(), &Written::Everything);
+}
+
+#[test]
+fn with_autocommit_off_a_read_would_open_a_transaction() {
+    let mut state = session(Isolation::ReadCommitted);
+    state.after(&Effects::NONE, None, &ok(StatusFlags::default()));
+    assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
+}
+
+#[test]
+fn a_next_transaction_that_differs_is_over_after_it_has_ended() {
+    let mut state = session(Isolation::RepeatableRead);
+    let set = effects(SessionEffect::NextTransaction, Transaction::None);
+    state.after(&set, None, &ok(AUTOCOMMIT));
+    assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+    let commit = effects(SessionEffect::None, Transaction::Commit);
+    state.after(&commit, None, &ok(AUTOCOMMIT));
+    assert!(state.scope().is_ok());
+}
+
+#[test]
+fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended() {
+    let code = Effects {
+        runs_code: true,
+        ..Effects::NONE
+    };
+    let uses = Effects {
+        own_transaction: OwnTransaction::Certain,
+        ..Effects::NONE
+    };
+    let after_code = || {
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&code, None, &ok(AUTOCOMMIT));
+        state.learn(fingerprint(Isolation::RepeatableRead));
+        state.learn_tables_created(Some(CountedTables::All(0)));
+        assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+        state
+    };
+    let mut state = after_code();
+    state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+    assert!(state.doubts_next_transaction(), "it may have used no table");
+    state.after(&uses, None, &error());
+    assert!(state.doubts_next_transaction(), "nor one that failed");
+    state.after(&uses, None, &ok(AUTOCOMMIT));
+    assert!(
+        state.doubts_next_transaction(),
+        "before it all was uncertain"
+    );
+    state.after(&uses, None, &ok(AUTOCOMMIT));
+    assert!(state.scope().is_ok());
+    // In a transaction the level is that of the transaction.
+    let mut state = after_code();
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    state.after(&uses, None, &ok(IN_TRANSACTION));
+    assert!(state.doubts_next_transaction());
+    let commit = effects(SessionEffect::None, Transaction::Commit);
+    state.after(&commit, None, &ok(AUTOCOMMIT));
+    assert!(state.scope().is_ok());
+    // Code is refused to set it there.
+    let mut state = session(Isolation::RepeatableRead);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    state.after(&code, None, &ok(IN_TRANSACTION));
+    assert!(!state.doubts_next_transaction());
+}
+
+#[test]
+fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
+    let mut state = session(Isolation::RepeatableRead);
+    let both = Effects {
+        runs_code: true,
+        own_transaction: OwnTransaction::Certain,
+        ..Effects::NONE
+    };
+    state.after(&both, None, &ok(AUTOCOMMIT));
+    assert!(!state.doubts_next_transaction());
+    state.after(&both, None, &ok(StatusFlags::default()));
+    assert!(state.doubts_next_transaction(), "autocommit is off by then");
+    let if_code_ran = Effects {
+        own_transaction: OwnTransaction::IfCodeRan,
+        ..both
+    };
+    let mut state = session(Isolation::RepeatableRead);
+    state.after(&if_code_ran, None, &ok(AUTOCOMMIT));
+    assert!(!state.doubts_next_transaction());
+    let code = Effects {
+        runs_code: true,
+        ..Effects::NONE
+    };
+    state.after(&code, None, &ok(AUTOCOMMIT));
+    state.after(&if_code_ran, None, &ok(AUTOCOMMIT));
+    assert!(state.doubts_next_transaction(), "perhaps it used nothing");
+}
+
+#[test]
+fn temporary_tables_and_unknown_effects_last_until_the_session_is_reset() {
+    for (effect, why) in [
+        (SessionEffect::TemporaryTable, Bypass::TemporaryTables),
+        (SessionEffect::BinlogOff, Bypass::WritesUnlogged),
+        (
+            SessionEffect::Unknown(UnknownEffect::DynamicSql),
+            Bypass::UnknownSessionState,
+        ),
+    ] {
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&effects(effect, Transaction::None), None, &ok(AUTOCOMMIT));
+        state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+        assert_eq!(state.scope(), Err(why));
+        let mark = EndMark {
+            status: AUTOCOMMIT,
+            warnings: 0,
+        };
+        state.reset(Some(mark), own(CacheType::On));
+        assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
+    }
+}
+
+#[test]
+fn a_session_without_query_cache_has_no_scope_until_it_is_switched_on() {
+    let mut state = session(Isolation::RepeatableRead);
+    state.set_cache_type(CacheType::Off);
+    assert_eq!(state.scope(), Err(Bypass::QueryCacheOff));
+    assert_eq!(state.binary_scope(), Err(Bypass::QueryCacheOff));
+    for cache_type in [CacheType::Demand, CacheType::On] {
+        state.set_cache_type(cache_type);
+        assert!(state.scope().is_ok() && state.binary_scope().is_ok());
+    }
+    state.reset(None, own(CacheType::Off));
+    assert_eq!(state.scope(), Err(Bypass::QueryCacheOff));
+}
+
+#[test]
+fn a_session_with_a_temporary_table_of_unseen_code_passes_through_and_one_not_told_asks_again() {
+    let hidden = Effects {
+        runs_code: true,
+        code_leaves_next_transaction: true,
+        ..Effects::NONE
+    };
+    for (counted, scope) in [
+        (Some(CountedTables::Temporary(0)), None),
+        (
+            Some(CountedTables::Temporary(1)),
+            Some(Bypass::TemporaryTables),
+        ),
+        (None, Some(Bypass::SettingsUnknown)),
+    ] {
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&hidden, None, &ok(AUTOCOMMIT));
+        state.learn(fingerprint(Isolation::RepeatableRead));
+        state.learn_tables_created(counted);
+        assert_eq!(state.scope().err(), scope, "{counted:?}");
+        assert!(!state.wants_settings(), "not before they change");
+    }
+    // `SET max_join_size = 1` keeps MariaDB from telling, until it is set back.
+    let mut state = session(Isolation::RepeatableRead);
+    state.after(&hidden, None, &ok(AUTOCOMMIT));
+    state.learn_tables_created(None);
+    let set = effects(SessionEffect::SettingsChanged, Transaction::None);
+    state.after(&set, None, &ok(AUTOCOMMIT));
+    assert!(state.wants_settings() && state.wants_tables_created());
+    state.learn(fingerprint(Isolation::RepeatableRead));
+    state.learn_tables_created(Some(CountedTables::Temporary(0)));
+    assert!(state.scope().is_ok());
+}
+
+#[test]
+fn table_locks_end_where_the_session_says_so() {
+    let mut state = session(Isolation::RepeatableRead);
+    let locked = effects(SessionEffect::LockedTables, Transaction::ImplicitCommit);
+    state.after(&locked, None, &ok(AUTOCOMMIT));
+    assert_eq!(state.scope(), Err(Bypass::LockedTables));
+    let unlocked = effects(SessionEffect::UnlockedTables, Transaction::ImplicitCommit);
+    state.after(&unlocked, None, &ok(AUTOCOMMIT));
+    assert!(state.scope().is_ok());
+}
+
+#[test]
+fn a_transaction_that_writes_very_many_tables_has_written_everything() {
+    let mut state = session(Isolation::ReadCommitted);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    for number in 0..=WRITTEN_TABLE_TAGS_MAX {
+        let scope = table(&number.to_string());
+        state.after(&Effects::NONE, Some(&scope), &ok(IN_TRANSACTION));
+    }
+    assert_eq!(state.written(), &Written::Everything);
+}
+
+#[test]
+fn a_transaction_that_writes_very_many_rows_has_written_their_tables() {
+    let mut state = session(Isolation::ReadCommitted);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    let whole = vec![Tag::table("shop", "orders")];
+    for number in 0..=WRITTEN_TAGS_MAX {
+        let scope = WriteScope::Tables {
+            fine: vec![Tag::table("row", &number.to_string())],
+            whole: whole.clone(),
+        };
+        state.after(&Effects::NONE, Some(&scope), &ok(IN_TRANSACTION));
+    }
+    assert_eq!(state.written().scope(), FenceScope::Tables(whole));
+}
