@@ -1,6 +1,6 @@
 //! A relay between Remora and its server that can hold the binary log back: what is then written is
 //! answered before Remora reads it from the log, for as long as it takes to ask for all that is
-//! held. It can also lead new connections to another server, while those that there are stay.
+//! held. It can also lead new connections to another server, while existing ones stay.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ enum Passing {
     /// They pass.
     #[default]
     All,
-    /// They pass up to the first that has these bytes, which is the last.
+    /// They pass up to and including the first that has these bytes.
     UpTo(Vec<u8>),
     /// They are held.
     Nothing,

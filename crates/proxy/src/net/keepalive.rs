@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 
-/// How many questions Linux leaves without an answer before the connection is gone
-/// (`net.ipv4.tcp_keepalive_probes`), unless it is set up otherwise.
+/// How many questions without an answer Linux allows by default before it gives the connection up
+/// (`net.ipv4.tcp_keepalive_probes`).
 const QUESTIONS: u32 = 9;
 /// The system counts in seconds.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ pub struct Keepalive {
 }
 
 impl Keepalive {
-    /// After so long without a byte; and for as long again.
+    /// Asks after this long without a byte, and keeps asking for as long again.
     pub fn after_ms(after_ms: u64) -> Keepalive {
         Keepalive {
             after: Duration::from_millis(after_ms),

@@ -7,10 +7,10 @@
 //! server is asked before anything is believed of the session again: for its settings, for the
 //! number of tables that it has created, and for `sql_log_bin`.
 //!
-//! Definitions that a statement through Remora is changing are in doubt until the log has told of
-//! it. What is sent meanwhile runs code unseen, as far as anybody knows, if it writes a table or
-//! reads a view. A procedure may change definitions too, but few do; so a table that was one isn't
-//! taken for a view for its sake.
+//! While a statement through Remora changes definitions, they are in doubt, until the log has told
+//! of it. A statement that is sent meanwhile counts as one that runs code unseen, if it writes a
+//! table or reads what may be a view. A procedure may change definitions too, but few do. So for a
+//! procedure's sake a known table isn't suspected of having become a view.
 //!
 //! **Rule.** A statement is harmless if nothing in its text can call code, and none of the views
 //! that it names does (by [`crate::upstream::catalogue::HiddenCode`]), and no trigger of the tables
@@ -51,13 +51,13 @@ const PREPARED_NAMES_MAX: usize = 128;
 
 /// Text that isn't seen has run, and may have turned the log off before it wrote.
 ///
-/// The next statement of its session has the server asked. A session can be silent for long, and
-/// meanwhile no log tells of what was written; so after a time the server is asked without being
-/// sent anything, and when the session ends. Not at once: the client may want to know of warnings,
-/// or of rows found, and the question would make the server forget them.
+/// The server is asked before the session's next statement. But a session can be silent for long,
+/// and meanwhile no log tells what was written. So the server is also asked after a time, and when
+/// the session ends. It isn't asked at once: the client may want the warnings or the number of rows
+/// found, and the question would make the server forget them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnseenText {
-    /// When the first one ended since the server was last asked.
+    /// When the first such text ended since the server was last asked.
     ended_at: Instant,
     /// Whether the connection to the server can still be asked on.
     can_be_asked_about: bool,
@@ -87,10 +87,10 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
     }
 }
 
-/// What a statement may change of the definitions by which it is known which code others run.
+/// What a statement may change of the definitions that tell which code other statements run.
 ///
-/// Of what is done to tables that it names, only another name does: triggers go with their table,
-/// and a view can have a table's name then.
+/// Among changes of tables that it names, only a rename counts: triggers move with their table, and
+/// a view can then take the table's old name.
 fn definitions_changed(statement: &Statement, text: &[u8]) -> Definitions {
     use EverythingReason as Reason;
     let of_tables = [Reason::TableName, Reason::UnknownFunction, Reason::Sequence];
@@ -117,9 +117,9 @@ pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
     matches!(statement.session, SessionEffect::Unknown(_)) && names_the_log(text)
 }
 
-/// How a statement may change privileges without a trace in the log, if it may: it isn't understood
-/// and mentions them, so that the server may read them again, or it changes a setting by which the
-/// server judges them.
+/// How a statement may change privileges without a trace in the log; `None` if it can't. Either it
+/// isn't understood and mentions them, so that the server may read them again. Or it changes a
+/// setting by which the server judges them.
 pub(super) fn privileges_unlogged(
     statement: &Statement,
     text: &[u8],
@@ -433,7 +433,7 @@ impl Session {
         self.state.has_run_text() && self.should_ask_about_log()
     }
 
-    /// When the server must be asked that though its session is silent.
+    /// When the server must be asked that even if the session stays silent.
     pub(super) fn asks_what_ran_at(&self) -> Option<Instant> {
         let text = self.unseen_text.filter(|_| self.should_ask_what_ran())?;
         Some(text.ended_at + self.shared.limits.unseen_text_wait)
@@ -458,8 +458,8 @@ impl Session {
         }
     }
 
-    /// The session ends: the last moment to ask what text that isn't seen has left of the log. What
-    /// isn't told then shows when the session is dropped.
+    /// The session ends: the last chance to ask whether text that isn't seen has left the log off.
+    /// If the server doesn't tell, everything is forgotten when the session is dropped.
     pub(super) async fn ask_at_the_end(&mut self) {
         let can_be_asked = self.unseen_text.is_some_and(|text| text.can_be_asked_about);
         if can_be_asked && self.should_ask_what_ran() {

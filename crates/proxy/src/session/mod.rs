@@ -394,7 +394,7 @@ impl Session {
     /// The side that has something to read, if one has before a moment.
     async fn readable_before(&self, at: Instant) -> io::Result<Option<Side>> {
         let either = either_readable(&self.client, &self.server);
-        // Apart, as a timer would be a part of each idle session.
+        // Boxed: otherwise each idle session would carry the timer.
         Box::pin(timeout_at(at, either)).await.ok().transpose()
     }
 

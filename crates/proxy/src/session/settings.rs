@@ -101,8 +101,8 @@ pub struct SettingsQuery {
     contact_fields: usize,
 }
 
-/// What a session sees that is on the server which is followed: a user-level lock that the follower
-/// holds. Each of the follower's sessions with the server takes one of its own.
+/// What a session sees if it is on the followed server: a user-level lock that the follower holds.
+/// Each of the follower's sessions takes a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowedMark {
     /// No other mark has it.

@@ -284,7 +284,7 @@ impl SessionState {
     }
 
     /// Whether code that isn't seen may have made the next transaction unlike the others. The
-    /// server doesn't tell, and it is so only until a transaction ends, be it that of a statement.
+    /// server doesn't tell. The doubt lasts until a transaction ends, even that of one statement.
     pub fn doubts_next_transaction(&self) -> bool {
         self.next_transaction_in_doubt
     }
@@ -471,9 +471,9 @@ impl SessionState {
         }
     }
 
-    /// `SET TRANSACTION` in code that isn't seen is refused inside a transaction. Outside, it holds
-    /// until a transaction ends: that of a statement on its own too, if it uses a table that has
-    /// transactions; and also if it is the one that runs the code.
+    /// Inside a transaction the server refuses `SET TRANSACTION` in code that isn't seen. Outside,
+    /// it holds until a transaction ends. A statement on its own also ends one if it uses a table
+    /// with transactions, even if it is the statement that runs the code.
     fn doubt_next_transaction(
         &mut self,
         effects: &Effects,
@@ -754,7 +754,7 @@ pub struct Effects {
     pub created: CreatedCount,
     /// It may run text that isn't seen, which may turn the log off for the session.
     pub may_turn_log_off: bool,
-    /// To the definitions by which it is known which code others run.
+    /// What it does to the definitions that tell which code other statements run.
     pub definitions: Definitions,
     /// Whether it had a transaction of its own, if it stood alone. Only looked for where it
     /// matters.

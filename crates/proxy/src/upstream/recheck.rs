@@ -279,8 +279,8 @@ impl<'a> Recheck<'a> {
         Ok(())
     }
 
-    /// If the account has been given `PROCESS`, the session's connections don't have it. They are
-    /// made anew once a connection does: this one, when it has been replaced.
+    /// If the account has been granted `PROCESS`, the session's connections don't have it yet. The
+    /// follower reconnects once a newer connection does: this one, after it has been replaced.
     async fn look_for_processes(
         &self,
         client: &mut Client,

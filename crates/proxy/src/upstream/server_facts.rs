@@ -451,10 +451,10 @@ fn allowed<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> 
 
 /// Whether this connection sees what all others are doing.
 ///
-/// It has the global privileges that the account had when it was made. `SHOW GRANTS` tells those of
-/// now: after a `GRANT PROCESS` it says that older connections have it, which see only their own
-/// account's. So the server is asked for what it shows to nobody else. In doubt this one doesn't
-/// see them.
+/// A connection has the global privileges that its account had when it was made. `SHOW GRANTS`
+/// tells what the account has now. After a `GRANT PROCESS` it lists the privilege on older
+/// connections too, which still see only their own account's. So the server is asked for what it
+/// shows to nobody without the privilege. In doubt the answer is no.
 pub(super) async fn sees_processes(client: &mut Client) -> Result<bool, ClientError> {
     match client.query(NEEDS_PROCESS, 1).await {
         Ok(rows) => Ok(rows.len() == 1),

@@ -348,8 +348,8 @@ async fn follow(
     }
     count(&shared.counters.connections, 1);
     shared.checked(asked.at_ms());
-    // The timeline has been begun anew by now, if it was: nothing goes by the mark before it is of
-    // this server.
+    // If the timeline had to be restarted, that is done by now: nothing may go by the mark before
+    // the timeline is of this server.
     let mark = checked.mark.shown(shared.next_mark_number());
     shared.set_settings_query(facts.settings_query().with_mark(mark));
     shared.set_state(UpstreamState::Following { lagging: true });

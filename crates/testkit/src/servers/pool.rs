@@ -206,8 +206,9 @@ fn end_connections(root: &mut Client) -> anyhow::Result<()> {
     })
 }
 
-/// Waits until MariaDB has written that all of older log files can be seen, which can take a
-/// second. A follower can't tell of what is committed before that until more is.
+/// Waits until MariaDB has logged that everything in older log files can be seen. That can take a
+/// second. Until more commits follow, a follower can't tell whether those before the checkpoint can
+/// be seen.
 fn wait_for_checkpoint(root: &mut Client) -> anyhow::Result<()> {
     let status = root.query("SHOW MASTER STATUS")?.rows()?;
     let file = status

@@ -12,8 +12,8 @@
 //!   ends there, or if it differs from one before: then a commit of the new file has set it. From
 //!   then on all answers in this file are. The checkpoint event itself also sets the answer, past
 //!   commits that are on their way. If nothing is committed behind it, the answer stays as it is.
-//!   Then only what each connection is doing tells ([`idle`](super::idle)), to who may see that.
-//!   Without, tables that have changed in this file can't be cached until something is committed.
+//!   Then only what each connection is doing tells ([`idle`](super::idle)), if the account may see
+//!   that. If not, tables that have changed in this file can't be cached until something commits.
 //! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never
 //!   before a visible commit.
 //!

@@ -9,11 +9,11 @@
 //!
 //! Only what each connection is doing tells when such a commit is over
 //! ([`untold`](super::untold)). To see that takes a privilege that the account needs for nothing
-//! else. Without it, what such a commit changed is fenced from its event on, until the log has a
-//! `RENAME TABLE`, a `DROP TABLE` or an `ALTER TABLE name ENGINE = engine` of it, until following
-//! begins anew, or until the account has been given the privilege and each connection has been idle
-//! since. Changes of tables that are never cached end in the same way and need no fence, if
-//! the catalogue knows them by then.
+//! else. Without it, what such a commit changed is fenced from its event on. The fence ends when
+//! the log has a `RENAME TABLE`, a `DROP TABLE` or an `ALTER TABLE name ENGINE = engine` of it, or
+//! following restarts. It also ends once the account has been granted the privilege and each
+//! connection has been idle since. Changes of tables that are never cached end in the same way and
+//! need no fence, if the catalogue knows them by then.
 //!
 //! **Why these end it.** A transaction keeps its metadata locks until its commit is over in all
 //! engines (`trans_commit`: first `ha_commit_trans`, then `release_transactional_locks`). `RENAME
