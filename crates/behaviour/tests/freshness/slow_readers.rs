@@ -4,6 +4,7 @@
 use std::io::Read as _;
 
 use remora_testkit::client::Client;
+use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_wire::packet::put_message;
 
@@ -176,4 +177,36 @@ fn a_statement_that_is_not_sent_to_its_end_fences_nothing() {
     wait_for_answer(slow.client());
     assert_same(HIT, &reader.run(HIT).bytes, &truth(&front, HIT));
     assert_ne!(truth(&front, HIT), hit);
+}
+
+/// Remora can't ask what became of the log before the client has the answer.
+#[test]
+fn what_a_procedure_wrote_without_the_log_is_outdated_though_its_client_takes_nothing() {
+    let setup = [
+        &SETUP[..],
+        &[
+            "CREATE PROCEDURE p() BEGIN SET sql_log_bin = 0; UPDATE other SET v = v + 1; \
+             SELECT REPEAT('x', 54321) FROM t a, t b, t c; END",
+            "INSERT INTO other VALUES (0)",
+        ],
+    ]
+    .concat();
+    let front = Front::new("slow_unlogged", &setup);
+    let read = "SELECT v FROM other";
+    let mut reader = front.guest();
+    let before = truth(&front, read);
+    reader.becomes_hit(read, &before);
+    let slow = ask(&front, "CALL p()");
+    wait_for_answer(&slow);
+    let after = truth(&front, read);
+    assert_ne!(after, before);
+    let known = wait_for("the change to be known", PATIENCE, || {
+        let seen = reader.run(read);
+        Ok((seen.outcome == "hit" && seen.bytes == after).then_some(()))
+    });
+    known.unwrap();
+    for _ in 0..3 {
+        let seen = reader.run(read);
+        assert_same(seen.outcome, &seen.bytes, &after);
+    }
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use remora_cache::BrokenSurroundings;
 use remora_wire::walker::{Progress, ResponseWalker};
+use tokio::time::{Instant as Moment, sleep_until};
 
 use super::exchange::{Piece, Plan, Receiver, Writing};
 use super::{Ended, Session};
@@ -109,6 +110,8 @@ enum Ready {
     Server,
     /// The client takes something.
     Client,
+    /// What unseen text wrote has stayed without a question for long enough.
+    Unseen,
     /// The time is over.
     Nothing,
 }
@@ -132,11 +135,16 @@ impl Session {
         backlog.push(unsent);
         let mut patience = Patience::new(self.shared.limits.fenced_answer_wait);
         let broken = self.shared.timeline.broken().surroundings;
+        let mut unseen = None;
         while !backlog.is_empty() {
             let is_over = matches!(progress, Progress::Done(_));
             if is_over || broken == BrokenSurroundings::SlowReaders {
                 // What remains may take its time.
                 self.hand_on_fence(writing);
+            }
+            if is_over && plan.effects.may_turn_log_off {
+                let forgets_at = Moment::now() + self.shared.limits.unseen_text_wait;
+                unseen.get_or_insert(Some(forgets_at));
             }
             let reads = progress == Progress::More
                 && backlog.has_room_for(self.shared.limits.read_bytes_max);
@@ -148,7 +156,10 @@ impl Session {
                     .count_limit(Limit::FencedAnswerBytes);
             }
             let limit = is_waited_for.then_some(&mut patience);
-            match self.server_or_client(reads, limit).await? {
+            match self
+                .server_or_client(reads, limit, unseen.flatten())
+                .await?
+            {
                 Ready::Server => {
                     if let Some(piece) = self.read_piece(walker, plan, writing, receiver)? {
                         backlog.push(piece.unsent);
@@ -160,6 +171,12 @@ impl Session {
                         *receiver = Receiver::Left(error);
                         return Ok(progress);
                     }
+                }
+                Ready::Unseen => {
+                    // The session can't ask before its client has the answer, and nobody knows
+                    // whether the log tells of what was written.
+                    self.shared.timeline.forget();
+                    unseen = Some(None);
                 }
                 Ready::Nothing => {
                     *receiver = Receiver::Left(self.let_go_of_client());
@@ -175,11 +192,14 @@ impl Session {
         &self,
         reads: bool,
         patience: Option<&mut Patience>,
+        unseen: Option<Moment>,
     ) -> io::Result<Ready> {
         let ready = async {
+            let forgets_at = unseen.unwrap_or_else(Moment::now);
             tokio::select! {
                 ready = self.server.readable(), if reads => ready.map(|()| Ready::Server),
                 ready = self.client.writable() => ready.map(|()| Ready::Client),
+                () = sleep_until(forgets_at), if unseen.is_some() => Ok(Ready::Unseen),
             }
         };
         match patience {
