@@ -42,7 +42,7 @@ pub(crate) fn label(outcome: Outcome) -> &'static str {
 
 /// Beginnings of the labels of what may become an answer from memory when the statement is sent
 /// again.
-const PASSING: [&str; 13] = [
+const PASSING: [&str; 14] = [
     "fill",
     "watermark_behind",
     "table_loading",
@@ -52,6 +52,7 @@ const PASSING: [&str; 13] = [
     "follower_not_live",
     "settings_unknown",
     "status_uncertain",
+    "next_transaction_differs",
     "prepared_before_definition",
     "prepared_elsewhere",
     "unservable_",

@@ -1,7 +1,7 @@
 //! The server changes while it is followed: what was checked once must still hold.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use remora_behaviour::world::cut_follower;
 use remora_testkit::client::Client;
@@ -138,6 +138,22 @@ impl<'a> Bed<'a> {
             assert!(may_be_old, "{value} instead of {expected}");
         }
     }
+}
+
+/// A log file is known by the second in which it was begun: two servers that begin theirs in one
+/// second and write the same have the same log.
+fn wait_for_the_next_second() {
+    let second = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+    };
+    let now = second();
+    wait_for("the next second", PATIENCE, || {
+        Ok((second() > now).then_some(()))
+    })
+    .unwrap();
 }
 
 fn value(server: &Server, sql: &str) -> String {
@@ -370,7 +386,9 @@ fn an_address_that_moves_is_followed_to_the_other_server() {
 fn sessions_on_a_server_that_looks_like_the_followed_one_share_nothing_with_it() {
     let scratch = Scratch::new().unwrap();
     let pid_file = format!("--pid-file={}", scratch.join("pid").display());
-    let (old, new) = (start(&[&pid_file]), start(&[&pid_file]));
+    let old = start(&[&pid_file]);
+    wait_for_the_next_second();
+    let new = start(&[&pid_file]);
     new.execute(["UPDATE t SET b = 100"]).unwrap();
     let relay = Relay::start(old.address());
     let options = options()

@@ -179,6 +179,13 @@ impl Writing {
         self.code.is_none() || self.wrote.as_ref().is_some_and(|wrote| wrote.runs_code)
     }
 
+    /// Whether it writes a table that is known to have triggers.
+    fn fires_triggers(&self) -> bool {
+        self.wrote
+            .as_ref()
+            .is_some_and(|wrote| wrote.fires_triggers)
+    }
+
     /// Whether the server has used a table with transactions for it, as far as it writes one.
     fn uses_transaction(&self) -> bool {
         self.wrote
@@ -285,9 +292,11 @@ impl Session {
             }
         }
         plan.effects.runs_code |= writing.runs_code();
+        plan.effects.known_code |= writing.fires_triggers();
         self.note_own_transaction(&mut plan.effects, writing);
         if self.shared.timeline.broken().code == BrokenCode::Session {
             plan.effects.runs_code = false;
+            plan.effects.known_code = false;
         }
         let wrote = writing.wrote.as_ref().map(|wrote| &wrote.scope);
         self.settle(plan, wrote, &summary);

@@ -153,7 +153,7 @@ impl Session {
         let capabilities = self.capabilities();
         let statement = self.prepared.get(id).ok_or(Bypass::PreparedStatement)?;
         statement.read.as_ref().map_err(|why| *why)?;
-        let is_doubtful = self.mark_is_stale();
+        let server = self.check_server();
         let read = self
             .prepared
             .read_mut(id)
@@ -168,9 +168,7 @@ impl Session {
             return Err(Bypass::PreparedParameters);
         }
         let scope = self.state.binary_scope()?;
-        if is_doubtful {
-            return Err(Bypass::SettingsUnknown);
-        }
+        server?;
         if self.state.fingerprint().map(|now| now.id) != Some(read.fingerprint.id) {
             return Err(Bypass::PreparedElsewhere);
         }
@@ -317,6 +315,9 @@ impl Session {
         };
         let code = self.code_basis_of(statement);
         if code.is_none() || self.state.doubts_next_transaction() {
+            let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+            plan.effects.known_code =
+                code.is_none() && hidden_code.is_named(|| statement.mentions.clone());
             let select = statement.read.as_ref().ok().map(|read| &*read.select);
             plan.effects.own_transaction = self.own_transaction(None, &plan.writes, select);
         }

@@ -130,6 +130,8 @@ pub(super) struct Wrote {
     pub is_transactional: bool,
     /// It may run triggers, which may do anything.
     pub runs_code: bool,
+    /// It is known that there are such.
+    pub fires_triggers: bool,
     /// The server uses a table with transactions for it.
     pub uses_transaction: bool,
     /// What was known of the tables when this was resolved.
@@ -151,6 +153,7 @@ impl Wrote {
             scope: WriteScope::Everything,
             is_transactional: false,
             runs_code,
+            fires_triggers: false,
             uses_transaction: false,
             basis: Vec::new(),
         }
@@ -227,6 +230,7 @@ impl Session {
                 Lookup::Known(facts) => {
                     return Some(Wrote {
                         uses_transaction: fires_triggers && facts.is_transactional,
+                        fires_triggers,
                         ..Wrote::everything(fires_triggers)
                     });
                 }
@@ -254,6 +258,7 @@ impl Session {
             scope: WriteScope::Tables { fine, whole },
             is_transactional,
             runs_code: false,
+            fires_triggers: false,
             uses_transaction: fires_triggers && is_transactional,
             basis,
         })

@@ -87,11 +87,9 @@ impl Session {
             return Err(Bypass::QueryCacheOff);
         }
         // Behind `as_of`: what is live now is of the server that the present mark is of.
-        if self.mark_is_stale() {
-            return Err(Bypass::SettingsUnknown);
-        }
-        let followed = self.state.fingerprint().filter(|known| known.is_followed);
-        let instance = followed.and_then(|known| known.instance.as_ref());
+        self.check_server()?;
+        let known = self.state.fingerprint();
+        let instance = known.and_then(|known| known.instance.as_ref());
         let is_followed = instance.is_some_and(|instance| shared.upstream.follows(instance));
         if !is_followed && shared.timeline.broken().surroundings != BrokenSurroundings::Instance {
             return Err(Bypass::OtherInstance);

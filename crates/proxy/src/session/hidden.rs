@@ -78,6 +78,7 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
         session: statement.session,
         transaction: statement.transaction,
         runs_code: false,
+        known_code: false,
         created: created_count(statement.kind, text),
         may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))
             && may_run_text(text),
@@ -263,6 +264,17 @@ impl Session {
             (now.id == read.fingerprint.id).then(|| self.basis_of_tables(&read.select))?
         };
         tables().or_else(|| hidden_code.basis(|| mentions.clone()))
+    }
+
+    /// Whether a statement may read a view that is known to run code.
+    pub(super) fn names_known_code(
+        &self,
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> bool {
+        let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+        hidden_code.is_named(|| self.mentions(statement, text, dialect))
     }
 
     /// The basis of a `SELECT` that names tables only, while nothing but text that isn't seen may

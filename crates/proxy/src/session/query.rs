@@ -174,7 +174,7 @@ impl Session {
     /// Where a key text is looked up, if it can be that of a `SELECT` and the session allows
     /// look-ups.
     pub(super) fn place_of(&self, text: &[u8]) -> Option<Place> {
-        if !may_be_select(text) || self.mark_is_stale() {
+        if !may_be_select(text) || self.may_be_elsewhere() {
             return None;
         }
         let scope = self.state.scope().ok()?;
@@ -397,6 +397,8 @@ impl Session {
             Err(why) => Outcome::Bypass(why),
         };
         if code.is_none() || self.state.doubts_next_transaction() {
+            plan.effects.known_code =
+                code.is_none() && self.names_known_code(statement, text, asked.dialect);
             let select = statement.cacheable.as_ref().ok();
             plan.effects.own_transaction =
                 self.own_transaction(Some(statement.kind), &plan.writes, select);
@@ -419,9 +421,7 @@ impl Session {
             .as_ref()
             .map_err(|why| Bypass::Statement(*why))?;
         let scope = self.state.scope()?;
-        if self.mark_is_stale() {
-            return Err(Bypass::SettingsUnknown);
-        }
+        self.check_server()?;
         // Text that a look-up passed over for its first letter is no `SELECT`.
         let place = place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
         debug_assert_eq!(scope, place.scope);

@@ -52,16 +52,16 @@ impl Session {
         if self.state.learn_log(SettingsQuery::logs_changes(&row)) {
             self.shared.timeline.forget();
         }
-        let mut is_followed = query.take_mark(&mut row);
+        let mut sees_mark = query.take_mark(&mut row);
         self.server_waits(query.take_patience_ms(&mut row));
         if self.shared.timeline.broken().surroundings == BrokenSurroundings::Instance {
             SettingsQuery::hide_instance(&mut row);
-            is_followed = true;
+            sees_mark = true;
         }
         let known = &self.shared.fingerprints;
-        if let Ok(fingerprint) = known.intern(&query, &row, is_followed, self.state.flavour()) {
+        if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             self.state.learn(fingerprint);
-            self.state.asked_for_mark(query.mark_number());
+            self.state.asked_for_mark(query.mark_number(), sees_mark);
         } else {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);
             self.settings_not_told(Bypass::FingerprintsFull);
@@ -75,6 +75,24 @@ impl Session {
     /// whether it is on the server that is followed.
     pub(super) fn mark_is_stale(&self) -> bool {
         self.state.mark_asked_for() != self.shared.upstream.mark_number()
+    }
+
+    /// Whether the session isn't known to be on the server that is followed: it hasn't seen the
+    /// follower's present mark. Before the first mark nothing is served anyway.
+    pub(super) fn may_be_elsewhere(&self) -> bool {
+        let number = self.shared.upstream.mark_number();
+        number != 0 && !self.state.has_seen_mark(number)
+    }
+
+    /// Why nothing is looked up or kept for the session, if that is the reason.
+    pub(super) fn check_server(&self) -> Result<(), Bypass> {
+        if !self.may_be_elsewhere() {
+            Ok(())
+        } else if self.mark_is_stale() {
+            Err(Bypass::SettingsUnknown)
+        } else {
+            Err(Bypass::OtherInstance)
+        }
     }
 
     /// Whether asking the server for the session's settings would make look-ups possible.

@@ -39,9 +39,6 @@ pub struct Fingerprint {
     pub account: Option<String>,
     /// The server that the session speaks to; `None` if its answer can't be read.
     pub instance: Option<Instance>,
-    /// Whether that was seen to be the one that is followed, by its [`FollowedMark`]. Servers can
-    /// be alike in all that makes up an [`Instance`].
-    pub is_followed: bool,
     /// How the server reads statement text; `None` if as a language that Remora can't read.
     pub dialect: Option<Dialect>,
     /// The isolation level of transactions that begin from now on.
@@ -409,16 +406,14 @@ impl Fingerprints {
         names.collect()
     }
 
-    /// The fingerprint for what the server answered, which was seen to be the one that is followed
-    /// or not. Equal answers give the same one.
+    /// The fingerprint for what the server answered. Equal answers give the same one.
     pub fn intern(
         &self,
         query: &SettingsQuery,
         answer: &Row,
-        is_followed: bool,
         flavour: Flavour,
     ) -> Result<Arc<Fingerprint>, TooManyFingerprints> {
-        let bytes = Self::bytes(answer, is_followed, flavour);
+        let bytes = Self::bytes(answer, flavour);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fingerprint) = known.get(&bytes) {
             return Ok(Arc::clone(fingerprint));
@@ -436,7 +431,6 @@ impl Fingerprints {
             schema: text(answer, SCHEMA_FIELD),
             account: text(answer, ACCOUNT_FIELD),
             instance: Instance::of_fields(&answer[INSTANCE_FIELD..LEADING_FIELDS]),
-            is_followed,
             dialect: query.dialect(answer),
             isolation: query.isolation(answer),
             charset: query.charset(answer),
@@ -446,10 +440,9 @@ impl Fingerprints {
         Ok(fingerprint)
     }
 
-    fn bytes(answer: &Row, is_followed: bool, flavour: Flavour) -> Vec<u8> {
+    fn bytes(answer: &Row, flavour: Flavour) -> Vec<u8> {
         let mut bytes = Vec::new();
         flavour.put(&mut bytes);
-        bytes.push(u8::from(is_followed));
         for field in answer {
             match field {
                 None => bytes.push(0),
@@ -511,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_mark_of_the_follower_makes_no_new_fingerprint_and_another_server_does() {
+    fn neither_a_new_mark_nor_one_that_is_not_seen_makes_a_new_fingerprint() {
         let known = Fingerprints::new(10);
         let flavour = Flavour {
             capabilities: Capabilities(0),
@@ -523,14 +516,18 @@ mod tests {
         let id = |number, name, holder| {
             let query = query(number, name);
             let mut row = answer(&query, holder);
-            let is_followed = query.take_mark(&mut row);
+            query.take_mark(&mut row);
             assert_eq!(query.take_patience_ms(&mut row), Some(1_000));
-            let fingerprint = known.intern(&query, &row, is_followed, flavour);
+            let fingerprint = known.intern(&query, &row, flavour);
             fingerprint.expect("there is room").id
         };
         let first = id(1, "a", Some("17"));
         assert_eq!(id(2, "b", Some("17")), first);
-        assert_ne!(id(2, "b", None), first);
+        assert_eq!(
+            id(2, "b", None),
+            first,
+            "it stays that of what was prepared"
+        );
     }
 
     #[test]

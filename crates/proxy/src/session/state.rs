@@ -122,6 +122,8 @@ pub struct SessionState {
     settings: Settings,
     /// The number of the mark that the server was asked for with the settings.
     mark_asked_for: u64,
+    /// Whether the session has seen that mark.
+    sees_mark: bool,
     status: StatusFlags,
     /// Whether `status` is what the server would say now: an error leaves that open.
     status_is_certain: bool,
@@ -208,6 +210,7 @@ impl SessionState {
             flavour,
             settings: Settings::Unknown,
             mark_asked_for: 0,
+            sees_mark: false,
             status: mark.unwrap_or_default().status,
             status_is_certain: mark.is_some(),
             written: Written::nothing(),
@@ -362,9 +365,16 @@ impl SessionState {
         self.derive_scope();
     }
 
-    /// The settings that the server told were asked for with the mark of this number.
-    pub fn asked_for_mark(&mut self, number: u64) {
+    /// The settings that the server told were asked for with the mark of this number, which the
+    /// session has seen or not.
+    pub fn asked_for_mark(&mut self, number: u64, is_seen: bool) {
         self.mark_asked_for = number;
+        self.sees_mark = is_seen;
+    }
+
+    /// Whether the session has seen the mark of this number.
+    pub fn has_seen_mark(&self, number: u64) -> bool {
+        self.sees_mark && self.mark_asked_for == number
     }
 
     /// The number of the mark that the server was last asked for.
@@ -750,6 +760,8 @@ pub struct Effects {
     pub transaction: Transaction,
     /// It may run code that isn't seen: triggers, functions behind views.
     pub runs_code: bool,
+    /// Such code is known to be there: a view that calls functions, a trigger.
+    pub known_code: bool,
     /// To the server's count of the tables that the session has created.
     pub created: CreatedCount,
     /// It may run text that isn't seen, which may turn the log off for the session.
@@ -770,6 +782,7 @@ impl Effects {
         session: SessionEffect::None,
         transaction: Transaction::None,
         runs_code: false,
+        known_code: false,
         created: CreatedCount::Same,
         may_turn_log_off: false,
         definitions: Definitions::Kept,
@@ -777,10 +790,12 @@ impl Effects {
         code_leaves_next_transaction: false,
     };
 
-    /// Whether code runs with it that isn't seen and may say what the next transaction is like.
+    /// Whether code runs with it that may say what the next transaction is like. Whatever may run
+    /// code for all that is known doesn't count: there is much of that, and each such session would
+    /// have to read once more before memory answers it.
     pub fn runs_functions(&self) -> bool {
         let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
-        self.runs_code || self.session == function
+        self.known_code || self.session == function
     }
 
     /// Whether the statement may end the open transaction with a commit.

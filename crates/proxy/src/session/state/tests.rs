@@ -15,7 +15,6 @@ fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
         charset: TextCharset::Utf8,
         allows_caching: true,
         instance: None,
-        is_followed: true,
     })
 }
 
@@ -193,6 +192,7 @@ fn a_next_transaction_that_differs_is_over_after_it_has_ended() {
 fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended() {
     let code = Effects {
         runs_code: true,
+        known_code: true,
         ..Effects::NONE
     };
     let uses = Effects {
@@ -207,6 +207,16 @@ fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended(
         assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
         state
     };
+    let perhaps = Effects {
+        known_code: false,
+        ..code.clone()
+    };
+    let mut state = session(Isolation::RepeatableRead);
+    state.after(&perhaps, None, &ok(AUTOCOMMIT));
+    assert!(
+        !state.doubts_next_transaction(),
+        "there is none as far as is known"
+    );
     let mut state = after_code();
     state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
     assert!(state.doubts_next_transaction(), "it may have used no table");
@@ -239,6 +249,7 @@ fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
     let mut state = session(Isolation::RepeatableRead);
     let both = Effects {
         runs_code: true,
+        known_code: true,
         own_transaction: OwnTransaction::Certain,
         ..Effects::NONE
     };
@@ -255,6 +266,7 @@ fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
     assert!(!state.doubts_next_transaction());
     let code = Effects {
         runs_code: true,
+        known_code: true,
         ..Effects::NONE
     };
     state.after(&code, None, &ok(AUTOCOMMIT));

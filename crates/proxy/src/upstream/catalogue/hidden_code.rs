@@ -105,7 +105,15 @@ impl HiddenCode {
         (!runs_code).then_some(listed)
     }
 
-    /// The same for a statement whose result was kept: it ran no code when it was read, and what it
+    /// Whether a statement may read a view of which it is known that it runs code, however old the
+    /// list is.
+    pub fn is_named(&self, mentions: impl FnOnce() -> Mentions) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let names = known.as_ref().map(|known| &known.names);
+        names.is_some_and(|names| !names.is_empty() && mentions().may_read(names))
+    }
+
+    /// On what it rests for a statement whose result was kept: it ran no code when it was read, and what it
     /// reads hasn't changed as far as the list is current.
     pub fn basis_of_kept_result(&self) -> Option<CodeBasis> {
         if self.is_in_doubt() {
