@@ -113,8 +113,8 @@ impl HiddenCode {
         names.is_some_and(|names| !names.is_empty() && mentions().may_read(names))
     }
 
-    /// On what it rests for a statement whose result was kept: it ran no code when it was read, and what it
-    /// reads hasn't changed as far as the list is current.
+    /// On what it rests that a statement whose result was kept runs no code. It ran none when it
+    /// was read, and what it reads has not changed as far as the list is current.
     pub fn basis_of_kept_result(&self) -> Option<CodeBasis> {
         if self.is_in_doubt() {
             return None;
