@@ -22,7 +22,7 @@ use super::fence::{PlannedWrites, PrivilegeStatement, Wrote};
 use super::fill::Fill;
 use super::listening::Heard;
 use super::prepared::{PreparedStatement, StatementId};
-use super::state::{Effects, WriteScope};
+use super::state::{Effects, UnseenCode, WriteScope};
 use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
@@ -174,16 +174,14 @@ impl Writing {
         }
     }
 
-    /// Whether code may have run unseen.
-    fn runs_code(&self) -> bool {
-        self.code.is_none() || self.wrote.as_ref().is_some_and(|wrote| wrote.runs_code)
-    }
-
-    /// Whether it writes a table that is known to have triggers.
-    fn fires_triggers(&self) -> bool {
-        self.wrote
-            .as_ref()
-            .is_some_and(|wrote| wrote.fires_triggers)
+    /// The code that may have run with it and isn't seen.
+    fn unseen_code(&self) -> UnseenCode {
+        let of_reads = match self.code {
+            Some(_) => UnseenCode::None,
+            None => UnseenCode::Possible,
+        };
+        let of_writes = self.wrote.as_ref().map(|wrote| wrote.unseen_code);
+        of_reads.max(of_writes.unwrap_or(UnseenCode::None))
     }
 
     /// Whether the server has used a table with transactions for it, as far as it writes one.
@@ -291,12 +289,10 @@ impl Session {
                 _ => {}
             }
         }
-        plan.effects.runs_code |= writing.runs_code();
-        plan.effects.known_code |= writing.fires_triggers();
+        plan.effects.unseen_code = plan.effects.unseen_code.max(writing.unseen_code());
         self.note_own_transaction(&mut plan.effects, writing);
         if self.shared.timeline.broken().code == BrokenCode::Session {
-            plan.effects.runs_code = false;
-            plan.effects.known_code = false;
+            plan.effects.unseen_code = UnseenCode::None;
         }
         let wrote = writing.wrote.as_ref().map(|wrote| &wrote.scope);
         self.settle(plan, wrote, &summary);

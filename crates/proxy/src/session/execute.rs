@@ -22,6 +22,7 @@ use super::found_rows::FoundRows;
 use super::hidden::{effects_of, privileges_unlogged, turns_the_log_off};
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::query::{Look, Place};
+use super::state::UnseenCode;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
@@ -316,8 +317,9 @@ impl Session {
         let code = self.code_basis_of(statement);
         if code.is_none() || self.state.doubts_next_transaction() {
             let hidden_code = &self.shared.upstream.catalogue.hidden_code;
-            plan.effects.known_code =
-                code.is_none() && hidden_code.is_named(|| statement.mentions.clone());
+            if code.is_none() && hidden_code.is_named(|| statement.mentions.clone()) {
+                plan.effects.unseen_code = UnseenCode::Known;
+            }
             let select = statement.read.as_ref().ok().map(|read| &*read.select);
             plan.effects.own_transaction = self.own_transaction(None, &plan.writes, select);
         }

@@ -17,7 +17,7 @@ use remora_wire::execute::BoundValue;
 
 use super::Session;
 use super::settings::TextCharset;
-use super::state::{Effects, WriteScope};
+use super::state::{Effects, UnseenCode, WriteScope};
 use crate::reason::Limit;
 use crate::tags::{bind, fences_of_write};
 use crate::upstream::catalogue::yielding::DefinitionChange;
@@ -128,10 +128,8 @@ pub(super) struct Wrote {
     pub scope: WriteScope,
     /// Whether the change stays invisible until the commit.
     pub is_transactional: bool,
-    /// It may run triggers, which may do anything.
-    pub runs_code: bool,
-    /// It is known that there are such.
-    pub fires_triggers: bool,
+    /// The triggers that run with it, which may do anything.
+    pub unseen_code: UnseenCode,
     /// The server uses a table with transactions for it.
     pub uses_transaction: bool,
     /// What was known of the tables when this was resolved.
@@ -152,8 +150,11 @@ impl Wrote {
         Wrote {
             scope: WriteScope::Everything,
             is_transactional: false,
-            runs_code,
-            fires_triggers: false,
+            unseen_code: if runs_code {
+                UnseenCode::Possible
+            } else {
+                UnseenCode::None
+            },
             uses_transaction: false,
             basis: Vec::new(),
         }
@@ -230,7 +231,11 @@ impl Session {
                 Lookup::Known(facts) => {
                     return Some(Wrote {
                         uses_transaction: fires_triggers && facts.is_transactional,
-                        fires_triggers,
+                        unseen_code: if fires_triggers {
+                            UnseenCode::Known
+                        } else {
+                            UnseenCode::None
+                        },
                         ..Wrote::everything(fires_triggers)
                     });
                 }
@@ -257,8 +262,7 @@ impl Session {
         Some(Wrote {
             scope: WriteScope::Tables { fine, whole },
             is_transactional,
-            runs_code: false,
-            fires_triggers: false,
+            unseen_code: UnseenCode::None,
             uses_transaction: fires_triggers && is_transactional,
             basis,
         })

@@ -32,7 +32,7 @@ use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::prepared::PreparedStatement;
 use super::questions::{EXECUTE, QUERY, last_row};
-use super::state::{Effects, OwnTransaction};
+use super::state::{Effects, OwnTransaction, UnseenCode};
 use super::{Ended, Session};
 use crate::upstream::catalogue::{CodeBasis, Lookup, TableFacts};
 
@@ -77,8 +77,7 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
     Effects {
         session: statement.session,
         transaction: statement.transaction,
-        runs_code: false,
-        known_code: false,
+        unseen_code: UnseenCode::None,
         created: created_count(statement.kind, text),
         may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))
             && may_run_text(text),
@@ -550,7 +549,7 @@ impl Plan {
         if !matches!(self.writes, PlannedWrites::Privileges(_)) {
             self.writes = PlannedWrites::Everything;
         }
-        self.effects.runs_code = true;
+        self.effects.unseen_code = self.effects.unseen_code.max(UnseenCode::Possible);
     }
 
     /// The plan to keep a result that depends on tables only, and on no view, needs no list of

@@ -23,7 +23,7 @@ use super::hidden::{
 };
 use super::prepared::StatementId;
 use super::settings::TextCharset;
-use super::state::Effects;
+use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Outcome, Stage};
@@ -397,8 +397,9 @@ impl Session {
             Err(why) => Outcome::Bypass(why),
         };
         if code.is_none() || self.state.doubts_next_transaction() {
-            plan.effects.known_code =
-                code.is_none() && self.names_known_code(statement, text, asked.dialect);
+            if code.is_none() && self.names_known_code(statement, text, asked.dialect) {
+                plan.effects.unseen_code = UnseenCode::Known;
+            }
             let select = statement.cacheable.as_ref().ok();
             plan.effects.own_transaction =
                 self.own_transaction(Some(statement.kind), &plan.writes, select);

@@ -11,7 +11,7 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use super::prepared::{PreparedRead, StatementId};
 use super::replay::Replay;
 use super::settings::SettingsQuery;
-use super::state::{Effects, WriteScope};
+use super::state::{Effects, UnseenCode, WriteScope};
 use super::{CHUNK_BYTES, Ended, Session};
 use crate::reason::{Bypass, Limit};
 
@@ -206,7 +206,7 @@ impl Session {
         self.hand_on(std::iter::once(fence), false);
         let summary = asked?;
         let effects = Effects {
-            runs_code: true,
+            unseen_code: UnseenCode::Possible,
             code_leaves_next_transaction: self.refuses_next_transaction_in_code(),
             ..Effects::NONE
         };

@@ -448,7 +448,7 @@ impl SessionState {
             self.written.add(scope);
         }
         self.count_created(effects.created, summary);
-        if effects.runs_code {
+        if effects.unseen_code != UnseenCode::None {
             self.runs_code();
         }
         if effects.may_turn_log_off {
@@ -751,6 +751,17 @@ pub enum OwnTransaction {
     Certain,
 }
 
+/// Code that runs with a statement and isn't in its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnseenCode {
+    /// None.
+    None,
+    /// There may be some, for all that is known.
+    Possible,
+    /// It is known to be there: a view that calls functions, a trigger.
+    Known,
+}
+
 /// What a statement does besides answering.
 #[derive(Debug, Clone)]
 pub struct Effects {
@@ -758,10 +769,8 @@ pub struct Effects {
     pub session: SessionEffect,
     /// To the transaction.
     pub transaction: Transaction,
-    /// It may run code that isn't seen: triggers, functions behind views.
-    pub runs_code: bool,
-    /// Such code is known to be there: a view that calls functions, a trigger.
-    pub known_code: bool,
+    /// The code that runs with it and isn't seen: triggers, functions behind views.
+    pub unseen_code: UnseenCode,
     /// To the server's count of the tables that the session has created.
     pub created: CreatedCount,
     /// It may run text that isn't seen, which may turn the log off for the session.
@@ -781,8 +790,7 @@ impl Effects {
     pub const NONE: Effects = Effects {
         session: SessionEffect::None,
         transaction: Transaction::None,
-        runs_code: false,
-        known_code: false,
+        unseen_code: UnseenCode::None,
         created: CreatedCount::Same,
         may_turn_log_off: false,
         definitions: Definitions::Kept,
@@ -795,7 +803,7 @@ impl Effects {
     /// have to read once more before memory answers it.
     pub fn runs_functions(&self) -> bool {
         let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
-        self.known_code || self.session == function
+        self.unseen_code == UnseenCode::Known || self.session == function
     }
 
     /// Whether the statement may end the open transaction with a commit.

@@ -191,8 +191,7 @@ fn a_next_transaction_that_differs_is_over_after_it_has_ended() {
 #[test]
 fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended() {
     let code = Effects {
-        runs_code: true,
-        known_code: true,
+        unseen_code: UnseenCode::Known,
         ..Effects::NONE
     };
     let uses = Effects {
@@ -208,7 +207,7 @@ fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended(
         state
     };
     let perhaps = Effects {
-        known_code: false,
+        unseen_code: UnseenCode::Possible,
         ..code.clone()
     };
     let mut state = session(Isolation::RepeatableRead);
@@ -248,8 +247,7 @@ fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended(
 fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
     let mut state = session(Isolation::RepeatableRead);
     let both = Effects {
-        runs_code: true,
-        known_code: true,
+        unseen_code: UnseenCode::Known,
         own_transaction: OwnTransaction::Certain,
         ..Effects::NONE
     };
@@ -265,8 +263,7 @@ fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
     state.after(&if_code_ran, None, &ok(AUTOCOMMIT));
     assert!(!state.doubts_next_transaction());
     let code = Effects {
-        runs_code: true,
-        known_code: true,
+        unseen_code: UnseenCode::Known,
         ..Effects::NONE
     };
     state.after(&code, None, &ok(AUTOCOMMIT));
@@ -314,7 +311,7 @@ fn a_session_without_query_cache_has_no_scope_until_it_is_switched_on() {
 #[test]
 fn a_session_with_a_temporary_table_of_unseen_code_passes_through_and_one_not_told_asks_again() {
     let hidden = Effects {
-        runs_code: true,
+        unseen_code: UnseenCode::Possible,
         code_leaves_next_transaction: true,
         ..Effects::NONE
     };
