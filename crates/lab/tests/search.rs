@@ -110,6 +110,14 @@ fn is_one_of_two(kind: Kind) -> bool {
     matches!(kind, Kind::MariaDb1011 | Kind::MySql80)
 }
 
+fn is_left_to_two_servers() -> bool {
+    let kind = Kind::from_environment().unwrap();
+    kind.skips(
+        !is_one_of_two(kind),
+        "the rules are Remora's own, and two servers are enough to notice them",
+    )
+}
+
 /// Every case that was ever found, then some new ones.
 #[test]
 fn no_held_result_differs_from_the_servers() {
@@ -178,11 +186,7 @@ fn notice(fault: SeededFault, size: Size, pairs: u64) {
 
 #[test]
 fn a_rule_about_the_surroundings_that_is_broken_on_purpose_is_noticed() {
-    let kind = Kind::from_environment().unwrap();
-    if kind.skips(
-        !is_one_of_two(kind),
-        "the rules are Remora's own, and two servers are enough to notice them",
-    ) {
+    if is_left_to_two_servers() {
         return;
     }
     for fault in SeededFault::ALL {
@@ -198,11 +202,7 @@ fn a_rule_about_the_surroundings_that_is_broken_on_purpose_is_noticed() {
 
 #[test]
 fn a_rule_broken_on_purpose_is_noticed() {
-    let kind = Kind::from_environment().unwrap();
-    if kind.skips(
-        !is_one_of_two(kind),
-        "the rules are Remora's own, and two servers are enough to notice them",
-    ) {
+    if is_left_to_two_servers() {
         return;
     }
     for fault in SeededFault::ALL {

@@ -1,14 +1,10 @@
 //! A server that replicates what is written to another one.
 
-use std::time::{Duration, Instant};
-
+use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::servers::{APP_PASSWORD, APP_USER, Server, ServerOptions};
 
 use super::WRITERS;
 use super::load::connect;
-
-/// Longest wait for the replica to have the tables.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The server that is written to.
 pub(super) fn source(options: &ServerOptions) -> Server {
@@ -47,12 +43,9 @@ pub(super) fn stop(replica: &Server) {
 /// Waits until the server has the tables that are written.
 pub(super) fn wait_for_tables(server: &Server) {
     let mut client = connect(server);
-    let patience = Instant::now() + PATIENCE;
     let last = format!("SELECT 1 FROM other{} LIMIT 1", WRITERS - 1);
-    while let Err(error) = client.query(&last) {
-        assert!(Instant::now() < patience, "{error}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let has_tables = || Ok(client.query(&last).ok().map(drop));
+    wait_for("the tables to be replicated", PATIENCE, has_tables).unwrap();
 }
 
 /// A MySQL server's identity, as it stands in its transactions' numbers.
