@@ -42,7 +42,7 @@ pub(crate) fn label(outcome: Outcome) -> &'static str {
 
 /// Beginnings of the labels of what may become an answer from memory when the statement is sent
 /// again.
-const PASSING: [&str; 14] = [
+const PASSING: [&str; 15] = [
     "fill",
     "watermark_behind",
     "table_loading",
@@ -56,6 +56,7 @@ const PASSING: [&str; 14] = [
     "prepared_before_definition",
     "prepared_elsewhere",
     "unservable_",
+    "snapshot_",
     "outdated_",
 ];
 

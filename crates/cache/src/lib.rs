@@ -17,6 +17,8 @@
 //! The life of a hit: [`Store::with`], and inside it [`Timeline::check_tags`] with the entry's
 //! `as_of` and tags.
 //!
+//! Inside a transaction at `REPEATABLE READ` a hit takes more: see [`Snapshot`].
+//!
 //! The life of a write: [`Timeline::raise`] before the server can make it visible,
 //! [`Fence::answered`] when the server has answered, and then, on the task that asks the server for
 //! its position: [`Timeline::take_answered`], the question, the follower passing the answer,
@@ -30,6 +32,7 @@ mod position;
 mod reason;
 mod shape;
 mod shapes;
+mod snapshot;
 mod store;
 mod sync;
 mod tag;
@@ -46,11 +49,13 @@ pub use shape::{
     ValueHash, interval_of,
 };
 pub use shapes::{Shapes, ShapesLimits, ShapesSnapshot, TooCoarse};
+pub use snapshot::{EndQuestion, Snapshot};
 pub use store::{
     Countable, Counts, Evictions, Invalidations, OutdatedJudge, Store, StoreCursor, StoreLimits,
     StoreStats, Stored, SweepReport,
 };
 pub use tag::Tag;
 pub use timeline::{
-    AsOf, BrokenCode, BrokenRules, BrokenSurroundings, BrokenTags, Epoch, Timeline, TimelineLimits,
+    AsOf, BrokenCode, BrokenRules, BrokenSnapshots, BrokenSurroundings, BrokenTags, Epoch, Timeline,
+    TimelineLimits,
 };

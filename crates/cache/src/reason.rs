@@ -103,17 +103,23 @@ pub enum Unservable {
     Changed(usize),
     /// A commit after the result's `as_of` may have touched anything.
     Everything,
+    /// A commit that the open transaction may not see, or not all of, touched what it depends on.
+    ChangedSinceSnapshot,
+    /// The follower has not been proven to have applied all that the open transaction may see.
+    SnapshotUnproven,
 }
 
 impl Unservable {
     /// Every reason; the index of `Changed` stands for any.
-    pub const ALL: [Unservable; 6] = [
+    pub const ALL: [Unservable; 8] = [
         Unservable::NotLive,
         Unservable::Behind,
         Unservable::Forgotten,
         Unservable::Fenced,
         Unservable::Changed(0),
         Unservable::Everything,
+        Unservable::ChangedSinceSnapshot,
+        Unservable::SnapshotUnproven,
     ];
 
     /// The label in logs and metrics.
@@ -125,6 +131,8 @@ impl Unservable {
             Unservable::Fenced => "fenced",
             Unservable::Changed(_) => "changed",
             Unservable::Everything => "everything",
+            Unservable::ChangedSinceSnapshot => "changed_since_snapshot",
+            Unservable::SnapshotUnproven => "snapshot_unproven",
         }
     }
 
@@ -141,13 +149,23 @@ impl Unservable {
             }
             Unservable::Changed(_) => InvalidationReason::Changed.describe(),
             Unservable::Everything => InvalidationReason::Everything.describe(),
+            Unservable::ChangedSinceSnapshot => {
+                "A commit touched something that it depends on, and the open transaction may have begun before that."
+            }
+            Unservable::SnapshotUnproven => {
+                "The follower has not been proven to have applied all that the open transaction may see."
+            }
         }
     }
 
     /// The reason to drop the result for good, if there is one: the others pass.
     pub const fn invalidation(self) -> Option<InvalidationReason> {
         match self {
-            Unservable::NotLive | Unservable::Behind | Unservable::Fenced => None,
+            Unservable::NotLive
+            | Unservable::Behind
+            | Unservable::Fenced
+            | Unservable::ChangedSinceSnapshot
+            | Unservable::SnapshotUnproven => None,
             Unservable::Forgotten => Some(InvalidationReason::Forgotten),
             Unservable::Changed(_) => Some(InvalidationReason::Changed),
             Unservable::Everything => Some(InvalidationReason::Everything),

@@ -101,6 +101,22 @@ pub struct BrokenRules {
     pub code: BrokenCode,
     /// What is thought of the server around the statements.
     pub surroundings: BrokenSurroundings,
+    /// What is thought of a transaction's snapshot.
+    pub snapshots: BrokenSnapshots,
+}
+
+/// Faults about the snapshots of transactions, for tests.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub enum BrokenSnapshots {
+    /// None.
+    #[default]
+    Right,
+    /// What has changed since the snapshot may have been made counts for nothing.
+    Low,
+    /// The follower needn't have applied everything that the snapshot may show.
+    High,
+    /// What the transaction has written itself counts for nothing.
+    OwnWrites,
 }
 
 /// Faults about the server around the statements, for tests.
@@ -227,6 +243,10 @@ pub struct Timeline {
     pub(crate) doubts: [AtomicU32; 2],
     /// Read by every hit, written at each proof.
     proved_at_ms: Padded<AtomicU64>,
+    /// How often the server was asked where its log ends. See [`crate::snapshot`].
+    pub(crate) end_questions: AtomicU64,
+    /// The last such question whose answer the follower has applied.
+    pub(crate) end_proven: AtomicU64,
     /// Written at each commit, read by fills only.
     applied: Padded<AtomicU64>,
     /// The commit whose touches are being made; `applied` when they have been.
@@ -258,6 +278,8 @@ impl Timeline {
             fence_all: AtomicU32::new(0),
             doubts: [AtomicU32::new(0), AtomicU32::new(0)],
             proved_at_ms: Padded(AtomicU64::new(0)),
+            end_questions: AtomicU64::new(0),
+            end_proven: AtomicU64::new(0),
             applied: Padded(AtomicU64::new(0)),
             applying: Padded(AtomicU64::new(0)),
             visible: AtomicU64::new(0),
@@ -402,6 +424,14 @@ impl Timeline {
         true
     }
 
+    /// Does it if the present epoch is `epoch`; no restart can come in between.
+    pub(crate) fn in_epoch(&self, epoch: Epoch, act: impl FnOnce()) {
+        let side = lock(&self.follower_side.0);
+        if side.epoch == epoch.0 {
+            act();
+        }
+    }
+
     // ---- Readers -------------------------------------------------------------------------------
 
     /// Whether hits and fills are possible at all.
@@ -521,7 +551,7 @@ impl Timeline {
     }
 
     #[inline]
-    fn changed_since(
+    pub(crate) fn changed_since(
         &self,
         as_of: Position,
         mut tags: impl Iterator<Item = Tag>,

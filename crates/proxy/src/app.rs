@@ -425,6 +425,8 @@ fn build_shared(
                 settings.listen.proxy_protocol_timeout_ms,
             ),
             server_contact_ms_max: settings.workers.server_contact_ms,
+            transaction_reads: cache.transaction_reads,
+            snapshot_wait: Duration::from_millis(cache.snapshot_wait_ms_max),
             definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
             // What such text has changed counts like what is changed elsewhere.
             unseen_text_wait: Duration::from_millis(settings.follow.lag_ms_max),

@@ -203,6 +203,7 @@ impl Observer {
             connections: read(&counters.connections),
             forgotten: self.shared.upstream.restarts(),
             watermark_queries: read(&counters.asks),
+            log_end_queries: read(&counters.end_asks),
             check_age: self.shared.upstream.check_age(),
             checks: read(&counters.checks),
             checks_failed: read(&counters.checks_failed),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use remora_cache::{Entry, FillsInFlight, InvalidationReason, Store, Timeline};
 
 use crate::clock::Clock;
-use crate::config::Network;
+use crate::config::{Network, TransactionReads};
 use crate::digests::Digests;
 use crate::emulation::{EmulationLimits, QueryCacheSettings};
 use crate::link::ServerLink;
@@ -81,6 +81,10 @@ pub struct SessionLimits {
     /// How long a session may be served from memory alone before a statement goes to the server so
     /// that it keeps the connection, milliseconds.
     pub server_contact_ms_max: u64,
+    /// Which reads inside transactions memory may answer.
+    pub transaction_reads: TransactionReads,
+    /// How long such a read waits for a proof.
+    pub snapshot_wait: Duration,
     /// How long a statement that changes a definition waits for Remora's own questions about
     /// definitions to be answered.
     pub definition_wait: Duration,

@@ -43,6 +43,9 @@ pub struct Select {
     pub reads: Reads,
     /// It says `SQL_CACHE`.
     pub says_cache: bool,
+    /// Each row of its answer comes from rows of the tables in its one `FROM`: if the answer has a
+    /// row, the server has read one of theirs. An aggregate gives a row of nothing.
+    pub rows_come_from_tables: bool,
 }
 
 /// The result of parsing a part: `Err` is a hard refusal.
@@ -69,6 +72,8 @@ pub(crate) struct SelectParser<'a> {
     wants_conditions: bool,
     /// Something was found whose value for a row depends on the table's other rows.
     depends_on_other_rows: bool,
+    /// There is an aggregate function, a `GROUP BY` or a `HAVING`.
+    has_groups: bool,
 }
 
 /// What a `?` in the text means for a result.
@@ -99,6 +104,7 @@ impl<'a> SelectParser<'a> {
             open_blocks: 0,
             wants_conditions: false,
             depends_on_other_rows: false,
+            has_groups: false,
         }
     }
 
@@ -155,11 +161,20 @@ impl<'a> SelectParser<'a> {
             Some(refusal) => Err(refusal),
             None if self.tables.is_empty() => Err(Refusal::NoTables),
             None => Ok(Select {
+                rows_come_from_tables: self.rows_come_from_tables(),
                 reads: narrowed(self.reads, self.depends_on_other_rows),
                 tables: self.tables,
                 says_cache: self.says_cache,
             }),
         }
+    }
+
+    fn rows_come_from_tables(&self) -> bool {
+        let is_plain = |block: &crate::reads::Block| {
+            let mut sources = block.sources.iter();
+            !block.sources.is_empty() && sources.all(|source| source.table.is_some())
+        };
+        !self.has_groups && self.reads.blocks.len() == 1 && self.reads.blocks.iter().all(is_plain)
     }
 
     /// Notes a soft refusal.

@@ -114,6 +114,7 @@ pub struct ResponseWalker {
     continued: bool,
     next_sequence: u8,
     untouched: bool,
+    has_rows: bool,
     summary: Summary,
     /// Whether the definitions' end mark said that more results follow these output parameters.
     /// MySQL says so there; its rows' EOF doesn't repeat it, though an OK always follows.
@@ -140,6 +141,7 @@ impl ResponseWalker {
             continued: false,
             next_sequence: 1,
             untouched: true,
+            has_rows: false,
             summary: Summary {
                 ending: Ending::Ok,
                 mark: None,
@@ -158,6 +160,11 @@ impl ResponseWalker {
     /// Whether no byte of the response has been fed.
     pub fn is_untouched(&self) -> bool {
         self.untouched
+    }
+
+    /// Whether a row has come so far, or a definition of an answer that is nothing else.
+    pub fn has_rows(&self) -> bool {
+        self.has_rows
     }
 
     /// Walks over `bytes`; gives how many belong to this response and what they amount to. After
@@ -214,6 +221,7 @@ impl ResponseWalker {
         }
         self.next_sequence = next_sequence;
         self.summary.numbered_from_one &= in_order;
+        self.has_rows |= at > 0;
         at
     }
 
@@ -441,7 +449,10 @@ impl ResponseWalker {
                 self.end_of_result(mark, Ending::ResultSet);
                 Ok(())
             }
-            _ => Ok(()),
+            _ => {
+                self.has_rows = true;
+                Ok(())
+            }
         }
     }
 

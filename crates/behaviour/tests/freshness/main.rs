@@ -18,5 +18,6 @@ mod server_changes;
 mod slow_commit;
 mod slow_readers;
 mod tags;
+mod transactions;
 mod upstream;
 mod verification;

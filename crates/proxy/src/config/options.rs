@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::host_name::HostName;
 use super::opentelemetry::OpenTelemetryOptions;
 use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-use super::value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel};
+use super::value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel, TransactionReads};
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -305,6 +305,14 @@ pub struct CacheOptions {
     /// executable comments count, and so does what stands between `SELECT` and `FROM`, because
     /// servers name columns by it.
     pub strip_comments: bool,
+    /// Which reads inside transactions at `REPEATABLE READ` are answered from memory:
+    /// `after_snapshot` (those after the transaction's first) or `off`. What a transaction reads
+    /// always fits one moment. At `READ COMMITTED` this doesn't matter.
+    pub transaction_reads: TransactionReads,
+    /// How long such a read waits for the proof that the follower has applied all that the
+    /// transaction may see. Then the server answers. 0: it doesn't wait.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub snapshot_wait_ms_max: u64,
     /// Parts of the store that take new results independently of one another. A power of two.
     #[schemars(range(min = 1, max = 4_096))]
     pub shards: usize,
@@ -352,6 +360,8 @@ impl Default for CacheOptions {
             result_bytes_max: ByteSize::new(1 << 20),
             statement_bytes_max: ByteSize::new(256 << 10),
             strip_comments: true,
+            transaction_reads: TransactionReads::AfterSnapshot,
+            snapshot_wait_ms_max: 5,
             shards: 64,
             tag_slots: 2_097_152,
             fence_slots: 65_536,

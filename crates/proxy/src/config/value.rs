@@ -276,6 +276,18 @@ pub enum CacheType {
     Demand,
 }
 
+/// Which reads inside transactions at `REPEATABLE READ` memory may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum TransactionReads {
+    /// None.
+    Off,
+    /// Those after the first: that one goes to the server, which takes the transaction's snapshot
+    /// with it.
+    AfterSnapshot,
+}
+
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -148,6 +148,8 @@ metrics! {
         "Times that everything in memory was forgotten";
     WATERMARK_QUERIES = Counter "remora_watermark_queries_total" []
         "Questions to the server for its position";
+    LOG_END_QUERIES = Counter "remora_log_end_queries_total" []
+        "Questions to the server where its log ends, so that memory may answer reads inside transactions";
     CHECK_AGE = Gauge "remora_server_check_age_seconds" []
         "Time since the server was last found to be set up for caching (limit: follow.check_age_ms_max); absent before the first time";
     CHECKS = Counter "remora_server_checks_total" []

@@ -180,6 +180,7 @@ impl Scrape {
         page.counter(metric::FOLLOWER_CONNECTIONS, follower.connections)?;
         page.counters(metric::FORGOTTEN, by_reason(&follower.forgotten))?;
         page.counter(metric::WATERMARK_QUERIES, follower.watermark_queries)?;
+        page.counter(metric::LOG_END_QUERIES, follower.log_end_queries)?;
         if let Some(age) = follower.check_age {
             page.gauge_seconds(metric::CHECK_AGE, age)?;
         }

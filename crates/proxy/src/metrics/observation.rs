@@ -136,6 +136,8 @@ pub struct FollowerObservation {
     pub forgotten: ReasonCounts,
     /// Questions to the server for its position since the start.
     pub watermark_queries: u64,
+    /// Questions where its log ends.
+    pub log_end_queries: u64,
     /// The time since the questions of the last check of the server that found nothing against
     /// caching. None before the follower was first proven to have everything.
     pub check_age: Option<Duration>,

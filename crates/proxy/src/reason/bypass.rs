@@ -140,7 +140,9 @@ bypasses! {
 
         DigestSwitchedOff(Statement): "digest_switched_off", "A verification has found a fault in a result of its digest, or in too many others.";
 
-        InTransaction(Session): "in_transaction", "In a transaction whose reads must all fit one snapshot (REPEATABLE READ or SERIALIZABLE).";
+        InTransaction(Session): "in_transaction", "In a transaction at REPEATABLE READ in which a setting has changed, or with `cache.transaction_reads` off.";
+        SnapshotNotMade(Session): "snapshot_not_made", "In a transaction at REPEATABLE READ that may not have its snapshot yet: the server takes it with the first read, and a row of a table tells that it has.";
+        SnapshotUnknown(Session): "snapshot_unknown", "In a transaction at REPEATABLE READ that began when the follower was not live, so what its snapshot shows isn't known.";
         TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written: it must see its own changes.";
         AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";
         IsolationLevel(Session): "isolation_level", "The session's isolation level does not allow it.";
@@ -169,6 +171,9 @@ bypasses! {
         FollowerNotLive(Log): "follower_not_live", "The follower is not following the server's log, or may be too far behind; `/readyz` says why.";
         WatermarkBehind(Log): "watermark_behind", "One of its tables has changed after the last position that is known to be visible to reads.";
 
+        ChangedSinceSnapshot(Log): "changed_since_snapshot", "One of its tables has changed, and the transaction that it is in may have begun before that.";
+
+        SnapshotUnproven(Answer): "snapshot_unproven", "When the answer had arrived, the follower was not proven yet to have applied all that the transaction may see.";
         AnswerIsError(Answer): "answer_is_error", "The server answered with an error.";
         AnswerIsNotOneResultSet(Answer): "answer_is_not_one_result_set", "The server answered with something other than one result set.";
         AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";

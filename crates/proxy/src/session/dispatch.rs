@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use remora_cache::Entry;
+use remora_cache::{Entry, Snapshot};
 use remora_sql::{SessionEffect, Transaction};
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
@@ -64,6 +64,9 @@ pub(super) enum Step {
     /// The answers to Remora's own questions about definitions must be awaited, before one is
     /// changed; then the message is looked at again.
     AwaitCatalogue,
+    /// The follower must be proven to have applied all that the open transaction may see; then the
+    /// message is looked at again.
+    AwaitProof(Snapshot),
     /// The server must say whether the account may assign; then the variables change, and the
     /// client is told.
     Assign(Box<Assigning>),
@@ -83,6 +86,7 @@ impl Step {
                 | Step::SetFoundRows
                 | Step::DeliverTypes(_)
                 | Step::AwaitCatalogue
+                | Step::AwaitProof(_)
         )
     }
 }
@@ -250,6 +254,11 @@ impl Session {
                 self.close_late(closed)?;
             }
         }
+        if may_read(message) {
+            let wants_low = self.state.wants_low(&plan.effects);
+            let low = wants_low.then(|| self.shared.timeline.as_of()).flatten();
+            self.state.sends(low);
+        }
         self.mark(Stage::Plan);
         self.send(message)?;
         let definitions = self.definition_change.take();
@@ -281,6 +290,19 @@ fn tells_of_the_statement_before(command: Command) -> bool {
     matches!(
         command,
         Command::InitDb | Command::SetOption | Command::FieldList | Command::ProcessInfo
+    )
+}
+
+/// Whether the server could read a table for a message, and so take a transaction's snapshot.
+fn may_read(message: &[u8]) -> bool {
+    let command = message
+        .get(HEADER_BYTES)
+        .map(|byte| Command::from_byte(*byte));
+    !matches!(
+        command,
+        Some(
+            Command::Ping | Command::Statistics | Command::StmtClose | Command::StmtSendLongData
+        )
     )
 }
 

@@ -502,6 +502,7 @@ impl Session {
         if let Progress::Done(summary) = progress {
             writing.answered();
             self.look_again_at(writing);
+            self.note_evidence(&mut plan.effects, walker.has_rows());
             writing.settle_privileges(Some(summary.ending));
             if summary.succeeded() && matches!(plan.on_success, OnSuccess::EmptyStore) {
                 self.shared.flush();

@@ -198,6 +198,9 @@ impl Session {
                 }
                 self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began)
             }
+            Look::NotNow(_, why) if let Some(snapshot) = self.should_await_proof(why) => {
+                Ok(Step::AwaitProof(snapshot))
+            }
             Look::NotNow(_, why) => {
                 self.mark(Stage::Check);
                 let outcome = Outcome::Bypass(Bypass::Unservable(why));
@@ -323,6 +326,8 @@ impl Session {
             let select = statement.read.as_ref().ok().map(|read| &*read.select);
             plan.effects.own_transaction = self.own_transaction(None, &plan.writes, select);
         }
+        let select = statement.read.as_ref().ok().map(|read| &*read.select);
+        plan.effects.snapshot = self.evidence_of(select);
         plan.rest_on(code);
         let at = self.shared.timeline.as_of();
         let body = message

@@ -6,7 +6,7 @@
 //! locked.
 
 use remora_cache::{
-    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope,
+    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope, Snapshot,
     TableTags, Tag,
 };
 use remora_sql::{Select, TableName};
@@ -39,6 +39,10 @@ pub(super) struct Read<'a> {
 pub(super) struct Fill {
     scope: Scope,
     as_of: AsOf,
+    /// The watermark before its tables were looked up.
+    looked_up_at: AsOf,
+    /// The snapshot of the transaction that it is in.
+    snapshot: Option<Snapshot>,
     /// The store's, taken before anything was decided.
     epoch: u64,
     /// What a rule allows.
@@ -79,7 +83,10 @@ impl Session {
         self.tell_outdated(place.digest, read);
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace: definitions, shapes.
-        let as_of = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
+        let looked_up_at = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
+        let snapshot = self.state.snapshot();
+        // What a transaction reads is no newer than its snapshot.
+        let as_of = snapshot.map_or(looked_up_at, |snapshot| snapshot.low);
         let epoch = shared.store.epoch();
         // Behind the epoch: who switches off drops everything afterwards, so what is stored was
         // allowed.
@@ -112,6 +119,9 @@ impl Session {
             shared.upstream.wake();
             return Err(Bypass::WatermarkBehind);
         }
+        if let Some(snapshot) = snapshot {
+            self.check_fill_in_snapshot(snapshot, &tags)?;
+        }
         if !shared.store.wants(place.digest) {
             return Err(Bypass::NotStored(NotStored::Unwanted));
         }
@@ -126,6 +136,8 @@ impl Session {
         Ok(Fill {
             scope: place.scope,
             as_of,
+            looked_up_at,
+            snapshot,
             epoch,
             bounds,
             expires_at_ms,
@@ -278,6 +290,11 @@ impl Session {
 
     fn keep(&self, fill: &mut Fill, last_piece: &[u8]) -> Result<(), Bypass> {
         let shared = &self.shared;
+        // Before it is looked for changes: what a transaction has read is exact, or isn't kept.
+        let is_exact = |snapshot| shared.timeline.covers(snapshot);
+        if !fill.snapshot.is_none_or(is_exact) {
+            return Err(Bypass::SnapshotUnproven);
+        }
         // A fence or a lagging follower may pass; a change doesn't.
         let now_ms = shared.clock.now_ms();
         if let Err(why) = shared.timeline.check(fill.as_of, &fill.tags, now_ms)
@@ -316,7 +333,7 @@ impl Session {
 impl Fill {
     /// What was visible before it was sent, if it reads tables only, and no view.
     pub(super) fn as_of_tables(&self) -> Option<AsOf> {
-        self.reads_tables_only.then_some(self.as_of)
+        self.reads_tables_only.then_some(self.looked_up_at)
     }
 
     /// Whether an answer of so many bytes may be kept, with the limit for all of them.

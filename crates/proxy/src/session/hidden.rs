@@ -32,6 +32,7 @@ use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::prepared::PreparedStatement;
 use super::questions::{EXECUTE, QUERY, last_row};
+use super::snapshot::Evidence;
 use super::state::{Effects, OwnTransaction, UnseenCode};
 use super::{Ended, Session};
 use crate::upstream::catalogue::{CodeBasis, Lookup, TableFacts};
@@ -84,6 +85,7 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
         definitions: definitions_changed(statement, text),
         own_transaction: OwnTransaction::Unknown,
         code_leaves_next_transaction: false,
+        snapshot: Evidence::None,
     }
 }
 

@@ -16,12 +16,13 @@
 //! | `emulation/` | the statements of the query cache's SQL interface |
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `hidden.rs` | what a statement may do that its text doesn't show |
+//! | `snapshot_reads.rs` | reads inside transactions at `REPEATABLE READ` |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
-//! | `state.rs`, `created_tables.rs`, `settings.rs`, `prepared.rs`, `replay.rs` | what is known of the session, as plain values |
+//! | `state.rs`, `created_tables.rs`, `settings.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs` | what is known of the session, as plain values |
 
 pub(crate) mod backlog;
 pub mod created_tables;
@@ -42,6 +43,8 @@ pub(crate) mod query;
 mod questions;
 mod replay;
 pub mod settings;
+pub mod snapshot;
+mod snapshot_reads;
 pub mod state;
 mod trace;
 mod tunnel;
@@ -54,6 +57,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+use remora_cache::Snapshot;
 use remora_wire::WireError;
 use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
@@ -170,6 +174,8 @@ pub(crate) struct Session {
     /// How many rows the last hit had, if the server has seen none of it, but statements since that
     /// left its count of found rows alone. Of no meaning while there is an unreplayed hit.
     found_rows: Option<usize>,
+    /// The snapshot for which a proof was last awaited: it is, once only.
+    awaited_proof_of: Option<Snapshot>,
     /// What the message under way is traced with, if it is.
     trace: Option<Box<Recorder>>,
     /// Whether the inbox begins with a message of which nobody has drawn yet whether it is traced.
@@ -263,7 +269,8 @@ impl Session {
         );
         let registration = Registration::log_in(&shared, logged_in.connection_id, client_address);
         let own = shared.query_cache.own_values();
-        let mut state = SessionState::new(flavour, logged_in.mark, own);
+        let mut state = SessionState::new(flavour, logged_in.mark, own)
+            .with_transaction_reads(limits.transaction_reads);
         if shared.upstream.logins_run_code() {
             state.login_ran_code();
         }
@@ -287,6 +294,7 @@ impl Session {
             key: Vec::new(),
             unreplayed_hit: UnreplayedHit::default(),
             found_rows: None,
+            awaited_proof_of: None,
             registration,
             trace: None,
             needs_sampling: false,
@@ -341,6 +349,11 @@ impl Session {
             }
             Step::AwaitCatalogue => {
                 self.await_catalogue().await;
+                self.mark(Stage::Questions);
+                Ok(())
+            }
+            Step::AwaitProof(snapshot) => {
+                self.await_proof(snapshot).await;
                 self.mark(Stage::Questions);
                 Ok(())
             }

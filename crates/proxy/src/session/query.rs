@@ -138,6 +138,9 @@ impl Session {
                 Look::NotNow(..) if self.should_recount_tables() => {
                     return Ok(Step::LearnSettings);
                 }
+                Look::NotNow(_, why) if let Some(snapshot) = self.should_await_proof(why) => {
+                    return Ok(Step::AwaitProof(snapshot));
+                }
                 Look::NotNow(label, why) => {
                     self.trace_text(Stage::Check, Some(text));
                     // Only reads without effects are ever stored, so it needs no analysis.
@@ -216,9 +219,13 @@ impl Session {
         let is_outdated = |entry: &Entry| shared.timeline.outdated(entry.as_of(), entry.tags());
         let look = shared.store.with(&key, place.digest, |entry| {
             self.mark(Stage::LookUp);
-            let check = shared
-                .timeline
-                .check_tags(entry.as_of(), entry.tags(), now_ms);
+            let (as_of, timeline) = (entry.as_of(), &shared.timeline);
+            let check = match self.state.snapshot() {
+                None => timeline.check_tags(as_of, entry.tags(), now_ms),
+                Some(snapshot) => {
+                    timeline.check_in_snapshot(as_of, entry.tags(), now_ms, snapshot)
+                }
+            };
             self.mark(Stage::Check);
             match check {
                 Ok(()) if entry.has_expired(now_ms) => Err(Look::Outdated(
@@ -404,6 +411,7 @@ impl Session {
             plan.effects.own_transaction =
                 self.own_transaction(Some(statement.kind), &plan.writes, select);
         }
+        plan.effects.snapshot = self.evidence_of(statement.cacheable.as_ref().ok());
         plan.rest_on(code);
         plan.rest_on_fill();
         (plan, outcome)

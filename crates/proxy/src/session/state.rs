@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use remora_cache::{Definitions, FenceScope, Scope, Tag};
+use remora_cache::{AsOf, Definitions, FenceScope, Scope, Snapshot, Tag};
 use remora_sql::{SessionEffect, Transaction, UnknownEffect};
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
@@ -14,7 +14,8 @@ use remora_wire::{Capabilities, StatusFlags};
 
 use super::created_tables::{CountedTables, CreatedCount, TablesCreated};
 use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
-use crate::config::CacheType;
+use super::snapshot::{Evidence, OpenSnapshot, Passed};
+use crate::config::{CacheType, TransactionReads};
 use crate::emulation::OwnValues;
 use crate::reason::Bypass;
 
@@ -154,6 +155,13 @@ pub struct SessionState {
     tables_created: TablesCreated,
     /// Its own values of the query cache's variables.
     own: OwnValues,
+    /// Which reads inside transactions memory may answer at `REPEATABLE READ`.
+    transaction_reads: TransactionReads,
+    /// The snapshot of the open transaction, if that is one of those.
+    snapshot: OpenSnapshot,
+    /// Whether the message under way could begin a transaction or read in it; if so, the watermark
+    /// before it was sent, if it was asked for.
+    sent_at: Option<Option<AsOf>>,
     /// Where its look-ups go, or why it has none. Derived from the fields above.
     scope: Result<Scope, Bypass>,
 }
@@ -227,10 +235,22 @@ impl SessionState {
             code_ran: false,
             tables_created: TablesCreated::default(),
             own,
+            transaction_reads: TransactionReads::Off,
+            snapshot: OpenSnapshot::NotMade,
+            sent_at: None,
             scope: Err(Bypass::SettingsUnknown),
         };
         state.derive_scope();
         state
+    }
+
+    /// The same, with these reads inside transactions.
+    #[must_use]
+    pub fn with_transaction_reads(self, transaction_reads: TransactionReads) -> SessionState {
+        SessionState {
+            transaction_reads,
+            ..self
+        }
     }
 
     /// The protocol features in use.
@@ -279,6 +299,40 @@ impl SessionState {
     /// look-ups.
     pub fn lacks_settings(&self) -> bool {
         matches!(self.settings, Settings::Unknown)
+    }
+
+    /// The snapshot that a read sent now, or its answer from memory, must fit; none if each
+    /// statement has its own.
+    #[inline]
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        // Elsewhere the snapshot that a transaction may have is of no concern.
+        let is_repeatable = || {
+            self.fingerprint()
+                .is_some_and(|known| known.isolation == Isolation::RepeatableRead)
+        };
+        self.snapshot.made().filter(|_| is_repeatable())
+    }
+
+    /// Whether a row that the server has read would tell of the transaction's snapshot.
+    pub fn lacks_snapshot(&self) -> bool {
+        self.transaction_reads != TransactionReads::Off
+            && self.snapshot.made().is_none()
+            && !self.is_certainly_outside_transaction()
+    }
+
+    /// Whether the watermark must be taken before a message with these effects is sent, as it may
+    /// make the transaction's snapshot.
+    pub fn wants_low(&self, effects: &Effects) -> bool {
+        self.transaction_reads != TransactionReads::Off
+            && (effects.may_commit()
+                || self.snapshot == OpenSnapshot::NotMade
+                    && !self.is_certainly_outside_transaction())
+    }
+
+    /// A message is about to be sent that could begin a transaction or read in it. `at`: the
+    /// watermark, if it was wanted.
+    pub fn sends(&mut self, at: Option<AsOf>) {
+        self.sent_at = Some(at);
     }
 
     /// What the open transaction has written.
@@ -456,6 +510,9 @@ impl SessionState {
         }
         self.apply(effects.session);
         self.doubt_next_transaction(effects, before, summary);
+        if let Some(sent_at) = self.sent_at.take() {
+            self.snapshot = self.snapshot.after(sent_at, self.passed(effects, summary));
+        }
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.written = Written::nothing();
             self.wrote_in_doubt = false;
@@ -469,6 +526,23 @@ impl SessionState {
             }
         }
         self.derive_scope();
+    }
+
+    /// What a message that has been answered means for the open transaction.
+    fn passed(&self, effects: &Effects, summary: &Summary) -> Passed {
+        if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
+            return Passed::Outside;
+        }
+        match effects.transaction {
+            _ if !summary.succeeded() => Passed::Unsure,
+            Transaction::Begin | Transaction::Commit | Transaction::Rollback => {
+                Passed::NewTransaction
+            }
+            Transaction::None | Transaction::Savepoint if effects.is_plain() => {
+                Passed::SameTransaction(effects.snapshot)
+            }
+            _ => Passed::Unsure,
+        }
     }
 
     fn place_of_next_statement(&self) -> PlaceOfStatement {
@@ -642,7 +716,8 @@ impl SessionState {
 
     /// `COM_RESET_CONNECTION` succeeded: the session is as after the login.
     pub fn reset(&mut self, mark: Option<EndMark>, own: OwnValues) {
-        *self = SessionState::new(self.flavour, mark, own);
+        *self = SessionState::new(self.flavour, mark, own)
+            .with_transaction_reads(self.transaction_reads);
     }
 
     /// `COM_CHANGE_USER` succeeded.
@@ -656,7 +731,8 @@ impl SessionState {
             },
             mark,
             own,
-        );
+        )
+        .with_transaction_reads(self.transaction_reads);
     }
 
     /// `COM_CHANGE_USER` was refused, and the server keeps the session: with the account and the
@@ -711,12 +787,16 @@ impl SessionState {
         scope_of(fingerprint.id, self.status, RowFormat::Text)
     }
 
-    /// Outside a transaction each statement stands alone. Inside one it does so only at
-    /// `READ COMMITTED`, and only until the transaction has written: it must see its own rows.
+    /// Outside a transaction each statement stands alone, and inside one at `READ COMMITTED`. At
+    /// `REPEATABLE READ` all must fit the transaction's snapshot. Both hold only until the
+    /// transaction has written: it must see its own rows.
     fn check_transaction(&self, fingerprint: &Fingerprint) -> Result<(), Bypass> {
         if self.status.has(StatusFlags::IN_TRANSACTION) {
-            if fingerprint.isolation != Isolation::ReadCommitted || self.changed_in_transaction {
+            if self.changed_in_transaction {
                 return Err(Bypass::InTransaction);
+            }
+            if fingerprint.isolation != Isolation::ReadCommitted {
+                self.check_snapshot()?;
             }
             if !self.written.is_nothing() {
                 return Err(Bypass::TransactionHasWritten);
@@ -726,6 +806,20 @@ impl SessionState {
             return Err(Bypass::AutocommitOff);
         }
         Ok(())
+    }
+}
+
+impl SessionState {
+    /// Whether it is known which snapshot the open transaction has.
+    fn check_snapshot(&self) -> Result<(), Bypass> {
+        if self.transaction_reads == TransactionReads::Off {
+            return Err(Bypass::InTransaction);
+        }
+        match self.snapshot {
+            OpenSnapshot::Made(_) => Ok(()),
+            OpenSnapshot::Perhaps(Some(_)) | OpenSnapshot::NotMade => Err(Bypass::SnapshotNotMade),
+            OpenSnapshot::Perhaps(None) => Err(Bypass::SnapshotUnknown),
+        }
     }
 }
 
@@ -783,6 +877,8 @@ pub struct Effects {
     /// The server lets no code that isn't seen say what the next transaction is like. Only looked
     /// for where it matters.
     pub code_leaves_next_transaction: bool,
+    /// What it tells of the transaction's snapshot.
+    pub snapshot: Evidence,
 }
 
 impl Effects {
@@ -796,7 +892,14 @@ impl Effects {
         definitions: Definitions::Kept,
         own_transaction: OwnTransaction::Unknown,
         code_leaves_next_transaction: false,
+        snapshot: Evidence::None,
     };
+
+    /// Whether it is certain that the transaction is the same afterwards.
+    fn is_plain(&self) -> bool {
+        let leaves_session = matches!(self.session, SessionEffect::None | SessionEffect::UserLock);
+        leaves_session && self.unseen_code == UnseenCode::None && !self.may_turn_log_off
+    }
 
     /// Whether code runs with it that may say what the next transaction is like. Whatever may run
     /// code for all that is known doesn't count: there is much of that, and each such session would

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use remora_cache::Timeline;
+use remora_cache::{Snapshot, Timeline};
 use remora_sql::{Dialect, Natives};
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use super::UpstreamConfig;
 use super::catalogue::Catalogue;
@@ -184,6 +185,8 @@ pub struct UpstreamCounters {
     pub restarts: [AtomicU64; RestartReason::ALL.len()],
     /// Position questions asked.
     pub asks: AtomicU64,
+    /// Questions where the log ends, for reads in transactions.
+    pub end_asks: AtomicU64,
     /// Checks of the server after the first of a session.
     pub checks: AtomicU64,
     /// Those that could not be made, or not to the end.
@@ -225,8 +228,12 @@ pub struct UpstreamShared {
     pub privileges: Arc<Privileges>,
     pub(super) timeline: Arc<Timeline>,
     pub(super) clock: Clock,
-    /// Rung when somebody needs a newer watermark.
+    /// Rung when somebody needs a newer watermark, or to know where the log ends.
     pub(super) watermark_bell: Notify,
+    watermark_wanted: AtomicBool,
+    end_wanted: AtomicBool,
+    /// Rung when the follower has applied everything up to an end of the log.
+    pub(super) end_bell: Notify,
     /// Rung when the watermark has moved.
     pub(super) visible_bell: Notify,
     /// Rung when the follower has applied more.
@@ -269,6 +276,9 @@ impl UpstreamShared {
             timeline,
             clock,
             watermark_bell: Notify::new(),
+            watermark_wanted: AtomicBool::new(false),
+            end_wanted: AtomicBool::new(false),
+            end_bell: Notify::new(),
             visible_bell: Notify::new(),
             applied_bell: Notify::new(),
             privileges: Arc::default(),
@@ -290,7 +300,54 @@ impl UpstreamShared {
 
     /// A newer watermark is needed: a fence was answered, or a fill would be outdated at once.
     pub fn wake(&self) {
-        self.watermark_bell.notify_one();
+        if !self.watermark_wanted.swap(true, Ordering::SeqCst) {
+            self.watermark_bell.notify_one();
+        }
+    }
+
+    /// The server is to be asked where its log ends, as a transaction has a snapshot. A question
+    /// that is on its way is too early.
+    pub fn ask_for_end(&self) {
+        if !self.end_wanted.swap(true, Ordering::SeqCst) {
+            self.watermark_bell.notify_one();
+        }
+    }
+
+    /// Whether a newer watermark is wanted.
+    pub(super) fn is_watermark_wanted(&self) -> bool {
+        self.watermark_wanted.load(Ordering::SeqCst)
+    }
+
+    /// Whether it is wanted where the log ends.
+    pub(super) fn is_end_wanted(&self) -> bool {
+        self.end_wanted.load(Ordering::SeqCst)
+    }
+
+    /// The server is about to be asked for a newer watermark: whoever wants one from now on rings
+    /// again.
+    pub(super) fn take_watermark_wanted(&self) {
+        self.watermark_wanted.store(false, Ordering::SeqCst);
+    }
+
+    /// The same for where the log ends. Gives whether that was wanted.
+    pub(super) fn take_end_wanted(&self) -> bool {
+        self.end_wanted.swap(false, Ordering::SeqCst)
+    }
+
+    /// Asks where the log ends, and waits until the follower is proven to have applied all that the
+    /// snapshot can show. Gives whether that was so within `limit`.
+    pub async fn until_covered(&self, snapshot: Snapshot, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            let proven = self.end_bell.notified();
+            if self.timeline.covers(snapshot) {
+                return true;
+            }
+            self.ask_for_end();
+            if timeout_at(deadline, proven).await.is_err() {
+                return self.timeline.covers(snapshot);
+            }
+        }
     }
 
     /// How often privileges are known to have changed.

@@ -96,6 +96,7 @@ impl SelectParser<'_> {
             filter = self.condition()?;
         }
         if self.cursor.take_word(K::Group) {
+            self.has_groups = true;
             self.expect_word(K::By)?;
             self.list(Self::order_element)?;
             if self.cursor.take_word(K::With) {
@@ -103,6 +104,7 @@ impl SelectParser<'_> {
             }
         }
         if self.cursor.take_word(K::Having) {
+            self.has_groups = true;
             self.expression()?;
         }
         if self.cursor.take_word(K::Window) {

@@ -56,7 +56,7 @@ use super::super::server_facts::Visibility;
 use super::super::session::{Lost, Progress};
 use super::super::state::{RestartReason, UpstreamShared};
 use super::idle::IdleWatch;
-use super::{Complete, Worth, end_of_log};
+use super::{Complete, Worth, end_of_followed_log};
 
 const QUESTION: &str = "SELECT @@global.gtid_executed";
 
@@ -138,15 +138,8 @@ impl<'a> GtidSource<'a> {
     }
 
     async fn end_of_log(&self, client: &mut Client) -> Result<Position, Lost> {
-        let applied = self.shared.timeline.applied();
-        let end = end_of_log(client, self.log_status_question)
-            .await?
-            .place(self.base)?;
-        if end < applied {
-            let what = format!("the log was applied up to {applied} and ends at {end}");
-            return Err(Lost::restart(RestartReason::PositionWentBack, what));
-        }
-        Ok(end)
+        let timeline = &self.shared.timeline;
+        end_of_followed_log(client, self.log_status_question, self.base, timeline).await
     }
 
     async fn ask_who_is_idle(&self, client: &mut Client) -> Result<Option<Position>, ClientError> {

@@ -38,9 +38,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use remora_binlog::GtidSet;
-use remora_cache::{BrokenSurroundings, Epoch, FenceBatch, Position};
+use remora_cache::{
+    BrokenSurroundings, EndQuestion, Epoch, FenceBatch, Position, Timeline,
+};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use self::gtid::GtidSource;
 pub(super) use self::ledger::Ledger;
@@ -123,6 +125,22 @@ enum Complete {
     },
 }
 
+/// Asks where the log ends, of the server whose log the follower has applied so far.
+async fn end_of_followed_log(
+    client: &mut Client,
+    question: &str,
+    base: &str,
+    timeline: &Timeline,
+) -> Result<Position, Lost> {
+    let applied = timeline.applied();
+    let end = end_of_log(client, question).await?.place(base)?;
+    if end < applied {
+        let what = format!("the log was applied up to {applied} and ends at {end}");
+        return Err(Lost::restart(RestartReason::PositionWentBack, what));
+    }
+    Ok(end)
+}
+
 /// How a server's answers are asked for and weighed.
 enum Source<'a> {
     Positions(PositionSource<'a>),
@@ -135,6 +153,8 @@ struct Pending {
     asked_at_ms: u64,
     answered_at: Instant,
     batch: FenceBatch,
+    /// Its number, if the question was where the log ends.
+    end_question: Option<EndQuestion>,
 }
 
 /// The watermark's side of one session with the server.
@@ -142,6 +162,8 @@ pub(super) struct Watermark<'a> {
     shared: &'a UpstreamShared,
     progress: &'a Progress,
     source: Source<'a>,
+    base: &'a str,
+    end_question: &'static str,
     /// How far reads can see, by the server's last answer that said so, and when it was asked.
     told: Cell<Option<(Epoch, Position)>>,
     pending: RefCell<VecDeque<Pending>>,
@@ -173,6 +195,8 @@ impl<'a> Watermark<'a> {
             shared,
             progress,
             source,
+            base,
+            end_question: question,
             told: Cell::new(None),
             pending: RefCell::new(VecDeque::new()),
             room: Notify::new(),
@@ -192,20 +216,56 @@ impl<'a> Watermark<'a> {
 
     async fn ask_for_ever(&self, client: &mut Client) -> Lost {
         let mut next_probe = Instant::now();
+        // A question about the watermark isn't asked before. An idle asker never waits; under load
+        // this is what limits these questions, each of which costs the server over 100
+        // microseconds. The timer counts in whole milliseconds.
+        let mut not_before = next_probe;
         loop {
-            let _ = timeout_at(next_probe, self.shared.watermark_bell.notified()).await;
+            let wanted = self.shared.is_watermark_wanted();
+            let due_at = if wanted { not_before } else { next_probe };
+            if !self.shared.is_end_wanted() {
+                let _ = timeout_at(due_at, self.shared.watermark_bell.notified()).await;
+            }
             while self.pending.borrow().len() >= PENDING_MAX {
                 self.room.notified().await;
             }
-            let asked = Instant::now();
-            if let Err(lost) = self.ask_once(client).await {
+            let now = Instant::now();
+            let wanted = self.shared.is_watermark_wanted();
+            let asked = if now >= next_probe || wanted && now >= not_before {
+                self.shared.take_watermark_wanted();
+                next_probe = now + self.probe_interval;
+                not_before = now + self.interval_min;
+                self.ask_once(client).await
+            } else if self.shared.take_end_wanted() {
+                self.ask_for_end(client).await
+            } else {
+                Ok(())
+            };
+            if let Err(lost) = asked {
                 return lost;
             }
-            next_probe = asked + self.probe_interval;
-            // An idle asker never waits. Under load this is what limits the questions, each of
-            // which costs the server over 100 microseconds; the timer counts in whole milliseconds.
-            sleep_until(asked + self.interval_min).await;
         }
+    }
+
+    /// Asks where the log ends: at or after all that could be seen when it was asked. That proves
+    /// as much as the watermark's question does, and costs the server less.
+    async fn ask_for_end(&self, client: &mut Client) -> Result<(), Lost> {
+        let timeline = &self.shared.timeline;
+        let epoch = timeline.epoch();
+        let batch = timeline.take_answered();
+        let asked_at_ms = self.shared.clock.now_ms();
+        let question = timeline.begin_end_question();
+        count(&self.shared.counters.end_asks, 1);
+        let end = end_of_followed_log(client, self.end_question, self.base, timeline).await?;
+        self.await_follower(Pending {
+            complete: Complete::At(end),
+            epoch,
+            asked_at_ms,
+            answered_at: Instant::now(),
+            batch,
+            end_question: Some(question),
+        });
+        Ok(())
     }
 
     async fn ask_once(&self, client: &mut Client) -> Result<(), Lost> {
@@ -222,17 +282,21 @@ impl<'a> Watermark<'a> {
         if let Some(visible) = worth.visible {
             self.told.set(Some((epoch, visible)));
         }
-        let answered_at = Instant::now();
-        let pending = Pending {
+        self.await_follower(Pending {
             complete: worth.complete,
             epoch,
             asked_at_ms,
-            answered_at,
+            answered_at: Instant::now(),
             batch,
-        };
+            end_question: None,
+        });
+        Ok(())
+    }
+
+    /// The follower has yet to catch up with an answer, unless it has already.
+    fn await_follower(&self, pending: Pending) {
         self.pending.borrow_mut().push_back(pending);
         self.settle();
-        Ok(())
     }
 
     /// Whether the follower should have caught up with an answer by now.
@@ -311,6 +375,10 @@ impl<'a> Watermark<'a> {
             }
             let proved_at_ms = check_date.bound(pending.asked_at_ms);
             if shared.timeline.prove(pending.epoch, proved_at_ms) {
+                if let Some(question) = pending.end_question {
+                    shared.timeline.prove_end(pending.epoch, question);
+                    shared.end_bell.notify_waiters();
+                }
                 pending.batch.lower();
                 let lag = pending.answered_at.elapsed().as_micros();
                 let lag_us = u64::try_from(lag).unwrap_or(u64::MAX);
@@ -328,6 +396,7 @@ impl<'a> Watermark<'a> {
             .batches_waiting
             .store(waiting, Ordering::Relaxed);
     }
+
     /// Whether the follower has applied it.
     fn is_complete(&self, complete: &Complete) -> bool {
         match complete {

@@ -1,0 +1,329 @@
+//! Reads inside transactions at `REPEATABLE READ`: whoever answers them, all show one moment.
+
+use remora_testkit::client::{Client, Value};
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::RemoraOptions;
+
+use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
+
+/// What begins transactions here: its answer has a row, so it takes the snapshot.
+const FIRST: &str = "SELECT note FROM notes WHERE id = 1";
+/// What memory may answer afterwards.
+const READ: &str = "SELECT id, amount FROM accounts WHERE id IN (1, 2) ORDER BY id";
+const WRITE: &str = "UPDATE accounts SET amount = amount + 1 WHERE id = 1";
+
+const TABLES: [&str; 5] = [
+    "CREATE TABLE accounts (id INT PRIMARY KEY, amount BIGINT NOT NULL) ENGINE=InnoDB",
+    "INSERT INTO accounts VALUES (1, 100), (2, 200), (3, 300)",
+    "CREATE TABLE notes (id INT PRIMARY KEY, note VARCHAR(20) NOT NULL) ENGINE=InnoDB",
+    "INSERT INTO notes VALUES (1, 'one'), (2, 'two')",
+    "CREATE TABLE nothing (id INT PRIMARY KEY) ENGINE=InnoDB",
+];
+
+/// What the server itself answers inside a transaction of this kind.
+fn expected(front: &Front, begin: &[&str]) -> Vec<u8> {
+    let mut direct = front.direct();
+    for sql in begin {
+        direct.query(sql).unwrap();
+    }
+    direct.query(FIRST).unwrap();
+    direct.query_bytes(READ).unwrap().to_vec()
+}
+
+/// Begins a transaction and takes its snapshot.
+fn begin(guest: &mut Guest<'_>) {
+    guest.setup(&["BEGIN", FIRST]);
+}
+
+/// Changes an account past Remora, and waits until transactions that begin from now on are known to
+/// have that.
+fn write_elsewhere(front: &Front) {
+    front.direct().query(WRITE).unwrap();
+    front.catch_up();
+    let app = front.remora().app().unwrap();
+    let shared = app.shared();
+    let seen = wait_for("the watermark", PATIENCE, || {
+        shared.upstream.wake();
+        let timeline = &shared.timeline;
+        Ok((timeline.visible() >= timeline.applied()).then_some(()))
+    });
+    seen.unwrap();
+}
+
+/// Begins transactions until memory answers what it should.
+fn hits_in_one(guest: &mut Guest<'_>, begin: &[&str], expected: &[u8]) {
+    let hit = wait_for("a hit in a transaction", PATIENCE, || {
+        guest.setup(begin);
+        guest.setup(&[FIRST]);
+        for _ in 0..3 {
+            let seen = guest.run(READ);
+            assert_same(READ, &seen.bytes, expected);
+            if seen.outcome == "hit" {
+                return Ok(Some(()));
+            }
+        }
+        guest.setup(&["ROLLBACK"]);
+        Ok(None)
+    });
+    hit.unwrap();
+}
+
+/// Has the answer to `READ` inside transactions in memory.
+fn warm(front: &Front) {
+    let expected = expected(front, &["BEGIN"]);
+    hits_in_one(&mut front.guest(), &["BEGIN"], &expected);
+}
+
+fn in_memory(front: &Front) {
+    // A new shape's first results are coarse: they would be dropped by any change of the table.
+    warm(front);
+    write_elsewhere(front);
+    warm(front);
+}
+
+#[test]
+fn memory_answers_a_transactions_reads_after_the_first() {
+    let front = Front::new("after_the_first", &TABLES);
+    for setup in [
+        &["BEGIN"][..],
+        &["START TRANSACTION"],
+        &["START TRANSACTION READ ONLY"],
+        &["START TRANSACTION WITH CONSISTENT SNAPSHOT"],
+        &["SET autocommit = 0"],
+        &["SET autocommit = 0", "BEGIN"],
+        &["BEGIN", "SAVEPOINT a", "ROLLBACK TO a"],
+        &["BEGIN", FIRST, "COMMIT AND CHAIN"],
+        &["BEGIN", FIRST, "ROLLBACK", "BEGIN"],
+    ] {
+        let expected = expected(&front, setup);
+        hits_in_one(&mut front.guest(), setup, &expected);
+        // Another transaction of the same kind finds it there; its own first read never.
+        let mut other = front.guest();
+        other.setup(setup);
+        assert_ne!(other.run(FIRST).outcome, "hit", "{setup:?}");
+        other.still_hits(READ, &expected);
+    }
+}
+
+#[test]
+fn prepared_statements_are_answered_inside_transactions() {
+    let front = Front::new("prepared_inside", &TABLES);
+    let sql = "SELECT amount FROM accounts WHERE id = ?";
+    let mut guest = front.guest();
+    let (_, statement) = guest.observe(|client| client.prepare(sql.as_bytes()).unwrap());
+    begin(&mut guest);
+    let hit = wait_for("a hit", PATIENCE, || {
+        let (outcome, _) = guest.observe(|client| {
+            client.execute(statement, &[Value::Int(2)]).unwrap();
+        });
+        Ok((outcome == "hit").then_some(()))
+    });
+    hit.unwrap();
+}
+
+#[test]
+fn nothing_newer_than_the_snapshot_is_seen() {
+    let front = Front::new("nothing_newer", &TABLES);
+    in_memory(&front);
+    let before = expected(&front, &["BEGIN"]);
+    let mut guest = front.guest();
+    begin(&mut guest);
+    guest.still_hits(READ, &before);
+    front.guest().setup(&[WRITE]);
+    front.catch_up();
+    // The newer result comes into memory, for whoever began later.
+    warm(&front);
+    let after = expected(&front, &["BEGIN"]);
+    assert_ne!(before, after);
+    for _ in 0..3 {
+        let seen = guest.run(READ);
+        assert_eq!(seen.outcome, "unservable_changed_since_snapshot");
+        assert_same(READ, &seen.bytes, &before);
+    }
+    // What is as it was is served all the same.
+    guest.setup(&["COMMIT"]);
+    begin(&mut guest);
+    guest.still_hits(READ, &after);
+}
+
+#[test]
+fn nothing_older_than_the_snapshot_is_seen() {
+    let (front, gate) = Front::behind_gate(
+        lease(),
+        "nothing_older",
+        RemoraOptions::following().with("cache.snapshot_wait_ms_max", "1"),
+        &TABLES,
+    );
+    in_memory(&front);
+    let before = expected(&front, &["BEGIN"]);
+    let mut old = front.guest();
+    begin(&mut old);
+    old.still_hits(READ, &before);
+    gate.hold(true);
+    // Nothing tells Remora of this, so outside a transaction the old row may be served for a while.
+    front.direct().query(WRITE).unwrap();
+    let after = expected(&front, &["BEGIN"]);
+    assert_ne!(before, after);
+    let mut guest = front.guest();
+    begin(&mut guest);
+    for _ in 0..5 {
+        let seen = guest.run(READ);
+        assert_eq!(seen.outcome, "unservable_snapshot_unproven");
+        assert_same(READ, &seen.bytes, &after);
+    }
+    // A snapshot from before goes on as it was.
+    old.still_hits(READ, &before);
+    gate.hold(false);
+    front.catch_up();
+    hits_in_one(&mut guest, &["ROLLBACK", "BEGIN"], &after);
+    assert_same(READ, &old.run(READ).bytes, &before);
+}
+
+#[test]
+fn a_read_that_may_not_have_looked_at_a_table_takes_no_snapshot() {
+    let front = Front::new("no_look", &TABLES);
+    in_memory(&front);
+    for read in [
+        "SELECT id FROM accounts WHERE 1 = 0",
+        "SELECT COUNT(*) FROM accounts WHERE 1 = 0",
+        "SELECT MAX(id) FROM accounts WHERE id = NULL",
+        "SELECT id FROM accounts LIMIT 0",
+        "SELECT id FROM nothing",
+        "SELECT 1",
+        "SELECT 1 UNION SELECT id FROM nothing",
+        "DO SLEEP(0)",
+        "UPDATE nothing SET id = 1",
+    ] {
+        let mut guest = front.guest();
+        let mut direct = front.direct();
+        direct.query("BEGIN").unwrap();
+        guest.setup(&["BEGIN"]);
+        for _ in 0..2 {
+            guest.setup(&[read]);
+            direct.query(read).unwrap();
+        }
+        // If the server has taken no snapshot yet, the next read sees this.
+        write_elsewhere(&front);
+        let expected = direct.query_bytes(READ).unwrap().to_vec();
+        let seen = guest.run(READ);
+        assert_ne!(seen.outcome, "hit", "{read}");
+        assert_same(read, &seen.bytes, &expected);
+        for _ in 0..3 {
+            assert_same(read, &guest.run(READ).bytes, &expected);
+        }
+    }
+}
+
+/// Runs the same on both, and expects the same answers.
+struct Both<'f> {
+    guest: Guest<'f>,
+    direct: Client,
+}
+
+impl Both<'_> {
+    fn run(&mut self, sql: &str) {
+        let expected = self.direct.query_bytes(sql).unwrap().to_vec();
+        assert_same(sql, &self.guest.run(sql).bytes, &expected);
+    }
+
+    /// The transaction's reads come from memory: not the first of a kind, perhaps.
+    fn hits(&mut self, sql: &str) {
+        let expected = self.direct.query_bytes(sql).unwrap().to_vec();
+        self.guest.becomes_hit(sql, &expected);
+    }
+}
+
+#[test]
+fn each_end_of_a_transaction_ends_its_snapshot() {
+    let front = Front::new("ends", &TABLES);
+    in_memory(&front);
+    for (ends, begins_itself) in [
+        (&["COMMIT", "BEGIN"][..], false),
+        (&["ROLLBACK", "BEGIN"], false),
+        (&["BEGIN"], false),
+        (&["START TRANSACTION"], false),
+        (&["COMMIT AND CHAIN"], false),
+        (&["ROLLBACK AND CHAIN"], false),
+        (&["ALTER TABLE nothing COMMENT 'x'", "BEGIN"], false),
+        (&["COMMIT"], true),
+        (&["ROLLBACK"], true),
+        (&["ALTER TABLE nothing COMMENT 'x'"], true),
+        (&["TRUNCATE nothing"], true),
+        (&["SET autocommit = 1", "SET autocommit = 0"], true),
+    ] {
+        let (guest, direct) = (front.guest(), front.direct());
+        let mut both = Both { guest, direct };
+        let begins = if begins_itself {
+            "SET autocommit = 0"
+        } else {
+            "BEGIN"
+        };
+        both.run(begins);
+        both.run(FIRST);
+        both.hits(READ);
+        write_elsewhere(&front);
+        both.run(READ);
+        for end in ends {
+            both.guest.setup(&[end]);
+            both.direct.query(end).unwrap();
+        }
+        both.run(READ);
+        both.run(FIRST);
+        both.hits(READ);
+    }
+}
+
+#[test]
+fn after_an_error_the_snapshot_is_in_doubt() {
+    let front = Front::new("in_doubt", &TABLES);
+    in_memory(&front);
+    let (guest, direct) = (front.guest(), front.direct());
+    let mut both = Both { guest, direct };
+    both.run("SET autocommit = 0");
+    both.run("SET innodb_lock_wait_timeout = 1");
+    both.run(FIRST);
+    both.hits(READ);
+    // Another transaction waits for this one's lock, and this one for that: a deadlock ends one.
+    both.guest.setup(&["UPDATE notes SET note = 'x' WHERE id = 1"]);
+    both.guest.setup(&["ROLLBACK"]);
+    both.direct.query("ROLLBACK").unwrap();
+    both.run(FIRST);
+    both.hits(READ);
+    let failing = "SELECT missing FROM accounts";
+    assert!(both.direct.query(failing).is_err());
+    both.guest.observe(|client| client.query(failing).is_err());
+    both.run(READ);
+    both.hits(READ);
+}
+
+#[test]
+fn what_the_transaction_has_written_comes_from_the_server() {
+    let front = Front::new("own_writes", &TABLES);
+    in_memory(&front);
+    let (guest, direct) = (front.guest(), front.direct());
+    let mut both = Both { guest, direct };
+    both.run("BEGIN");
+    both.run(FIRST);
+    both.hits(READ);
+    both.guest.setup(&[WRITE]);
+    let own = front.guest().run(READ).bytes;
+    for _ in 0..3 {
+        let seen = both.guest.run(READ);
+        assert_ne!(seen.outcome, "hit");
+        assert_ne!(seen.bytes, own);
+    }
+    both.guest.setup(&["ROLLBACK"]);
+    both.direct.query("ROLLBACK").unwrap();
+    both.run("BEGIN");
+    both.run(FIRST);
+    both.hits(READ);
+}
+
+#[test]
+fn an_operator_can_turn_it_off() {
+    let options = RemoraOptions::following().with("cache.transaction_reads", "off");
+    let front = Front::with("turned_off", options, &TABLES);
+    let mut guest = front.guest();
+    begin(&mut guest);
+    guest.always_passes(READ, "in_transaction");
+}

@@ -1,0 +1,84 @@
+//! Reads inside a transaction at `REPEATABLE READ`: when memory may answer them, and when an answer
+//! of the server may be kept. [`remora_cache::Snapshot`] has the argument.
+
+use remora_cache::{Snapshot, Tag, Unservable};
+use remora_sql::Select;
+
+use super::Session;
+use super::snapshot::Evidence;
+use super::state::Effects;
+use crate::reason::{Bypass, Limit};
+
+impl Session {
+    /// What the answer to a statement can tell of the transaction's snapshot, if the statement is
+    /// a `SELECT` that can be cached.
+    pub(super) fn evidence_of(&self, select: Option<&Select>) -> Evidence {
+        let Some(select) = select.filter(|select| select.rows_come_from_tables) else {
+            return Evidence::None;
+        };
+        if !self.state.lacks_snapshot() {
+            return Evidence::None;
+        }
+        let is_of_snapshot = |name| {
+            self.read_table(name)
+                .is_ok_and(|table| table.facts.is_transactional)
+        };
+        if select.tables.iter().all(is_of_snapshot) {
+            Evidence::InRows
+        } else {
+            Evidence::None
+        }
+    }
+
+    /// A statement has been answered to the end.
+    pub(super) fn note_evidence(&self, effects: &mut Effects, has_rows: bool) {
+        if effects.snapshot != Evidence::None {
+            effects.snapshot = if has_rows {
+                Evidence::Seen(self.shared.timeline.end_questions())
+            } else {
+                Evidence::None
+            };
+        }
+    }
+
+    /// The snapshot for which a proof is awaited before the message is looked at again, if that is
+    /// all that the result lacks. Awaited once: if it didn't come in time, the server answers the
+    /// transaction's reads until it has.
+    pub(super) fn should_await_proof(&self, why: Unservable) -> Option<Snapshot> {
+        if why != Unservable::SnapshotUnproven {
+            return None;
+        }
+        let snapshot = self.state.snapshot();
+        snapshot.filter(|_| self.awaited_proof_of != snapshot)
+    }
+
+    /// Awaits that proof.
+    pub(super) async fn await_proof(&mut self, snapshot: Snapshot) {
+        self.awaited_proof_of = Some(snapshot);
+        let limit = self.shared.limits.snapshot_wait;
+        if !self.shared.upstream.until_covered(snapshot, limit).await {
+            self.shared.metrics.rare.count_limit(Limit::SnapshotWait);
+        }
+    }
+
+    /// Whether what a transaction is about to read can be kept: none of it has changed since the
+    /// snapshot.
+    ///
+    /// A table without transactions (MySQL's MEMORY) shows no snapshot, and its reads are newer.
+    /// Its results are as right as outside a transaction: they must fulfil that rule, too.
+    pub(super) fn check_fill_in_snapshot(
+        &self,
+        snapshot: Snapshot,
+        tags: &[Tag],
+    ) -> Result<(), Bypass> {
+        let timeline = &self.shared.timeline;
+        if timeline.has_changed_since(snapshot.low, tags.iter().copied()) {
+            return Err(Bypass::ChangedSinceSnapshot);
+        }
+        if !timeline.covers(snapshot) {
+            // By the time the answer comes.
+            self.shared.upstream.ask_for_end();
+        }
+        Ok(())
+    }
+}
