@@ -107,11 +107,13 @@ pub enum Unservable {
     ChangedSinceSnapshot,
     /// The follower has not been proven to have applied all that the open transaction may see.
     SnapshotUnproven,
+    /// The open transaction has written something that the result depends on.
+    OwnWrites,
 }
 
 impl Unservable {
     /// Every reason; the index of `Changed` stands for any.
-    pub const ALL: [Unservable; 8] = [
+    pub const ALL: [Unservable; 9] = [
         Unservable::NotLive,
         Unservable::Behind,
         Unservable::Forgotten,
@@ -120,6 +122,7 @@ impl Unservable {
         Unservable::Everything,
         Unservable::ChangedSinceSnapshot,
         Unservable::SnapshotUnproven,
+        Unservable::OwnWrites,
     ];
 
     /// The label in logs and metrics.
@@ -133,6 +136,7 @@ impl Unservable {
             Unservable::Everything => "everything",
             Unservable::ChangedSinceSnapshot => "changed_since_snapshot",
             Unservable::SnapshotUnproven => "snapshot_unproven",
+            Unservable::OwnWrites => "own_writes",
         }
     }
 
@@ -155,6 +159,7 @@ impl Unservable {
             Unservable::SnapshotUnproven => {
                 "The follower has not been proven to have applied all that the open transaction may see."
             }
+            Unservable::OwnWrites => "The open transaction has written something that it depends on.",
         }
     }
 
@@ -165,7 +170,8 @@ impl Unservable {
             | Unservable::Behind
             | Unservable::Fenced
             | Unservable::ChangedSinceSnapshot
-            | Unservable::SnapshotUnproven => None,
+            | Unservable::SnapshotUnproven
+            | Unservable::OwnWrites => None,
             Unservable::Forgotten => Some(InvalidationReason::Forgotten),
             Unservable::Changed(_) => Some(InvalidationReason::Changed),
             Unservable::Everything => Some(InvalidationReason::Everything),

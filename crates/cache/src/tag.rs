@@ -45,6 +45,12 @@ impl Tag {
         Tag(RELATIONS)
     }
 
+    /// The number of its fence. A write concerns a result only if one of the fences that it raises
+    /// has the number of one of the result's tags: see [`crate::TableTags::fences_of_value`].
+    pub const fn fence(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
     /// The parts of a table's tag from which those of its parts are made.
     pub(crate) const fn from_halves(change: u64, fence: u64) -> Tag {
         Tag(fence & HIGH_HALF | change & !HIGH_HALF)

@@ -297,26 +297,51 @@ fn after_an_error_the_snapshot_is_in_doubt() {
 }
 
 #[test]
-fn what_the_transaction_has_written_comes_from_the_server() {
+fn what_the_transaction_has_written_comes_from_the_server_and_the_rest_from_memory() {
+    const OTHER: &str = "SELECT amount FROM accounts WHERE id = 3";
+    const OTHER_TABLE: &str = "SELECT note FROM notes WHERE id = 2";
     let front = Front::new("own_writes", &TABLES);
     in_memory(&front);
-    let (guest, direct) = (front.guest(), front.direct());
-    let mut both = Both { guest, direct };
-    both.run("BEGIN");
-    both.run(FIRST);
-    both.hits(READ);
-    both.guest.setup(&[WRITE]);
-    let own = front.guest().run(READ).bytes;
-    for _ in 0..3 {
-        let seen = both.guest.run(READ);
-        assert_ne!(seen.outcome, "hit");
-        assert_ne!(seen.bytes, own);
+    for level in ["REPEATABLE READ", "READ COMMITTED"] {
+        let (guest, direct) = (front.guest(), front.direct());
+        let mut both = Both { guest, direct };
+        both.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+        both.run("BEGIN");
+        both.run(FIRST);
+        for read in [READ, OTHER, OTHER_TABLE] {
+            both.hits(read);
+        }
+        // The direct connection can't write the same row, so it knows what others see.
+        let before = both.direct.query_bytes(READ).unwrap().to_vec();
+        both.guest.setup(&[WRITE]);
+        for _ in 0..3 {
+            let seen = both.guest.run(READ);
+            assert_ne!(seen.outcome, "hit");
+            assert_ne!(seen.bytes, before);
+        }
+        for read in [OTHER, OTHER_TABLE] {
+            let expected = both.direct.query_bytes(read).unwrap().to_vec();
+            both.guest.still_hits(read, &expected);
+        }
+        // What it reads now comes into memory for others only without its own rows.
+        both.guest.setup(&["UPDATE notes SET note = 'own'", OTHER_TABLE, READ]);
+        both.hits(OTHER);
+        let mut other = front.guest();
+        other.setup(&["BEGIN", FIRST]);
+        both.direct.query("ROLLBACK").unwrap();
+        for read in [OTHER_TABLE, READ] {
+            let expected = both.direct.query_bytes(read).unwrap().to_vec();
+            both.direct.query("BEGIN").unwrap();
+            let inside = both.direct.query_bytes(read).unwrap().to_vec();
+            both.direct.query("ROLLBACK").unwrap();
+            assert_ne!(expected, inside, "the flags differ");
+            other.becomes_hit(read, &inside);
+        }
+        both.guest.setup(&["ROLLBACK"]);
+        both.run("BEGIN");
+        both.run(FIRST);
+        both.hits(READ);
     }
-    both.guest.setup(&["ROLLBACK"]);
-    both.direct.query("ROLLBACK").unwrap();
-    both.run("BEGIN");
-    both.run(FIRST);
-    both.hits(READ);
 }
 
 #[test]

@@ -143,7 +143,7 @@ bypasses! {
         InTransaction(Session): "in_transaction", "In a transaction at REPEATABLE READ in which a setting has changed, or with `cache.transaction_reads` off.";
         SnapshotNotMade(Session): "snapshot_not_made", "In a transaction at REPEATABLE READ that may not have its snapshot yet: the server takes it with the first read, and a row of a table tells that it has.";
         SnapshotUnknown(Session): "snapshot_unknown", "In a transaction at REPEATABLE READ that began when the follower was not live, so what its snapshot shows isn't known.";
-        TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written: it must see its own changes.";
+        TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written something that it depends on, or nobody knows what: it must see its own changes.";
         AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";
         IsolationLevel(Session): "isolation_level", "The session's isolation level does not allow it.";
         NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like, or code that isn't seen may have.";

@@ -114,6 +114,9 @@ impl Session {
             .time_to_live_ms
             .map(|time| shared.clock.now_ms().saturating_add(time));
         let tags = self.tags_of(read, &tables, as_of)?;
+        if self.has_written(tags.iter().copied()) {
+            return Err(Bypass::TransactionHasWritten);
+        }
         if shared.timeline.needs_fresher_watermark(&tags) {
             // Such an answer would never be served: a change is known that may not be visible yet.
             shared.upstream.wake();

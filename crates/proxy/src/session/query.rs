@@ -221,6 +221,7 @@ impl Session {
             self.mark(Stage::LookUp);
             let (as_of, timeline) = (entry.as_of(), &shared.timeline);
             let check = match self.state.snapshot() {
+                _ if self.has_written(entry.tags()) => Err(Unservable::OwnWrites),
                 None => timeline.check_tags(as_of, entry.tags(), now_ms),
                 Some(snapshot) => {
                     timeline.check_in_snapshot(as_of, entry.tags(), now_ms, snapshot)

@@ -1,7 +1,7 @@
 //! Reads inside a transaction at `REPEATABLE READ`: when memory may answer them, and when an answer
 //! of the server may be kept. [`remora_cache::Snapshot`] has the argument.
 
-use remora_cache::{Snapshot, Tag, Unservable};
+use remora_cache::{BrokenSnapshots, Snapshot, Tag, Unservable};
 use remora_sql::Select;
 
 use super::Session;
@@ -59,6 +59,19 @@ impl Session {
         if !self.shared.upstream.until_covered(snapshot, limit).await {
             self.shared.metrics.rare.count_limit(Limit::SnapshotWait);
         }
+    }
+
+    /// Whether the open transaction may have written something that a result with these tags
+    /// depends on: then the server answers, which knows the transaction's own rows.
+    ///
+    /// A write concerns exactly the results that its fences cover, see [`crate::tags`]. The
+    /// transaction's own fences go up at its commit, so here they are compared with the tags.
+    #[inline]
+    pub(super) fn has_written(&self, tags: impl Iterator<Item = Tag>) -> bool {
+        let written = self.state.written();
+        !written.is_nothing()
+            && self.shared.timeline.broken().snapshots != BrokenSnapshots::OwnWrites
+            && written.concerns(tags)
     }
 
     /// Whether what a transaction is about to read can be kept: none of it has changed since the

@@ -58,6 +58,8 @@ pub enum Written {
         fine: Option<HashSet<Tag>>,
         /// The same tables as wholes.
         whole: HashSet<Tag>,
+        /// The numbers of all their fences ([`Tag::fence`]).
+        fences: HashSet<u32>,
     },
     /// Nobody knows.
     Everything,
@@ -68,6 +70,15 @@ impl Written {
         Written::Tables {
             fine: Some(HashSet::new()),
             whole: HashSet::new(),
+            fences: HashSet::new(),
+        }
+    }
+
+    /// Whether it may have changed a result with these tags.
+    pub fn concerns(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
+        match self {
+            Written::Tables { fences, .. } => tags.any(|tag| fences.contains(&tag.fence())),
+            Written::Everything => true,
         }
     }
 
@@ -79,7 +90,11 @@ impl Written {
     /// Adds what a statement writes.
     pub fn add(&mut self, scope: &WriteScope) {
         let (
-            Written::Tables { fine, whole },
+            Written::Tables {
+                fine,
+                whole,
+                fences,
+            },
             WriteScope::Tables {
                 fine: finer,
                 whole: more,
@@ -92,12 +107,14 @@ impl Written {
         whole.extend(more);
         if let Some(tags) = fine {
             tags.extend(finer);
+            fences.extend(finer.iter().map(|tag| tag.fence()));
         }
         if fine
             .as_ref()
-            .is_some_and(|tags| tags.len() > WRITTEN_TAGS_MAX)
+            .is_none_or(|tags| tags.len() > WRITTEN_TAGS_MAX)
         {
             *fine = None;
+            *fences = whole.iter().map(|tag| tag.fence()).collect();
         }
         if whole.len() > WRITTEN_TABLE_TAGS_MAX {
             *self = Written::Everything;
@@ -107,7 +124,7 @@ impl Written {
     /// What must be fenced when this becomes visible.
     pub fn scope(&self) -> FenceScope {
         match self {
-            Written::Tables { fine, whole } => {
+            Written::Tables { fine, whole, .. } => {
                 FenceScope::Tables(fine.as_ref().unwrap_or(whole).iter().copied().collect())
             }
             Written::Everything => FenceScope::Everything,
@@ -788,8 +805,8 @@ impl SessionState {
     }
 
     /// Outside a transaction each statement stands alone, and inside one at `READ COMMITTED`. At
-    /// `REPEATABLE READ` all must fit the transaction's snapshot. Both hold only until the
-    /// transaction has written: it must see its own rows.
+    /// `REPEATABLE READ` all must fit the transaction's snapshot. In both the transaction must see
+    /// what it has written itself; [`Written::concerns`] tells which results that is not.
     fn check_transaction(&self, fingerprint: &Fingerprint) -> Result<(), Bypass> {
         if self.status.has(StatusFlags::IN_TRANSACTION) {
             if self.changed_in_transaction {
@@ -798,7 +815,7 @@ impl SessionState {
             if fingerprint.isolation != Isolation::ReadCommitted {
                 self.check_snapshot()?;
             }
-            if !self.written.is_nothing() {
+            if self.written == Written::Everything {
                 return Err(Bypass::TransactionHasWritten);
             }
         } else if !self.status.has(StatusFlags::AUTOCOMMIT) {

@@ -1,5 +1,7 @@
 //! How a session's state follows from what it has sent.
 
+use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
+
 use super::*;
 
 const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
@@ -109,7 +111,7 @@ fn statements_outside_a_transaction_are_looked_up() {
 }
 
 #[test]
-fn a_snapshot_transaction_passes_through_and_a_read_committed_one_does_not() {
+fn with_transaction_reads_off_a_repeatable_read_transaction_passes_through() {
     let mut state = session(Isolation::RepeatableRead);
     state.after(&BEGIN, None, &ok(IN_TRANSACTION));
     assert_eq!(state.scope(), Err(Bypass::InTransaction));
@@ -121,10 +123,19 @@ fn a_snapshot_transaction_passes_through_and_a_read_committed_one_does_not() {
 }
 
 #[test]
-fn a_transaction_that_has_written_passes_through_until_it_ends() {
+fn a_transaction_reads_what_it_has_written_from_the_server_until_it_ends() {
     let mut state = session(Isolation::ReadCommitted);
     state.after(&BEGIN, None, &ok(IN_TRANSACTION));
     state.after(&Effects::NONE, Some(&one_table()), &ok(IN_TRANSACTION));
+    assert!(state.scope().is_ok());
+    let of = |name| [Tag::table("shop", name)].into_iter();
+    assert!(state.written().concerns(of("orders")));
+    assert!(!state.written().concerns(of("customers")));
+    state.after(
+        &Effects::NONE,
+        Some(&WriteScope::Everything),
+        &ok(IN_TRANSACTION),
+    );
     assert_eq!(state.scope(), Err(Bypass::TransactionHasWritten));
     let commit = effects(SessionEffect::None, Transaction::Commit);
     state.after(&commit, None, &ok(AUTOCOMMIT));
@@ -377,4 +388,118 @@ fn a_transaction_that_writes_very_many_rows_has_written_their_tables() {
         state.after(&Effects::NONE, Some(&scope), &ok(IN_TRANSACTION));
     }
     assert_eq!(state.written().scope(), FenceScope::Tables(whole));
+}
+
+/// A row that the server has read, after the question about the log's end of this number.
+fn row(timeline: &Timeline) -> Effects {
+    Effects {
+        snapshot: Evidence::Seen(timeline.end_questions()),
+        ..Effects::NONE
+    }
+}
+
+fn repeatable() -> (SessionState, Arc<Timeline>) {
+    let limits = TimelineLimits {
+        tag_slots: 64,
+        fence_slots: 64,
+        lag_ms_max: 1_000,
+    };
+    let timeline = Arc::new(Timeline::new(limits, BrokenRules::default()));
+    timeline.restart(Position::new(1, 100).unwrap());
+    assert!(timeline.prove(timeline.epoch(), 1_000));
+    let state = session(Isolation::RepeatableRead);
+    let state = state.with_transaction_reads(TransactionReads::AfterSnapshot);
+    (state, timeline)
+}
+
+/// Sends a message with these effects, whose answer has these flags.
+fn sends(state: &mut SessionState, timeline: &Timeline, effects: &Effects, status: StatusFlags) {
+    let low = state.wants_low(effects).then(|| timeline.as_of());
+    state.sends(low.flatten());
+    state.after(effects, None, &ok(status));
+}
+
+#[test]
+fn a_transaction_is_looked_up_when_a_row_has_shown_its_snapshot() {
+    let (mut state, timeline) = repeatable();
+    sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
+    assert_eq!(state.scope(), Err(Bypass::SnapshotNotMade));
+    sends(&mut state, &timeline, &Effects::NONE, IN_TRANSACTION);
+    assert_eq!(state.scope(), Err(Bypass::SnapshotNotMade), "no row came");
+    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+    assert!(state.scope().is_ok());
+    assert_eq!(state.snapshot().map(|it| it.low), timeline.as_of());
+}
+
+#[test]
+fn a_snapshot_is_no_older_than_its_transaction_and_its_low_no_younger() {
+    let (mut state, timeline) = repeatable();
+    sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
+    let first = timeline.as_of().unwrap();
+    timeline.set_applied(Position::new(1, 200).unwrap());
+    timeline.advance_visible(timeline.epoch(), Position::new(1, 200).unwrap());
+    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+    assert_eq!(state.snapshot().map(|it| it.low), Some(first));
+    let chain = effects(SessionEffect::None, Transaction::Commit);
+    sends(&mut state, &timeline, &chain, IN_TRANSACTION);
+    assert_eq!(state.snapshot(), None);
+    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+    assert_eq!(state.snapshot().map(|it| it.low), timeline.as_of());
+}
+
+#[test]
+fn a_statement_that_may_have_ended_the_transaction_leaves_the_snapshot_in_doubt() {
+    let doubtful = [
+        effects(SessionEffect::None, Transaction::ImplicitCommit),
+        effects(SessionEffect::SettingsChanged, Transaction::None),
+        Effects {
+            unseen_code: UnseenCode::Possible,
+            ..Effects::NONE
+        },
+        Effects {
+            may_turn_log_off: true,
+            ..Effects::NONE
+        },
+    ];
+    for effects in doubtful {
+        let (mut state, timeline) = repeatable();
+        sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
+        sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+        let made_after = state.snapshot().unwrap().made_after;
+        timeline.begin_end_question();
+        sends(&mut state, &timeline, &effects, IN_TRANSACTION);
+        state.learn(fingerprint(Isolation::RepeatableRead));
+        assert_eq!(state.snapshot(), None, "{effects:?}");
+        sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+        assert!(state.snapshot().unwrap().made_after > made_after);
+    }
+    let (mut state, timeline) = repeatable();
+    sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
+    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+    state.sends(None);
+    state.after(&Effects::NONE, None, &error());
+    assert_eq!(state.snapshot(), None, "a deadlock has rolled it back");
+}
+
+#[test]
+fn a_transaction_that_begins_while_nothing_is_followed_is_not_looked_up() {
+    let (mut state, timeline) = repeatable();
+    timeline.suspend();
+    sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
+    timeline.resume();
+    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+    assert_eq!(state.scope(), Err(Bypass::SnapshotUnknown));
+}
+
+#[test]
+fn with_autocommit_off_the_first_read_begins_the_transaction() {
+    let (mut state, timeline) = repeatable();
+    let (off, open) = (StatusFlags::default(), StatusFlags::IN_TRANSACTION);
+    sends(&mut state, &timeline, &Effects::NONE, off);
+    assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
+    let low = timeline.as_of();
+    sends(&mut state, &timeline, &row(&timeline), open);
+    assert_eq!(state.snapshot().map(|it| it.low), low);
+    sends(&mut state, &timeline, &Effects::NONE, off);
+    assert_eq!(state.snapshot(), None);
 }
