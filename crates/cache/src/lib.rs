@@ -56,6 +56,6 @@ pub use store::{
 };
 pub use tag::Tag;
 pub use timeline::{
-    AsOf, BrokenCode, BrokenRules, BrokenSnapshots, BrokenSurroundings, BrokenTags, Epoch, Timeline,
-    TimelineLimits,
+    AsOf, BrokenCode, BrokenRules, BrokenSnapshots, BrokenSurroundings, BrokenTags, Epoch,
+    Timeline, TimelineLimits,
 };

@@ -159,7 +159,9 @@ impl Unservable {
             Unservable::SnapshotUnproven => {
                 "The follower has not been proven to have applied all that the open transaction may see."
             }
-            Unservable::OwnWrites => "The open transaction has written something that it depends on.",
+            Unservable::OwnWrites => {
+                "The open transaction has written something that it depends on."
+            }
         }
     }
 

@@ -335,7 +335,7 @@ mod transactions {
     use super::*;
 
     #[test]
-    fn a_repeatable_read_transaction_passes_through_and_keeps_its_snapshot() {
+    fn a_repeatable_read_transaction_keeps_its_snapshot() {
         let front = Front::new("snapshots", &T);
         let mut guest = front.guest();
         warm(&front, &mut guest, READ);
@@ -350,7 +350,8 @@ mod transactions {
         warm(&front, &mut writer, READ);
         for _ in 0..3 {
             let seen = guest.run(READ);
-            assert_eq!((seen.outcome, &seen.bytes), ("in_transaction", &before));
+            assert_ne!(seen.outcome, "hit", "what is in memory is newer");
+            assert_eq!(seen.bytes, before);
         }
         guest.setup(&["COMMIT"]);
         warm(&front, &mut guest, READ);
@@ -422,13 +423,12 @@ mod transactions {
     }
 
     #[test]
-    fn with_autocommit_off_reads_pass_through_and_commits_fence() {
+    fn with_autocommit_off_the_first_read_passes_through_and_commits_fence() {
         let front = Front::new("autocommit_off", &T);
         let mut guest = front.guest();
         let mut other = front.guest();
         guest.setup(&["SET autocommit=0"]);
         assert_eq!(guest.run(READ).outcome, "autocommit_off");
-        assert_eq!(guest.run(READ).outcome, "in_transaction");
         guest.setup(&["INSERT INTO t VALUES (4, 'four')"]);
         warm(&front, &mut other, READ);
         // An implicit commit: DDL, or autocommit turned on again.

@@ -284,7 +284,8 @@ fn after_an_error_the_snapshot_is_in_doubt() {
     both.run(FIRST);
     both.hits(READ);
     // Another transaction waits for this one's lock, and this one for that: a deadlock ends one.
-    both.guest.setup(&["UPDATE notes SET note = 'x' WHERE id = 1"]);
+    both.guest
+        .setup(&["UPDATE notes SET note = 'x' WHERE id = 1"]);
     both.guest.setup(&["ROLLBACK"]);
     both.direct.query("ROLLBACK").unwrap();
     both.run(FIRST);
@@ -324,7 +325,8 @@ fn what_the_transaction_has_written_comes_from_the_server_and_the_rest_from_memo
             both.guest.still_hits(read, &expected);
         }
         // What it reads now comes into memory for others only without its own rows.
-        both.guest.setup(&["UPDATE notes SET note = 'own'", OTHER_TABLE, READ]);
+        both.guest
+            .setup(&["UPDATE notes SET note = 'own'", OTHER_TABLE, READ]);
         both.hits(OTHER);
         let mut other = front.guest();
         other.setup(&["BEGIN", FIRST]);

@@ -19,6 +19,7 @@ mod points;
 mod ratio;
 mod report;
 mod requests;
+mod transactions;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,10 +55,12 @@ pub enum Part {
     Tables,
     /// What a hit costs with 32 tags.
     Tags,
+    /// Reads inside transactions at `REPEATABLE READ`.
+    Transactions,
 }
 
 impl Part {
-    const ALL: [Part; 7] = [
+    const ALL: [Part; 8] = [
         Part::Points,
         Part::Changes,
         Part::Following,
@@ -65,6 +68,7 @@ impl Part {
         Part::E8,
         Part::Tables,
         Part::Tags,
+        Part::Transactions,
     ];
 
     fn name(self) -> &'static str {
@@ -76,6 +80,7 @@ impl Part {
             Part::E8 => "e8",
             Part::Tables => "tables",
             Part::Tags => "tags",
+            Part::Transactions => "transactions",
         }
     }
 
@@ -89,6 +94,7 @@ impl Part {
             Part::Following | Part::Tags => 5 * rounds,
             Part::Ratio => Duration::from_mins(1),
             Part::E8 => 9 * rounds,
+            Part::Transactions => 20 * rounds,
             Part::Tables => Duration::from_mins(3),
         }
     }
@@ -96,7 +102,7 @@ impl Part {
     fn needs_sysbench_table(self) -> bool {
         matches!(
             self,
-            Part::Changes | Part::Following | Part::Ratio | Part::Tags
+            Part::Changes | Part::Following | Part::Ratio | Part::Tags | Part::Transactions
         )
     }
 }
@@ -203,5 +209,6 @@ fn measure(
         Part::E8 => heavy::run(size, progress),
         Part::Tables => many_tables::run(tables, size, progress),
         Part::Tags => many_tags::run(of_sysbench()?, size, progress),
+        Part::Transactions => transactions::run(of_sysbench()?, size, progress),
     }
 }

@@ -31,4 +31,6 @@ pub(crate) use secret::{open_file_warning, read_secret};
 pub use settings::{Account, Settings};
 pub use source::{Reread, Source};
 pub use transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-pub use value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel, NotAValue, TransactionReads};
+pub use value::{
+    AdminListen, ByteSize, CacheType, Endpoint, LogLevel, NotAValue, TransactionReads,
+};

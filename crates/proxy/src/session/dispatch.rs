@@ -300,9 +300,7 @@ fn may_read(message: &[u8]) -> bool {
         .map(|byte| Command::from_byte(*byte));
     !matches!(
         command,
-        Some(
-            Command::Ping | Command::Statistics | Command::StmtClose | Command::StmtSendLongData
-        )
+        Some(Command::Ping | Command::Statistics | Command::StmtClose | Command::StmtSendLongData)
     )
 }
 

@@ -6,8 +6,8 @@
 //! locked.
 
 use remora_cache::{
-    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope, Snapshot,
-    TableTags, Tag,
+    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope,
+    Snapshot, TableTags, Tag,
 };
 use remora_sql::{Select, TableName};
 use remora_wire::StatusFlags;

@@ -223,9 +223,7 @@ impl Session {
             let check = match self.state.snapshot() {
                 _ if self.has_written(entry.tags()) => Err(Unservable::OwnWrites),
                 None => timeline.check_tags(as_of, entry.tags(), now_ms),
-                Some(snapshot) => {
-                    timeline.check_in_snapshot(as_of, entry.tags(), now_ms, snapshot)
-                }
+                Some(snapshot) => timeline.check_in_snapshot(as_of, entry.tags(), now_ms, snapshot),
             };
             self.mark(Stage::Check);
             match check {

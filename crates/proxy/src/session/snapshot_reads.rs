@@ -89,8 +89,8 @@ impl Session {
             return Err(Bypass::ChangedSinceSnapshot);
         }
         if !timeline.covers(snapshot) {
-            // By the time the answer comes.
-            self.shared.upstream.ask_for_end();
+            // By the time the answer comes, perhaps.
+            self.shared.upstream.ask_for_end_soon();
         }
         Ok(())
     }

@@ -232,6 +232,7 @@ pub struct UpstreamShared {
     pub(super) watermark_bell: Notify,
     watermark_wanted: AtomicBool,
     end_wanted: AtomicBool,
+    end_wanted_soon: AtomicBool,
     /// Rung when the follower has applied everything up to an end of the log.
     pub(super) end_bell: Notify,
     /// Rung when the watermark has moved.
@@ -278,6 +279,7 @@ impl UpstreamShared {
             watermark_bell: Notify::new(),
             watermark_wanted: AtomicBool::new(false),
             end_wanted: AtomicBool::new(false),
+            end_wanted_soon: AtomicBool::new(false),
             end_bell: Notify::new(),
             visible_bell: Notify::new(),
             applied_bell: Notify::new(),
@@ -305,10 +307,18 @@ impl UpstreamShared {
         }
     }
 
-    /// The server is to be asked where its log ends, as a transaction has a snapshot. A question
-    /// that is on its way is too early.
+    /// The server is to be asked at once where its log ends: a transaction waits for a proof about
+    /// its snapshot. A question that is on its way is too early.
     pub fn ask_for_end(&self) {
         if !self.end_wanted.swap(true, Ordering::SeqCst) {
+            self.watermark_bell.notify_one();
+        }
+    }
+
+    /// The same when there is time: nobody waits, but what a transaction reads can be kept only
+    /// with such a proof.
+    pub fn ask_for_end_soon(&self) {
+        if !self.end_wanted_soon.swap(true, Ordering::SeqCst) {
             self.watermark_bell.notify_one();
         }
     }
@@ -329,9 +339,15 @@ impl UpstreamShared {
         self.watermark_wanted.store(false, Ordering::SeqCst);
     }
 
-    /// The same for where the log ends. Gives whether that was wanted.
-    pub(super) fn take_end_wanted(&self) -> bool {
-        self.end_wanted.swap(false, Ordering::SeqCst)
+    /// The same when there is time.
+    pub(super) fn is_end_wanted_soon(&self) -> bool {
+        self.end_wanted_soon.load(Ordering::SeqCst)
+    }
+
+    /// The server is about to be asked where its log ends.
+    pub(super) fn take_end_wanted(&self) {
+        self.end_wanted.store(false, Ordering::SeqCst);
+        self.end_wanted_soon.store(false, Ordering::SeqCst);
     }
 
     /// Asks where the log ends, and waits until the follower is proven to have applied all that the

@@ -38,9 +38,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use remora_binlog::GtidSet;
-use remora_cache::{
-    BrokenSurroundings, EndQuestion, Epoch, FenceBatch, Position, Timeline,
-};
+use remora_cache::{BrokenSurroundings, EndQuestion, Epoch, FenceBatch, Position, Timeline};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -147,6 +145,65 @@ enum Source<'a> {
     Gtids(GtidSource<'a>),
 }
 
+/// The two kinds of questions.
+enum Question {
+    /// How far reads can see.
+    Watermark,
+    /// Where the log ends.
+    End,
+}
+
+/// When which question may be asked. An idle asker never waits; under load these limit the
+/// questions, each of which costs the server up to 100 microseconds and more. The timer counts in
+/// whole milliseconds. A transaction that waits is not kept waiting: one question at a time answers
+/// all that wait.
+struct Due {
+    /// A watermark that is wanted, not before.
+    watermark: Instant,
+    /// A watermark in any case.
+    probe: Instant,
+    /// The log's end, if nobody waits for it, not before.
+    end_soon: Instant,
+}
+
+impl Due {
+    fn at(now: Instant) -> Due {
+        Due {
+            watermark: now,
+            probe: now,
+            end_soon: now,
+        }
+    }
+
+    /// When something is to be asked unless the bell rings before; `None`: at once.
+    fn next(&self, shared: &UpstreamShared) -> Option<Instant> {
+        if shared.is_end_wanted() {
+            return None;
+        }
+        let mut next = self.probe;
+        if shared.is_watermark_wanted() {
+            next = next.min(self.watermark);
+        }
+        if shared.is_end_wanted_soon() {
+            next = next.min(self.end_soon);
+        }
+        Some(next)
+    }
+
+    /// What is to be asked now. The watermark goes first: it is seldom due, and fences wait for it.
+    fn what(&self, shared: &UpstreamShared, now: Instant) -> Option<Question> {
+        let watermark = shared.is_watermark_wanted() && now >= self.watermark;
+        let end = shared.is_end_wanted_soon() && now >= self.end_soon;
+        if now >= self.probe || watermark {
+            Some(Question::Watermark)
+        } else if shared.is_end_wanted() || end {
+            Some(Question::End)
+        } else {
+            None
+        }
+    }
+}
+
 struct Pending {
     complete: Complete,
     epoch: Epoch,
@@ -215,31 +272,28 @@ impl<'a> Watermark<'a> {
     }
 
     async fn ask_for_ever(&self, client: &mut Client) -> Lost {
-        let mut next_probe = Instant::now();
-        // A question about the watermark isn't asked before. An idle asker never waits; under load
-        // this is what limits these questions, each of which costs the server over 100
-        // microseconds. The timer counts in whole milliseconds.
-        let mut not_before = next_probe;
+        let mut due = Due::at(Instant::now());
         loop {
-            let wanted = self.shared.is_watermark_wanted();
-            let due_at = if wanted { not_before } else { next_probe };
-            if !self.shared.is_end_wanted() {
-                let _ = timeout_at(due_at, self.shared.watermark_bell.notified()).await;
+            if let Some(at) = due.next(self.shared) {
+                let _ = timeout_at(at, self.shared.watermark_bell.notified()).await;
             }
             while self.pending.borrow().len() >= PENDING_MAX {
                 self.room.notified().await;
             }
             let now = Instant::now();
-            let wanted = self.shared.is_watermark_wanted();
-            let asked = if now >= next_probe || wanted && now >= not_before {
-                self.shared.take_watermark_wanted();
-                next_probe = now + self.probe_interval;
-                not_before = now + self.interval_min;
-                self.ask_once(client).await
-            } else if self.shared.take_end_wanted() {
-                self.ask_for_end(client).await
-            } else {
-                Ok(())
+            let asked = match due.what(self.shared, now) {
+                Some(Question::Watermark) => {
+                    self.shared.take_watermark_wanted();
+                    due.watermark = now + self.interval_min;
+                    due.probe = now + self.probe_interval;
+                    self.ask_once(client).await
+                }
+                Some(Question::End) => {
+                    self.shared.take_end_wanted();
+                    due.end_soon = now + self.interval_min;
+                    self.ask_for_end(client).await
+                }
+                None => Ok(()),
             };
             if let Err(lost) = asked {
                 return lost;
