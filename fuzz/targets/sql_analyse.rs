@@ -8,7 +8,7 @@ use remora_sql::{
     Block, CONDITIONS_MAX, CONSTANTS_MAX, Condition, DIGEST_TEXT_BYTES_MAX, Dialect, NarrowedWrite,
     Natives, Select, SessionEffect, SourceSet, Statement, StatementKind, TABLES_MAX, Test,
     Transaction, WRITTEN_ROWS_MAX, Writes, WrittenRows, analyse, analyse_prefix, analyse_prepared,
-    key_text, normalise, shape,
+    key_text, normalise, recognise, shape, unread_cache_hint,
 };
 
 fn dialect(flags: u8) -> Dialect {
@@ -132,6 +132,17 @@ fn assert_key_text(text: &[u8], dialect: Dialect, statement: &Statement) {
     }
 }
 
+/// For a statement that can be cached the analysis tells whether it has the hint `SQL_CACHE`, and
+/// that it is none of the query cache's interface. So its text isn't read again for that.
+fn assert_told(text: &[u8], dialect: Dialect, statement: &Statement) {
+    if let Ok(select) = &statement.cacheable {
+        let shown = text.escape_ascii();
+        let has_hint = unread_cache_hint(text, dialect).is_some();
+        assert!(select.says_cache || !has_hint, "{shown}");
+        assert_eq!(recognise(text, dialect), None, "{shown}");
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&flags, text)) = data.split_first() else {
         return;
@@ -143,6 +154,7 @@ fuzz_target!(|data: &[u8]| {
     assert_anything(&analyse_prefix(text, dialect), text);
     assert_digest(text, dialect);
     assert_key_text(text, dialect, &statement);
+    assert_told(text, dialect, &statement);
     // White space before a statement means nothing.
     let spaced = [b" \n", text].concat();
     assert_eq!(analyse(&spaced, dialect), statement);

@@ -76,6 +76,15 @@ mod tests {
         Some(text)
     }
 
+    /// Whether the analysis of a text that can be cached has found the hint, too.
+    fn is_told(text: &str) -> bool {
+        let statement = crate::analyse(text.as_bytes(), Dialect::default());
+        statement
+            .cacheable
+            .ok()
+            .is_none_or(|select| select.says_cache)
+    }
+
     #[test]
     fn the_hint_is_found_where_nothing_else_can_be_meant() {
         for (text, expected) in [
@@ -107,6 +116,7 @@ mod tests {
             ),
         ] {
             assert_eq!(without(text).as_deref(), Some(expected), "{text}");
+            assert!(is_told(text), "{text}");
         }
     }
 

@@ -315,9 +315,7 @@ impl Session {
             return self.forward(message, plan, outcome);
         };
         let statement = self.analyse(text, dialect);
-        let emulated = self
-            .emulated_statement(text, dialect)
-            .filter(|_| !is_ambiguous(&statement));
+        let emulated = self.emulated_statement(&statement, text, dialect);
         self.mark(Stage::Analysis);
         let asks_before_code = || {
             !statement.diagnostics
@@ -346,7 +344,7 @@ impl Session {
             Some(EmulatedStatement::Show(names)) => Some(Box::new(names)),
             _ => None,
         };
-        let message = self.message_as_read(message);
+        let message = self.statement_as_read(message, &statement);
         let label = self.label_of(text, dialect);
         self.mark(Stage::Analysis);
         let asked = Planned {

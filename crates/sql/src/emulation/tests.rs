@@ -487,6 +487,8 @@ proptest! {
         let Some(found) = recognise(text.as_bytes(), Dialect::default()) else {
             return Ok(());
         };
+        let statement = crate::analyse(text.as_bytes(), Dialect::default());
+        prop_assert!(statement.cacheable.is_err(), "{text}");
         // Nothing but the last token may be a semicolon.
         let mut lexer = crate::Lexer::new(text.as_bytes(), Dialect::default());
         let mut ended = false;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use remora_sql::{EmulatedVariable, unread_cache_hint};
+use remora_sql::{EmulatedVariable, Statement, unread_cache_hint};
 use remora_wire::Capabilities;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 
@@ -44,6 +44,19 @@ impl Session {
         let mut message = Vec::with_capacity(HEADER_BYTES + hintless.len());
         put_message(&mut message, 0, &hintless);
         Cow::Owned(message)
+    }
+
+    /// The same of a message with a statement that has been analysed. Most have no hint, and for
+    /// those that can be cached the analysis has told so: their text isn't read again.
+    pub(in super::super) fn statement_as_read<'m>(
+        &self,
+        message: &'m [u8],
+        statement: &Statement,
+    ) -> Cow<'m, [u8]> {
+        match &statement.cacheable {
+            Ok(select) if !select.says_cache => Cow::Borrowed(message),
+            _ => self.message_as_read(message),
+        }
     }
 
     /// Whether the server may warn of the hint: MySQL 5.7 does. After a hit the server runs the

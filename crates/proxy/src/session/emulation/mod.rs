@@ -24,7 +24,7 @@ mod merge;
 mod replace;
 mod show;
 
-use remora_sql::{Dialect, EmulatedStatement, ShowNames, recognise};
+use remora_sql::{Dialect, EmulatedStatement, Refusal, ShowNames, Statement, recognise};
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
 pub(super) use self::assign::Assigning;
@@ -36,12 +36,17 @@ use crate::reason::{Limit, Stage};
 
 impl Session {
     /// The emulated statement that a text is, if emulation is on and the text can be read.
+    /// `statement` is what its analysis has told.
     pub(super) fn emulated_statement<'t>(
         &self,
+        statement: &Statement,
         text: &'t [u8],
         dialect: Dialect,
     ) -> Option<EmulatedStatement<'t>> {
-        if !self.shared.emulation.enabled {
+        // What can be cached reads a table, as no emulated statement does. What can be read in more
+        // than one way may do anything.
+        let is_another = matches!(statement.cacheable, Ok(_) | Err(Refusal::Ambiguous));
+        if is_another || !self.shared.emulation.enabled {
             return None;
         }
         let found = recognise(text, dialect)?;
