@@ -51,8 +51,9 @@ impl Ambiguity {
     ) -> Statement {
         let mut statement = analyse(text, dialect);
         let mut agree = !self.characters || !may_have_other_characters(text);
-        let other_modes = other_modes(text, dialect).filter(|_| self.modes);
-        for other in other_modes {
+        // Most often the modes are known, and the text needn't be searched for what they change.
+        let other_modes = self.modes.then(|| other_modes(text, dialect));
+        for other in other_modes.into_iter().flatten() {
             if !self.takes_several && !can_be_one_statement(text, other) {
                 continue;
             }
