@@ -7,6 +7,7 @@ use std::time::Duration;
 use remora_sql::{Dialect, normalise, shape};
 
 use super::{Count, Digests, Label, OutdatedBy, Sketch, WorkerDigests};
+use crate::clock::Clock;
 
 /// What one worker needs to count statements by their digests.
 #[derive(Debug)]
@@ -53,13 +54,13 @@ impl Digester {
         }
     }
 
-    /// The label of a statement as text.
+    /// The label of a statement as text. The clock is only read for one that isn't remembered.
     pub(crate) fn label(
         &self,
         digests: &Digests,
         text: &[u8],
         dialect: Dialect,
-        now_ms: u64,
+        clock: &Clock,
     ) -> Label {
         if digests.count_max() == 0 {
             return Label::OTHERS;
@@ -77,7 +78,7 @@ impl Digester {
             }
         }
         let digest = normalise(text, dialect, normal);
-        let label = digests.label(digest, normal, sketch, now_ms);
+        let label = digests.label(digest, normal, sketch, clock.now_ms());
         if let Some(shape) = shape {
             *memo.place(shape) = (shape, label);
         }

@@ -484,7 +484,7 @@ impl Session {
         let shared = &self.shared;
         self.worker
             .digests
-            .label(&shared.digests, text, dialect, shared.clock.now_ms())
+            .label(&shared.digests, text, dialect, &shared.clock)
     }
 
     /// Whether it is certain where strings begin and end in a text: what its character set is, and
