@@ -341,13 +341,15 @@ fn has_one_sign(codec: Codec, number: Option<i128>) -> bool {
 
 /// Each combination of one value of each column.
 fn combinations(columns: &[EqualColumn]) -> Vec<Vec<ValueHash>> {
-    columns.iter().fold(vec![Vec::new()], |all, column| {
-        let longer = |one: &Vec<ValueHash>| -> Vec<Vec<ValueHash>> {
-            let with = |value: &ValueHash| one.iter().copied().chain([*value]).collect();
-            column.values.iter().map(with).collect()
-        };
-        all.iter().flat_map(longer).collect()
-    })
+    let mut all = vec![Vec::new()];
+    for EqualColumn { values, .. } in columns {
+        let mut longer = Vec::with_capacity(all.len() * values.len());
+        for one in &all {
+            longer.extend(values.iter().map(|value| [one, &[*value][..]].concat()));
+        }
+        all = longer;
+    }
+    all
 }
 
 /// The intervals of the lowest level that cover a range with few of them; `None` if it is too long.
@@ -375,4 +377,33 @@ fn columns_read(select: &Select, source: &Source, facts: &TableFacts) -> ColumnS
         }
     }
     reads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(number: i128) -> ValueHash {
+        Value::Integer(number).hash()
+    }
+
+    fn column(ordinal: u16, values: &[i128]) -> EqualColumn {
+        let codec = Codec::Date;
+        EqualColumn {
+            column: ShapeColumn { ordinal, codec },
+            values: values.iter().map(|value| hash(*value)).collect(),
+            condition: 0,
+        }
+    }
+
+    #[test]
+    fn each_combination_of_values_is_given_once_and_in_order() {
+        let columns = [column(0, &[1, 2]), column(1, &[3]), column(2, &[4, 5])];
+        let expected = [[1, 3, 4], [1, 3, 5], [2, 3, 4], [2, 3, 5]];
+        let expected = expected.map(|numbers| numbers.map(hash).to_vec());
+        assert_eq!(combinations(&columns), expected);
+        assert_eq!(combinations(&[]), [Vec::new()], "all rows");
+        let is_never = [column(0, &[1]), column(1, &[])];
+        assert!(combinations(&is_never).is_empty());
+    }
 }
