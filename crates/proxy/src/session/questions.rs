@@ -188,6 +188,7 @@ impl Session {
         take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
         let everything = |session: &Session| session.shared.timeline.raise(FenceScope::Everything);
+        self.note_own_read();
         let code = self.code_basis_of_message(payload);
         let fence = code.is_none().then(|| everything(self));
         let message = self.as_the_server_reads(payload);

@@ -30,6 +30,15 @@ impl Session {
         }
     }
 
+    /// Remora is about to have the server run a read of its own, with which the server may take the
+    /// snapshot of the transaction that the client's next statement is in.
+    pub(super) fn note_own_read(&mut self) {
+        if self.state.wants_low(&Effects::NONE) {
+            let low = self.shared.timeline.as_of();
+            self.state.may_have_snapshot(low);
+        }
+    }
+
     /// A statement has been answered to the end.
     pub(super) fn note_evidence(&self, effects: &mut Effects, has_rows: bool) {
         if effects.snapshot != Evidence::None {

@@ -346,6 +346,13 @@ impl SessionState {
                     && !self.is_certainly_outside_transaction())
     }
 
+    /// The server may take the open transaction's snapshot from now on, without a message of the
+    /// client. `low`: the watermark.
+    pub fn may_have_snapshot(&mut self, low: Option<AsOf>) {
+        self.snapshot = self.snapshot.after(low, Passed::Unsure);
+        self.derive_scope();
+    }
+
     /// A message is about to be sent that could begin a transaction or read in it. `at`: the
     /// watermark, if it was wanted.
     pub fn sends(&mut self, at: Option<AsOf>) {
@@ -758,6 +765,7 @@ impl SessionState {
     /// kept still does, and everything else is unknown.
     pub fn refused_user(&mut self) {
         self.status_is_certain = false;
+        self.snapshot = self.snapshot.after(None, Passed::Unsure);
         self.apply(SessionEffect::SettingsChanged);
         self.derive_scope();
     }

@@ -503,3 +503,31 @@ fn with_autocommit_off_the_first_read_begins_the_transaction() {
     sends(&mut state, &timeline, &Effects::NONE, off);
     assert_eq!(state.snapshot(), None);
 }
+
+#[test]
+fn a_read_of_remoras_own_may_take_the_snapshot() {
+    let (mut state, timeline) = repeatable();
+    sends(&mut state, &timeline, &Effects::NONE, StatusFlags::default());
+    let before = timeline.as_of();
+    state.may_have_snapshot(before);
+    timeline.set_applied(Position::new(1, 200).unwrap());
+    timeline.advance_visible(timeline.epoch(), Position::new(1, 200).unwrap());
+    sends(
+        &mut state,
+        &timeline,
+        &row(&timeline),
+        StatusFlags::IN_TRANSACTION,
+    );
+    assert_eq!(state.snapshot().map(|it| it.low), before);
+}
+
+#[test]
+fn after_a_refused_change_of_user_the_snapshot_is_in_doubt() {
+    let (mut state, timeline) = repeatable();
+    sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
+    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+    state.refused_user();
+    state.learn(fingerprint(Isolation::RepeatableRead));
+    sends(&mut state, &timeline, &Effects::NONE, IN_TRANSACTION);
+    assert_eq!(state.snapshot(), None);
+}
