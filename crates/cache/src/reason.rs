@@ -103,7 +103,8 @@ pub enum Unservable {
     Changed(usize),
     /// A commit after the result's `as_of` may have touched anything.
     Everything,
-    /// A commit that the open transaction may not see, or not all of, touched what it depends on.
+    /// It was read later than the open transaction's snapshot may have been made: it may show
+    /// commits that the transaction doesn't.
     ChangedSinceSnapshot,
     /// The follower has not been proven to have applied all that the open transaction may see.
     SnapshotUnproven,
@@ -154,7 +155,7 @@ impl Unservable {
             Unservable::Changed(_) => InvalidationReason::Changed.describe(),
             Unservable::Everything => InvalidationReason::Everything.describe(),
             Unservable::ChangedSinceSnapshot => {
-                "A commit touched something that it depends on, and the open transaction may have begun before that."
+                "It was read later than the open transaction's snapshot may have been made, so it may be newer."
             }
             Unservable::SnapshotUnproven => {
                 "The follower has not been proven to have applied all that the open transaction may see."

@@ -15,20 +15,25 @@
 //!
 //! - it may be served outside ([`crate::timeline`]),
 //! - the follower has applied everything up to *high*,
-//! - `changed_at[tag] <= low` for each of its tags, no change to everything lies above *low*, and
-//!   nothing has been forgotten since *low* was taken,
+//! - its `as_of` isn't above *low*, and nothing has been forgotten since *low* was taken,
 //! - it was read by a transaction of this kind, and stored only when the follower had applied
 //!   everything up to *that* transaction's *high*, with that transaction's *low* as its `as_of`.
 //!
 //! # Why it is right
 //!
 //! Let `C` be the commits that the snapshot shows, `D` those that the result shows. Each contains
-//! all commits up to its *low* and none behind its *high*. Everything up to both *highs* had been
-//! applied when the result was checked, so each commit of either set that touches one of the
-//! result's tags had been marked. None of the marks is above either *low*: the transaction's by the
-//! check, the result's as its `as_of`. So no commit that touches the result's tags is in one set
-//! and not in the other, and the result is what the server would read in the snapshot. It doesn't
-//! matter in which order commits became visible, nor where between the bounds the snapshot lies.
+//! all commits up to its *low* and none behind its *high*. The result's *low* is its `as_of`, and
+//! the smaller of the two: so a commit that is in one set and not in the other lies above it.
+//! Everything up to both *highs* had been applied when the result was checked, so each such commit
+//! that touches what the result depends on had been marked with one of its tags. But the check
+//! found no mark above `as_of`. So the result is what the server would read in the snapshot. It
+//! doesn't matter in which order commits became visible, nor where between the bounds the snapshot
+//! lies.
+//!
+//! **Why a newer result isn't served.** A result that was read later than *low* may be right as
+//! well, but no mark tells. Its tags may be of a shape that nobody knew before ([`crate::Shapes`]):
+//! commits up to its `as_of` were marked without that shape. One of them may lie above *low*, show
+//! in the result and not in the snapshot.
 //!
 //! **What is stored is exact.** A result of a read outside a transaction may show a commit that the
 //! follower hasn't read yet. That makes it newer than promised, which is right there and torn here:
@@ -98,10 +103,10 @@ impl Timeline {
     ) -> Result<(), Unservable> {
         // First: a proof that is seen here was given after the touches that are looked at below.
         let is_covered = self.covers(snapshot);
-        let has_changed = self.has_changed_since(snapshot.low, tags.clone());
         // Last, as it ends with the state: none of the cells was reset meanwhile.
         self.check_tags(as_of, tags, now_ms)?;
-        if has_changed || snapshot.low.generation() != as_of.generation() {
+        // Also if it is of a later generation. It isn't of an earlier one, as that isn't served.
+        if as_of > snapshot.low && self.broken().snapshots != BrokenSnapshots::Low {
             return Err(Unservable::ChangedSinceSnapshot);
         }
         if is_covered {
@@ -114,7 +119,6 @@ impl Timeline {
     /// Whether a result with these tags, read inside a transaction with this *low*, could never be
     /// served.
     pub fn has_changed_since(&self, low: AsOf, tags: impl Iterator<Item = Tag>) -> bool {
-        self.broken().snapshots != BrokenSnapshots::Low
-            && self.changed_since(low.position(), tags).is_some()
+        self.changed_since(low.position(), tags).is_some()
     }
 }

@@ -111,7 +111,7 @@ pub enum BrokenSnapshots {
     /// None.
     #[default]
     Right,
-    /// What has changed since the snapshot may have been made counts for nothing.
+    /// A result may be newer than what the snapshot is known to show.
     Low,
     /// The follower needn't have applied everything that the snapshot may show.
     High,
