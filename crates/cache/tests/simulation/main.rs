@@ -5,7 +5,11 @@
 //!
 //! What a hit may be: what the query gives on some state from the oldest allowed to the present
 //! one. Older than allowed is each state before a write that was answered through the proxy and
-//! changed what the query gives, and each that had been replaced more than the lag bound ago.
+//! changed what the query gives, and each that had been replaced more than the lag bound ago: that
+//! is, since the server counted the commit that replaced it as visible.
+//!
+//! A hit inside a transaction at `REPEATABLE READ` must be what the query gives on the one state
+//! that the transaction's snapshot shows.
 //!
 //! `REMORA_SIMULATIONS` sets how many seeds are tried (a night: 1000000 and more),
 //! `REMORA_SIMULATION_SEED` runs the one that a failure names, and tells each step.
@@ -19,7 +23,7 @@ mod world;
 
 use world::{Seen, World};
 
-const STEPS: usize = 600;
+const STEPS: usize = 1_000;
 
 /// What is done wrong, so that the simulation shows that it notices.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -45,6 +49,24 @@ pub enum Fault {
     FencesOfOldDefinition,
     /// A write that isn't logged forgets nothing.
     NotForgotten,
+    /// Two rules of the cache's sources, for reads inside transactions.
+    SnapshotLow,
+    SnapshotHigh,
+    /// A transaction is served a newer result if no tag of it has been touched since *low*.
+    NewerUntouched,
+    /// What a transaction reads is stored although the follower may not have applied all that the
+    /// snapshot shows.
+    Inexact,
+    /// A transaction is served results of reads outside.
+    OutsideInside,
+    /// The last question about the log's end is noted before the snapshot is made.
+    EarlyMadeAfter,
+    /// *Low* is taken when the snapshot has been made.
+    LateLow,
+    /// The question about the log's end is told the last commit that counts as visible.
+    CountedEnd,
+    /// The question about the log's end gets its number when its answer has been applied.
+    NumberedLate,
 }
 
 fn simulate(seed: u64, fault: Fault, seen: &mut Seen) -> Result<(), String> {
@@ -78,6 +100,11 @@ fn no_hit_is_older_than_its_promise() {
     assert!(seen.coarse_fills > seeds / 2, "{seen:?}");
     assert!(seen.restarts > seeds / 10, "{seen:?}");
     assert!(seen.commits_again > seeds / 10, "{seen:?}");
+    assert!(seen.hits_in_snapshots > seeds, "{seen:?}");
+    assert!(seen.hits_of_another_state > seeds / 4, "{seen:?}");
+    assert!(seen.changed_since_snapshot > seeds / 10, "{seen:?}");
+    assert!(seen.snapshot_unproven > seeds / 10, "{seen:?}");
+    assert!(seen.inexact_not_stored > seeds, "{seen:?}");
 }
 
 /// Each fault, and within how many seeds it is found.
@@ -94,6 +121,15 @@ fn each_fault_is_found() {
         (Fault::RetiresAgain, 20_000),
         (Fault::FencesOfAnotherValue, 2_000),
         (Fault::NotForgotten, 2_000),
+        (Fault::SnapshotLow, 2_000),
+        (Fault::SnapshotHigh, 2_000),
+        (Fault::NewerUntouched, 2_000),
+        (Fault::Inexact, 20_000),
+        (Fault::OutsideInside, 20_000),
+        (Fault::EarlyMadeAfter, 20_000),
+        (Fault::LateLow, 2_000),
+        (Fault::CountedEnd, 2_000),
+        (Fault::NumberedLate, 2_000),
     ];
     for (fault, seeds_max) in faults {
         assert!(is_found(fault, seeds_max), "{fault:?} isn't found");

@@ -237,8 +237,11 @@ pub struct Server {
     /// After each commit.
     pub states: Vec<State>,
     pub visible: usize,
-    /// For each visible state, when it became so.
-    pub visible_at_ms: Vec<u64>,
+    /// The last state that the server counts as visible when it is asked. Reads see a commit a
+    /// moment before that, as with MySQL's `gtid_executed`.
+    pub counted: usize,
+    /// For each state that was counted, when it became so.
+    pub counted_at_ms: Vec<u64>,
     pub log: Vec<LoggedCommit>,
     /// The commits before the log began anew. Positions count from there.
     pub log_begins_after: usize,
@@ -256,7 +259,8 @@ impl Server {
         Server {
             states: vec![state],
             visible: 0,
-            visible_at_ms: vec![0],
+            counted: 0,
+            counted_at_ms: vec![0],
             log: Vec::new(),
             log_begins_after: 0,
         }
@@ -266,17 +270,22 @@ impl Server {
         &self.states[self.visible]
     }
 
-    pub fn make_visible(&mut self, state: usize, now_ms: u64) {
+    pub fn make_visible(&mut self, state: usize) {
         self.visible = self.visible.max(state);
-        while self.visible_at_ms.len() <= self.visible {
-            self.visible_at_ms.push(now_ms);
+    }
+
+    /// Counts a state that is visible.
+    pub fn count(&mut self, state: usize, now_ms: u64) {
+        self.counted = self.counted.max(state);
+        while self.counted_at_ms.len() <= self.counted {
+            self.counted_at_ms.push(now_ms);
         }
     }
 
-    /// The last log entry that a read can see, as a count of entries.
-    pub fn visible_entries(&self) -> usize {
-        let is_visible = |commit: &&LoggedCommit| commit.state <= self.visible;
-        self.log.iter().filter(is_visible).count()
+    /// The last log entry that counts as visible, as a count of entries.
+    pub fn counted_entries(&self) -> usize {
+        let is_counted = |commit: &&LoggedCommit| commit.state <= self.counted;
+        self.log.iter().filter(is_counted).count()
     }
 
     /// Executes a write upon the last state. The number of the state that it makes; it isn't

@@ -1,13 +1,16 @@
 //! The proxy around the timeline, one small step at a time, in an order that a seed decides.
 
+mod transactions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use remora_cache::{
-    AsOf, BrokenRules, Epoch, Fence, FenceBatch, FenceScope, Position, Shapes, ShapesLimits,
-    ShapesSnapshot, Tag, Timeline, TimelineLimits,
+    AsOf, BrokenRules, BrokenSnapshots, Epoch, Fence, FenceBatch, FenceScope, Position, Shapes,
+    ShapesLimits, ShapesSnapshot, Tag, Timeline, TimelineLimits,
 };
 
+use self::transactions::Transactions;
 use crate::Fault;
 use crate::server::{
     Answer, Definition, Logged, LoggedCommit, Query, Random, Server, TABLES, Write, answer,
@@ -29,6 +32,14 @@ pub struct Seen {
     pub coarse_fills: u64,
     pub restarts: u64,
     pub commits_again: u64,
+    /// Reads inside transactions that memory answered, and those of them whose result was read in
+    /// another state than theirs.
+    pub hits_in_snapshots: u64,
+    pub hits_of_another_state: u64,
+    /// Those that were refused by the rule for snapshots.
+    pub changed_since_snapshot: u64,
+    pub snapshot_unproven: u64,
+    pub inexact_not_stored: u64,
 }
 
 struct Entry {
@@ -50,6 +61,7 @@ enum Stage {
     Fenced,
     Executed(usize),
     Visible(usize),
+    Counted(usize),
 }
 
 struct WriteInFlight {
@@ -78,7 +90,7 @@ enum Watermark {
 pub struct World<'a> {
     random: Random,
     /// How likely each actor is to make the next step.
-    weights: [usize; 8],
+    weights: [usize; 10],
     /// Of so many writes one is of a definition.
     definitions: usize,
     /// Whether each step is told: when one seed is run again.
@@ -100,6 +112,7 @@ pub struct World<'a> {
     is_lost: bool,
     following: Following,
     watermark: Watermark,
+    transactions: Transactions,
 }
 
 fn definition_tag(table: usize) -> Tag {
@@ -118,6 +131,11 @@ impl<'a> World<'a> {
             watermark: fault == Fault::Watermark,
             fences: fault == Fault::Fences,
             shapes: fault == Fault::LateShapes,
+            snapshots: match fault {
+                Fault::SnapshotLow | Fault::NewerUntouched => BrokenSnapshots::Low,
+                Fault::SnapshotHigh => BrokenSnapshots::High,
+                _ => BrokenSnapshots::Right,
+            },
             ..BrokenRules::default()
         };
         let timeline = Arc::new(Timeline::new(limits, broken));
@@ -127,11 +145,18 @@ impl<'a> World<'a> {
             table_shapes_max: 2 + random.below(20),
             tables_max: TABLES,
         };
+        let weights = match random.below(3) {
+            // Mostly transactions, and a follower that lags.
+            0 => [4, 4, 1, 5, 2, 8, 40, 20, 1, 0],
+            // Few transactions.
+            1 => [12, 10, 2, 8, 12, 10, 0, 0, 1, 0],
+            _ => [12, 10, 2, 8, 12, 10, 12, 10, 1, 0],
+        };
         World {
             queries: (0..QUERIES).map(|_| random_query(&mut random)).collect(),
             server: Server::new(&mut random),
             definitions: [30, 4][usize::from(random.one_in(3))],
-            weights: [12, 10, 2, 6, 12, 10, 1, 0].map(|least| least + random.below(least + 3)),
+            weights: weights.map(|least| least + random.below(least + 3)),
             random,
             is_told: false,
             fault,
@@ -148,6 +173,7 @@ impl<'a> World<'a> {
             is_lost: false,
             following: Following::Idle,
             watermark: Watermark::Idle,
+            transactions: Transactions::default(),
         }
     }
 
@@ -173,7 +199,9 @@ impl<'a> World<'a> {
             3 => self.go_on_with_write(),
             4 => self.follow(),
             5 => self.keep_watermark(),
-            6 => self.now_ms += self.random.below(4) as u64,
+            6 => self.go_on_with_transaction()?,
+            7 => self.ask_for_end(),
+            8 => self.now_ms += self.random.below(4) as u64,
             _ => self.disturb(),
         }
         Ok(())
@@ -227,8 +255,8 @@ impl<'a> World<'a> {
             self.seen.hits_kept_by_tags += 1;
         }
         let since_ms = self.now_ms.saturating_sub(LAG_MS_MAX);
-        let is_old_enough = |visible_at: &u64| *visible_at < since_ms;
-        let replaced = self.server.visible_at_ms.partition_point(is_old_enough);
+        let is_old_enough = |counted_at: &u64| *counted_at < since_ms;
+        let replaced = self.server.counted_at_ms.partition_point(is_old_enough);
         let oldest = replaced.saturating_sub(1);
         let gives = |state: usize| answer(&self.server.states[state], &self.queries[query]);
         // Backwards, as far as no answered write changed what the query gives.
@@ -320,6 +348,7 @@ impl<'a> World<'a> {
         self.queries[query] = random_query(&mut self.random);
         self.stored.remove(&query);
         self.fills.retain(|fill| fill.query != query);
+        self.transactions.drop_query(query);
     }
 
     // ---- Writes --------------------------------------------------------------------------------
@@ -371,15 +400,19 @@ impl<'a> World<'a> {
                     self.writes[at].stage = Stage::Executed(state);
                     if !is_logged {
                         // Nothing can come in between in the order of states.
-                        self.server.make_visible(state, self.now_ms);
+                        self.server.make_visible(state);
                     }
                 }
             }
             Stage::Executed(state) => {
-                self.server.make_visible(state, self.now_ms);
+                self.server.make_visible(state);
                 self.writes[at].stage = Stage::Visible(state);
             }
-            Stage::Visible(state) => self.answer_write(at, state),
+            Stage::Visible(state) => {
+                self.server.count(state, self.now_ms);
+                self.writes[at].stage = Stage::Counted(state);
+            }
+            Stage::Counted(state) => self.answer_write(at, state),
         }
     }
 
@@ -529,8 +562,9 @@ impl<'a> World<'a> {
     fn restart(&mut self) {
         self.tell(|| "restart".to_owned());
         self.seen.restarts += 1;
-        self.server
-            .make_visible(self.server.states.len() - 1, self.now_ms);
+        let last = self.server.states.len() - 1;
+        self.server.make_visible(last);
+        self.server.count(last, self.now_ms);
         self.server.log_begins_after = self.server.log.len();
         self.next = self.server.log.len();
         self.timeline.restart(self.position_of(self.next));
@@ -544,7 +578,7 @@ impl<'a> World<'a> {
                 Watermark::Asks(epoch, self.timeline.take_answered(), self.now_ms)
             }
             Watermark::Asks(epoch, batch, asked_at_ms) => {
-                let answer = self.position_of(self.server.visible_entries());
+                let answer = self.position_of(self.server.counted_entries());
                 self.timeline.advance_visible(epoch, answer);
                 Watermark::Waits(epoch, batch, asked_at_ms, answer)
             }
