@@ -105,7 +105,7 @@ pub enum Unservable {
     Everything,
     /// It was read later than the open transaction's snapshot may have been made: it may show
     /// commits that the transaction doesn't.
-    ChangedSinceSnapshot,
+    NewerThanSnapshot,
     /// The follower has not been proven to have applied all that the open transaction may see.
     SnapshotUnproven,
     /// The open transaction has written something that the result depends on.
@@ -121,7 +121,7 @@ impl Unservable {
         Unservable::Fenced,
         Unservable::Changed(0),
         Unservable::Everything,
-        Unservable::ChangedSinceSnapshot,
+        Unservable::NewerThanSnapshot,
         Unservable::SnapshotUnproven,
         Unservable::OwnWrites,
     ];
@@ -135,7 +135,7 @@ impl Unservable {
             Unservable::Fenced => "fenced",
             Unservable::Changed(_) => "changed",
             Unservable::Everything => "everything",
-            Unservable::ChangedSinceSnapshot => "changed_since_snapshot",
+            Unservable::NewerThanSnapshot => "newer_than_snapshot",
             Unservable::SnapshotUnproven => "snapshot_unproven",
             Unservable::OwnWrites => "own_writes",
         }
@@ -154,7 +154,7 @@ impl Unservable {
             }
             Unservable::Changed(_) => InvalidationReason::Changed.describe(),
             Unservable::Everything => InvalidationReason::Everything.describe(),
-            Unservable::ChangedSinceSnapshot => {
+            Unservable::NewerThanSnapshot => {
                 "It was read later than the open transaction's snapshot may have been made, so it may be newer."
             }
             Unservable::SnapshotUnproven => {
@@ -172,7 +172,7 @@ impl Unservable {
             Unservable::NotLive
             | Unservable::Behind
             | Unservable::Fenced
-            | Unservable::ChangedSinceSnapshot
+            | Unservable::NewerThanSnapshot
             | Unservable::SnapshotUnproven
             | Unservable::OwnWrites => None,
             Unservable::Forgotten => Some(InvalidationReason::Forgotten),

@@ -107,7 +107,7 @@ impl Timeline {
         self.check_tags(as_of, tags, now_ms)?;
         // Also if it is of a later generation. It isn't of an earlier one, as that isn't served.
         if as_of > snapshot.low && self.broken().snapshots != BrokenSnapshots::Low {
-            return Err(Unservable::ChangedSinceSnapshot);
+            return Err(Unservable::NewerThanSnapshot);
         }
         if is_covered {
             Ok(())

@@ -96,9 +96,9 @@ fn a_result_that_is_newer_than_the_snapshot_is_refused_whatever_has_been_touched
     let newer = proven_snapshot(&timeline);
     assert!(!timeline.has_changed_since(open.low, [orders()].into_iter()));
     let refused = check(&timeline, newer.low, open);
-    assert_eq!(refused, Err(Unservable::ChangedSinceSnapshot));
+    assert_eq!(refused, Err(Unservable::NewerThanSnapshot));
     assert_eq!(
-        Unservable::ChangedSinceSnapshot.invalidation(),
+        Unservable::NewerThanSnapshot.invalidation(),
         None,
         "transactions that have begun later may have it"
     );
@@ -137,7 +137,7 @@ fn a_commit_that_was_touched_before_a_results_shape_was_known_is_not_shown_to_ol
     assert!(!timeline.has_changed_since(open.low, tags.into_iter()));
     let check = |snapshot| timeline.check_in_snapshot(newer.low, tags.into_iter(), 1000, snapshot);
     assert_eq!(check(newer), Ok(()));
-    assert_eq!(check(open), Err(Unservable::ChangedSinceSnapshot));
+    assert_eq!(check(open), Err(Unservable::NewerThanSnapshot));
     // What the older one reads itself takes the coarse tag, which was touched.
     let own = shapes.find(table, &by_id, open.low);
     assert_eq!(own.err(), Some(TooCoarse::TooYoung));
@@ -269,7 +269,7 @@ fn a_transaction_that_was_open_when_the_log_began_anew_is_served_nothing() {
     // Its position is smaller than the open transaction's, but of another log.
     assert!(newer.low.position() < open.low.position());
     let refused = check(&timeline, newer.low, open);
-    assert_eq!(refused, Err(Unservable::ChangedSinceSnapshot));
+    assert_eq!(refused, Err(Unservable::NewerThanSnapshot));
     assert_eq!(check(&timeline, newer.low, newer), Ok(()));
     let refused = check(&timeline, open.low, newer);
     assert_eq!(refused, Err(Unservable::Forgotten));
@@ -311,7 +311,7 @@ fn a_transaction_that_was_open_when_something_was_forgotten_is_served_nothing_la
     let newer = proven_snapshot(&timeline);
     assert_eq!(newer.low.position(), open.low.position());
     let refused = check(&timeline, newer.low, open);
-    assert_eq!(refused, Err(Unservable::ChangedSinceSnapshot));
+    assert_eq!(refused, Err(Unservable::NewerThanSnapshot));
     assert_eq!(check(&timeline, newer.low, newer), Ok(()));
 }
 

@@ -507,7 +507,12 @@ fn with_autocommit_off_the_first_read_begins_the_transaction() {
 #[test]
 fn a_read_of_remoras_own_may_take_the_snapshot() {
     let (mut state, timeline) = repeatable();
-    sends(&mut state, &timeline, &Effects::NONE, StatusFlags::default());
+    sends(
+        &mut state,
+        &timeline,
+        &Effects::NONE,
+        StatusFlags::default(),
+    );
     let before = timeline.as_of();
     state.may_have_snapshot(before);
     timeline.set_applied(Position::new(1, 200).unwrap());
