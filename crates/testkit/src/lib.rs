@@ -12,6 +12,7 @@
 //! | [`client`] | a small client that keeps the bytes it was sent |
 //! | [`load`] | counters that are read and written, with an oracle that finds stale reads |
 //! | [`mixed`] | the same in tables of many kinds and in many forms of writes and reads |
+//! | [`histories`] | judges what transactions have seen and done, by the lists that they append to |
 //! | [`late_rows`], [`semisync`] | commits held back between their event and their rows |
 //! | [`log_gate`] | the binary log held back on its way to Remora; an address that moves |
 //! | [`sysbench`] | runs sysbench, unmodified |
@@ -20,6 +21,7 @@
 
 pub mod certificates;
 pub mod client;
+pub mod histories;
 pub mod interrupt;
 pub mod late_rows;
 pub mod load;
