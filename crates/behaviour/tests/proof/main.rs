@@ -9,5 +9,6 @@ mod comparisons;
 mod consistency;
 mod differential;
 mod recount;
+mod snapshots;
 mod sweep;
 mod sysbench;

@@ -256,9 +256,11 @@ fn in_words(history: &[Transaction], cycle: &[Edge]) -> String {
         };
         format!("{} before {}, {why}", name(edge.from), name(edge.to))
     });
-    let mut numbers: Vec<usize> = cycle.iter().map(|edge| edge.from).collect();
-    numbers.retain(|node| is_moment(*node));
-    numbers.iter_mut().for_each(|node| *node /= 2);
+    let moments = cycle
+        .iter()
+        .map(|edge| edge.from)
+        .filter(|node| is_moment(*node));
+    let mut numbers: Vec<usize> = moments.map(|node| node / 2).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let transactions = numbers.into_iter().map(|number| describe(history, number));

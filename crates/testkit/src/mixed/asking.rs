@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use remora_wire::rows::Row;
 
-use crate::client::{Client, ClientError, StatementId};
+use crate::client::{Client, ClientError, StatementId, Value};
 use crate::load::random::Random;
 
 /// Statements that a reader keeps prepared.
@@ -12,7 +12,7 @@ const KEPT_MAX: usize = 64;
 
 /// How a reader asks.
 #[derive(Debug)]
-pub(super) enum Asking {
+pub enum Asking {
     /// By `COM_QUERY`.
     Text,
     /// By statements that stay prepared.
@@ -23,7 +23,7 @@ pub(super) enum Asking {
 
 impl Asking {
     /// One of them.
-    pub(super) fn choose(random: &mut Random) -> Asking {
+    pub fn choose(random: &mut Random) -> Asking {
         match random.below(3) {
             0 => Asking::Text,
             1 => Asking::Prepared(HashMap::new()),
@@ -32,9 +32,20 @@ impl Asking {
     }
 
     /// Asks, and gives the rows of the answer.
-    pub(super) fn ask(&mut self, client: &mut Client, text: &str) -> Result<Vec<Row>, ClientError> {
+    pub fn ask(&mut self, client: &mut Client, text: &str) -> Result<Vec<Row>, ClientError> {
+        self.ask_with(client, text, &[])
+    }
+
+    /// The same with a number for each `?`. Who asks by text writes them there.
+    pub fn ask_with(
+        &mut self,
+        client: &mut Client,
+        text: &str,
+        numbers: &[i64],
+    ) -> Result<Vec<Row>, ClientError> {
+        let values: Vec<Value> = numbers.iter().copied().map(Value::Int).collect();
         match self {
-            Asking::Text => client.query(text)?.rows(),
+            Asking::Text => client.query(&filled_in(text, numbers))?.rows(),
             Asking::Prepared(kept) => {
                 let id = if let Some(id) = kept.get(text) {
                     *id
@@ -48,14 +59,30 @@ impl Asking {
                     kept.insert(text.to_owned(), id);
                     id
                 };
-                client.execute(id, &[])?.binary_rows()
+                client.execute(id, &values)?.binary_rows()
             }
             Asking::PreparedOnce => {
                 let id = client.prepare(text.as_bytes())?;
-                let rows = client.execute(id, &[])?.binary_rows();
+                let rows = client.execute(id, &values)?.binary_rows();
                 client.close_statement(id)?;
                 rows
             }
         }
     }
+}
+
+/// A statement's text with numbers in place of its `?`.
+pub fn filled_in(text: &str, numbers: &[i64]) -> String {
+    let mut numbers = numbers.iter();
+    let mut filled = String::with_capacity(text.len());
+    for part in text.split_inclusive('?') {
+        match (part.strip_suffix('?'), numbers.next()) {
+            (Some(before), Some(number)) => {
+                filled.push_str(before);
+                filled.push_str(&number.to_string());
+            }
+            _ => filled.push_str(part),
+        }
+    }
+    filled
 }

@@ -13,7 +13,7 @@
 //! *hot* one, which changes after [`MixedLoad::hot`] and some reads. The others rest meanwhile, and
 //! results from them can be served. A result that was kept wrongly is served then, too, and found.
 
-mod asking;
+pub mod asking;
 mod clients;
 pub mod questions;
 pub mod tables;
