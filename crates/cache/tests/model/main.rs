@@ -5,8 +5,9 @@
 //! is a point where another thread may go on. Around them: a server with a table of two rows, whose
 //! events reach the follower before the rows can be seen; writers through the proxy, each with the
 //! fences of its own row; writers elsewhere, also of definitions; the follower, which is lost and
-//! comes back; the watermark task; and readers that fill by key, with the tags of a shape when they
-//! may.
+//! comes back; the watermark task; readers that fill by key, with the tags of a shape when they
+//! may; transactions at `REPEATABLE READ` that read one row, and the task that asks for them where
+//! the log ends.
 //!
 //! Shuttle runs each schedule sequentially consistent. That is what the sources ask for. The map of
 //! tables in `shapes.rs` is the real one, which shuttle doesn't know: it only ever gets one table,
@@ -30,6 +31,8 @@ mod shape;
 #[path = "../../src/shapes.rs"]
 #[allow(clippy::enum_variant_names)]
 mod shapes;
+#[path = "../../src/snapshot.rs"]
+mod snapshot;
 #[path = "../../src/tag.rs"]
 mod tag;
 #[path = "../../src/timeline.rs"]
@@ -51,7 +54,7 @@ use std::sync::atomic::{AtomicU64 as PlainCounter, Ordering};
 
 use shuttle::thread;
 
-use timeline::BrokenRules;
+use timeline::{BrokenRules, BrokenSnapshots};
 use world::{Cast, Faults, Seen, Slip, World};
 
 const NOBODY: Cast = Cast {
@@ -63,6 +66,8 @@ const NOBODY: Cast = Cast {
     loses_connection: false,
     restart: false,
     reads_per_reader: 3,
+    transactions: [0, 0],
+    end_questions: 0,
     evictions: 0,
     clock_ticks: 0,
 };
@@ -76,6 +81,8 @@ const EVERYONE: Cast = Cast {
     loses_connection: true,
     restart: true,
     reads_per_reader: 5,
+    transactions: [1, 0],
+    end_questions: 1,
     evictions: 1,
     clock_ticks: 6,
 };
@@ -117,12 +124,36 @@ const WRITER_ELSEWHERE: Cast = Cast {
     ..NOBODY
 };
 
-const CASTS: [Cast; 5] = [
+/// Snapshots alone: no reads outside.
+const TRANSACTIONS: Cast = Cast {
+    name: "transactions",
+    writes_elsewhere: 1,
+    rounds: 2,
+    reads_per_reader: 0,
+    transactions: [1, 1],
+    end_questions: 1,
+    ..NOBODY
+};
+
+/// With fences, a log that begins anew and transactions that stay open.
+const TRANSACTIONS_OVER_A_RESTART: Cast = Cast {
+    name: "transactions over a restart",
+    writes_through_proxy: [1, 0],
+    writes_elsewhere: 1,
+    rounds: 4,
+    restart: true,
+    transactions: [2, 1],
+    ..TRANSACTIONS
+};
+
+const CASTS: [Cast; 7] = [
     EVERYONE,
     ONE_WRITER,
     TWO_WRITERS,
     DEFINITIONS,
     WRITER_ELSEWHERE,
+    TRANSACTIONS,
+    TRANSACTIONS_OVER_A_RESTART,
 ];
 
 /// One run of the whole scene.
@@ -156,6 +187,10 @@ fn scene(cast: Cast, faults: Faults, seen: &Arc<Seen>) {
     spawn(cast.reads_per_reader * (1 - of_the_second), |world, _| {
         world.read(0);
     });
+    for transactions in cast.transactions {
+        spawn(transactions, |world, _| world.run_transaction());
+    }
+    spawn(cast.end_questions, |world, _| world.ask_for_end());
     spawn(cast.evictions, |world, _| world.evict());
     spawn(cast.clock_ticks, |world, _| world.tick());
     for thread in threads {
@@ -195,13 +230,17 @@ fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String>
     let result = catch_unwind(run);
     let count = |counter: &PlainCounter| counter.load(Ordering::Relaxed);
     eprintln!(
-        "schedules {}, hits {}, of late versions {}, kept by tags {}, refused {}, coarse fills {}",
+        "schedules {}, hits {}, of late versions {}, kept by tags {}, refused {}, coarse fills {}, \
+         hits in snapshots {}, unproven {}, newer {}",
         count(&seen.schedules),
         count(&seen.hits),
         count(&seen.hits_of_late_versions),
         count(&seen.hits_kept_by_tags),
         count(&seen.refused),
-        count(&seen.coarse_fills)
+        count(&seen.coarse_fills),
+        count(&seen.hits_in_snapshots),
+        count(&seen.snapshot_unproven),
+        count(&seen.changed_since_snapshot)
     );
     match result {
         Ok(()) => {
@@ -210,6 +249,9 @@ fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String>
             assert!(count(&seen.hits_kept_by_tags) > few / 4);
             assert!(count(&seen.refused) > few);
             assert!(count(&seen.coarse_fills) > few);
+            assert!(count(&seen.hits_in_snapshots) > few);
+            assert!(count(&seen.snapshot_unproven) > few / 4);
+            assert!(count(&seen.changed_since_snapshot) > few / 20);
             None
         }
         Err(panic) => {
@@ -245,9 +287,25 @@ fn no_read_is_older_than_its_promise() {
 }
 
 /// The search ends at the first violation, so it may be given more schedules than it needs.
-fn finds_an_old_row(cast: Cast, faults: Faults) -> bool {
+fn finds(what: &str, cast: Cast, faults: Faults) -> bool {
     let found = violation(&[cast], faults, 100 * schedules());
-    found.is_some_and(|message| message.contains("STALE"))
+    found.is_some_and(|message| message.contains(what))
+}
+
+fn finds_an_old_row(cast: Cast, faults: Faults) -> bool {
+    finds("STALE", cast, faults)
+}
+
+/// A row in a transaction that isn't that of its snapshot.
+fn finds_a_torn_read(faults: Faults) -> bool {
+    finds("TORN", TRANSACTIONS, faults)
+}
+
+fn of_snapshots(snapshots: BrokenSnapshots) -> Faults {
+    rules(BrokenRules {
+        snapshots,
+        ..BrokenRules::default()
+    })
 }
 
 fn rules(rules: BrokenRules) -> Faults {
@@ -318,4 +376,30 @@ fn with_an_as_of_that_is_taken_after_the_shape_an_old_row_is_served() {
         ..Faults::default()
     };
     assert!(finds_an_old_row(DEFINITIONS, faults));
+}
+
+#[test]
+fn with_results_newer_than_the_snapshot_a_read_is_torn() {
+    assert!(finds_a_torn_read(of_snapshots(BrokenSnapshots::Low)));
+}
+
+#[test]
+fn without_a_proof_of_what_the_snapshot_shows_a_read_is_torn() {
+    assert!(finds_a_torn_read(of_snapshots(BrokenSnapshots::High)));
+}
+
+#[test]
+fn with_a_question_counted_before_the_snapshot_is_made_a_read_is_torn() {
+    assert!(finds_a_torn_read(Faults {
+        slip: Slip::EarlyMadeAfter,
+        ..Faults::default()
+    }));
+}
+
+#[test]
+fn with_a_proof_that_is_looked_at_after_the_changes_a_read_is_torn() {
+    assert!(finds_a_torn_read(Faults {
+        slip: Slip::LateProof,
+        ..Faults::default()
+    }));
 }

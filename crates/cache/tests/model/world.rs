@@ -8,8 +8,10 @@ use shuttle::thread;
 
 use crate::fence::FenceScope;
 use crate::position::Position;
+use crate::reason::Unservable;
 use crate::shape::{ColumnSet, Shape, ShapeColumn, TableTags, Value};
 use crate::shapes::{Shapes, ShapesLimits, ShapesSnapshot};
+use crate::snapshot::Snapshot;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::tag::Tag;
 use crate::timeline::{AsOf, BrokenRules, Timeline, TimelineLimits};
@@ -17,6 +19,9 @@ use crate::timeline::{AsOf, BrokenRules, Timeline, TimelineLimits};
 pub const LAG_MS_MAX: u64 = 2;
 /// The two rows, by their keys. The first is the one that most readers ask for.
 const KEYS: [i128; 2] = [5, 7];
+const READS_PER_TRANSACTION: usize = 2;
+/// Then the question is given up, as nobody may be left to write or to follow.
+const LOOKS_AT_APPLIED: usize = 2;
 /// `id` and `value`.
 const COLUMNS: u16 = 2;
 /// Above every position of the log.
@@ -39,6 +44,10 @@ pub struct Cast {
     /// The follower is lost half-way, and what happened meanwhile is gone from the log.
     pub restart: bool,
     pub reads_per_reader: usize,
+    /// Of each of two sessions.
+    pub transactions: [usize; 2],
+    /// How often the server is asked where its log ends, by nobody in particular.
+    pub end_questions: usize,
     /// Stored results that are evicted.
     pub evictions: usize,
     pub clock_ticks: usize,
@@ -66,6 +75,10 @@ pub enum Slip {
     AsOfLate,
     /// A writer raises the fences of the other row's value.
     FencesOfAnotherRow,
+    /// A transaction notes the last question about the log's end before its snapshot is made.
+    EarlyMadeAfter,
+    /// A transaction that lacked the proof alone looks at nothing else again.
+    LateProof,
 }
 
 /// What readers really got, over all schedules: a model in which nothing happens proves nothing.
@@ -79,6 +92,10 @@ pub struct Seen {
     pub refused: PlainCounter,
     /// Fills that had to take the table's tag.
     pub coarse_fills: PlainCounter,
+    /// Of reads in transactions.
+    pub hits_in_snapshots: PlainCounter,
+    pub snapshot_unproven: PlainCounter,
+    pub changed_since_snapshot: PlainCounter,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -135,8 +152,13 @@ impl Server {
 
     /// What a read of the row shows: the last visible commit that concerns it.
     fn version_of(&self, row: usize) -> u64 {
-        let mut visible = (1..=self.visible).rev();
-        visible
+        self.version_in(row, self.visible)
+    }
+
+    /// What it shows in a snapshot of the commits up to `last`.
+    fn version_in(&self, row: usize, last: u64) -> u64 {
+        let mut shown = (1..=last).rev();
+        shown
             .find(|commit| self.change(*commit).concerns(row))
             .unwrap_or(0)
     }
@@ -163,6 +185,8 @@ pub struct World {
     server: Mutex<Server>,
     /// The store: a key for each row.
     stored: Mutex<[Option<Stored>; 2]>,
+    /// What transactions have read of the first row.
+    exact: Mutex<Option<Stored>>,
     clock_ms: AtomicU64,
     /// For each row, the last commit through the proxy whose client has its answer.
     answered: [AtomicU64; 2],
@@ -220,7 +244,8 @@ impl World {
             lag_ms_max: LAG_MS_MAX,
         };
         let timeline = Arc::new(Timeline::new(limits, faults.rules));
-        timeline.restart(Position::ZERO);
+        let server = Server::default();
+        timeline.restart(server.position_of(0));
         timeline.prove(timeline.epoch(), 0);
         let limits = ShapesLimits {
             table_shapes_max: 2,
@@ -229,8 +254,9 @@ impl World {
         World {
             shapes: Shapes::new(Arc::clone(&timeline), limits),
             timeline,
-            server: Mutex::new(Server::default()),
+            server: Mutex::new(server),
             stored: Mutex::new([None, None]),
+            exact: Mutex::new(None),
             clock_ms: AtomicU64::new(0),
             answered: [AtomicU64::new(0), AtomicU64::new(0)],
             faults,
@@ -401,7 +427,7 @@ impl World {
             return;
         };
         dawdle();
-        let fine = self.shapes.find(table(), &by_key(), as_of).ok();
+        let fine = self.shape_of_reads(as_of);
         if self.faults.slip == Slip::AsOfLate {
             dawdle();
             let Some(late) = self.timeline.as_of() else {
@@ -409,7 +435,23 @@ impl World {
             };
             as_of = late;
         }
-        let tags = if let Some(shape) = &fine {
+        let tags = self.tags_of_read(row, fine.as_deref());
+        let version = lock(&self.server).version_of(row);
+        thread::yield_now();
+        lock(&self.stored)[row] = Some(Stored {
+            as_of,
+            tags,
+            version,
+            is_fine: fine.is_some(),
+        });
+    }
+
+    fn shape_of_reads(&self, as_of: AsOf) -> Option<Arc<Shape<u8>>> {
+        self.shapes.find(table(), &by_key(), as_of).ok()
+    }
+
+    fn tags_of_read(&self, row: usize, fine: Option<&Shape<u8>>) -> Vec<Tag> {
+        if let Some(shape) = fine {
             let value = Value::Integer(KEYS[row]).hash();
             vec![
                 table().whole(),
@@ -419,15 +461,7 @@ impl World {
         } else {
             self.seen.coarse_fills.fetch_add(1, Ordering::Relaxed);
             vec![table().any()]
-        };
-        let version = lock(&self.server).version_of(row);
-        thread::yield_now();
-        lock(&self.stored)[row] = Some(Stored {
-            as_of,
-            tags,
-            version,
-            is_fine: fine.is_some(),
-        });
+        }
     }
 
     fn examine_hit(&self, row: usize, stored: &Stored, answered: u64, now_ms: u64) {
@@ -455,6 +489,89 @@ impl World {
                 now_ms <= replaced_at_ms + LAG_MS_MAX,
                 "STALE: a read at {now_ms} ms got {version}, replaced at {replaced_at_ms} ms"
             );
+        }
+    }
+}
+
+/// Transactions at `REPEATABLE READ`, which read the first row.
+impl World {
+    pub fn run_transaction(&self) {
+        let Some(low) = self.timeline.as_of() else {
+            return;
+        };
+        let asked_before = self.timeline.end_questions();
+        // The server takes the snapshot, and its first row comes.
+        let shown = lock(&self.server).visible;
+        let made_after = match self.faults.slip {
+            Slip::EarlyMadeAfter => asked_before,
+            _ => self.timeline.end_questions(),
+        };
+        let snapshot = Snapshot { low, made_after };
+        self.ask_for_end();
+        for _ in 0..READS_PER_TRANSACTION {
+            self.read_in(snapshot, shown);
+        }
+    }
+
+    fn read_in(&self, snapshot: Snapshot, shown: u64) {
+        let version = lock(&self.server).version_in(0, shown);
+        let now_ms = self.now_ms();
+        let stored = lock(&self.exact).clone();
+        if let Some(stored) = stored {
+            let count = |counter: &PlainCounter| _ = counter.fetch_add(1, Ordering::Relaxed);
+            let Stored { as_of, tags, .. } = &stored;
+            let tags = tags.iter().copied();
+            let check = self
+                .timeline
+                .check_in_snapshot(*as_of, tags, now_ms, snapshot);
+            let is_late_proof = check == Err(Unservable::SnapshotUnproven)
+                && self.faults.slip == Slip::LateProof
+                && self.timeline.covers(snapshot);
+            match check {
+                Err(Unservable::SnapshotUnproven) if !is_late_proof => {
+                    count(&self.seen.snapshot_unproven);
+                }
+                Err(Unservable::ChangedSinceSnapshot) => count(&self.seen.changed_since_snapshot),
+                Err(_) if !is_late_proof => count(&self.seen.refused),
+                _ => {
+                    count(&self.seen.hits_in_snapshots);
+                    assert_eq!(
+                        stored.version, version,
+                        "TORN: {as_of:?} in {snapshot:?} that shows the commits up to {shown}"
+                    );
+                    return;
+                }
+            }
+        }
+        self.fill_in(snapshot, version);
+    }
+
+    fn fill_in(&self, snapshot: Snapshot, version: u64) {
+        let as_of = snapshot.low;
+        let fine = self.shape_of_reads(as_of);
+        let tags = self.tags_of_read(0, fine.as_deref());
+        if self.timeline.covers(snapshot) {
+            *lock(&self.exact) = Some(Stored {
+                as_of,
+                tags,
+                version,
+                is_fine: fine.is_some(),
+            });
+        }
+    }
+
+    pub fn ask_for_end(&self) {
+        let epoch = self.timeline.epoch();
+        let question = self.timeline.begin_end_question();
+        let end = {
+            let server = lock(&self.server);
+            server.position_of(server.logged())
+        };
+        for _ in 0..LOOKS_AT_APPLIED {
+            if self.timeline.applied() >= end {
+                return self.timeline.prove_end(epoch, question);
+            }
+            dawdle();
         }
     }
 }
