@@ -531,7 +531,7 @@ impl World {
                 Err(Unservable::SnapshotUnproven) if !is_late_proof => {
                     count(&self.seen.snapshot_unproven);
                 }
-                Err(Unservable::ChangedSinceSnapshot) => count(&self.seen.changed_since_snapshot),
+                Err(Unservable::NewerThanSnapshot) => count(&self.seen.changed_since_snapshot),
                 Err(_) if !is_late_proof => count(&self.seen.refused),
                 _ => {
                     count(&self.seen.hits_in_snapshots);
