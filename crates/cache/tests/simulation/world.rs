@@ -139,7 +139,7 @@ impl<'a> World<'a> {
             ..BrokenRules::default()
         };
         let timeline = Arc::new(Timeline::new(limits, broken));
-        timeline.restart(Position::ZERO);
+        timeline.restart(Position::new(1, 0).unwrap());
         timeline.prove(timeline.epoch(), 0);
         let limits = ShapesLimits {
             table_shapes_max: 2 + random.below(20),
