@@ -49,6 +49,8 @@ pub enum Fault {
     FencesOfOldDefinition,
     /// A write that isn't logged forgets nothing.
     NotForgotten,
+    /// A proof counts for the moment when it is given, not for that of the question.
+    ProvenForNow,
     /// Two rules of the cache's sources, for reads inside transactions.
     SnapshotLow,
     SnapshotHigh,
@@ -121,6 +123,7 @@ fn each_fault_is_found() {
         (Fault::RetiresAgain, 20_000),
         (Fault::FencesOfAnotherValue, 2_000),
         (Fault::NotForgotten, 2_000),
+        (Fault::ProvenForNow, 20_000),
         (Fault::SnapshotLow, 2_000),
         (Fault::SnapshotHigh, 2_000),
         (Fault::NewerUntouched, 2_000),

@@ -201,7 +201,7 @@ impl<'a> World<'a> {
             5 => self.keep_watermark(),
             6 => self.go_on_with_transaction()?,
             7 => self.ask_for_end(),
-            8 => self.now_ms += self.random.below(4) as u64,
+            8 => self.now_ms += self.random.below(20) as u64,
             _ => self.disturb(),
         }
         Ok(())
@@ -589,7 +589,11 @@ impl<'a> World<'a> {
                     Watermark::Idle
                 } else if self.timeline.applied() >= answer {
                     self.tell(|| format!("{answer} proven, its batch lowered"));
-                    self.timeline.prove(epoch, asked_at_ms);
+                    let proven_for = match self.fault {
+                        Fault::ProvenForNow => self.now_ms,
+                        _ => asked_at_ms,
+                    };
+                    self.timeline.prove(epoch, proven_for);
                     batch.lower();
                     Watermark::Idle
                 } else {
