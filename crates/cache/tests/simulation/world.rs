@@ -145,7 +145,10 @@ impl<'a> World<'a> {
             table_shapes_max: 2 + random.below(20),
             tables_max: TABLES,
         };
+        // Which takes many definitions to be found.
+        let is_of_definitions = fault == Fault::FencesOfOldDefinition;
         let weights = match random.below(3) {
+            _ if is_of_definitions => [12, 10, 2, 8, 12, 10, 0, 0, 1, 0],
             // Mostly transactions, and a follower that lags.
             0 => [4, 4, 1, 5, 2, 8, 40, 20, 1, 0],
             // Few transactions.
@@ -155,7 +158,7 @@ impl<'a> World<'a> {
         World {
             queries: (0..QUERIES).map(|_| random_query(&mut random)).collect(),
             server: Server::new(&mut random),
-            definitions: [30, 4][usize::from(random.one_in(3))],
+            definitions: [30, 4][usize::from(random.one_in(3) || is_of_definitions)],
             weights: weights.map(|least| least + random.below(least + 3)),
             random,
             is_told: false,
