@@ -103,16 +103,26 @@ impl Timeline {
     ) -> Result<(), Unservable> {
         // First: a proof that is seen here was given after the touches that are looked at below.
         let is_covered = self.covers(snapshot);
+        let is_newer = self.is_newer(as_of, tags.clone(), snapshot.low);
         // Last, as it ends with the state: none of the cells was reset meanwhile.
         self.check_tags(as_of, tags, now_ms)?;
-        // Also if it is of a later generation. It isn't of an earlier one, as that isn't served.
-        if as_of > snapshot.low && self.broken().snapshots != BrokenSnapshots::Low {
+        if is_newer {
             return Err(Unservable::NewerThanSnapshot);
         }
         if is_covered {
             Ok(())
         } else {
             Err(Unservable::SnapshotUnproven)
+        }
+    }
+
+    /// Whether a result may be newer than the snapshot: also if it is of a later generation. It isn't
+    /// of an earlier one, as that isn't served.
+    fn is_newer(&self, as_of: AsOf, tags: impl Iterator<Item = Tag>, low: AsOf) -> bool {
+        match self.broken().snapshots {
+            BrokenSnapshots::Low => false,
+            BrokenSnapshots::Shapes => as_of > low && self.has_changed_since(low, tags),
+            _ => as_of > low,
         }
     }
 

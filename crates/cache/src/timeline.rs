@@ -115,6 +115,8 @@ pub enum BrokenSnapshots {
     Low,
     /// The follower needn't have applied everything that the snapshot may show.
     High,
+    /// A result may be newer if none of its tags has changed since: its shape may be newer, too.
+    Shapes,
     /// What the transaction has written itself counts for nothing.
     OwnWrites,
 }

@@ -11,7 +11,7 @@
 //! otherwise. And both must be able to fail: with a rule broken they must find something.
 //!
 //! **How much is asked of memory** doesn't depend on the machine: who writes waits for so many
-//! reads ([`Course`]). A run that too few hits have been part of proves nothing, and fails.
+//! reads ([`course::Course`]). A run that too few hits have been part of proves nothing, and fails.
 //!
 //! **The long mode**: `REMORA_SNAPSHOT_SUMS=100000` has so many transactions in each run, and five
 //! times as many accounts. `REMORA_SNAPSHOT_SEED` repeats a run's choices.
@@ -40,7 +40,7 @@ use remora_testkit::servers::{Kind, Leased};
 /// Transactions in each run that are judged, unless the environment says otherwise.
 const TRANSACTIONS: u64 = 200;
 /// By when a broken rule must have been noticed.
-const BROKEN_TIME: Duration = Duration::from_secs(90);
+const BROKEN_TIME: Duration = Duration::from_mins(4);
 /// By when a run that must find nothing gives up, for each transaction that it wants.
 const TIME_EACH: Duration = Duration::from_millis(500);
 /// How late rows come.
@@ -68,6 +68,8 @@ enum Surroundings {
     LateRows,
     /// Tables are altered meanwhile.
     Definitions,
+    /// Results that depend on other columns are asked for again and again.
+    NewShapes,
     /// Remora loses the log, the log is rotated, and changes are made that it doesn't have.
     Lost,
 }

@@ -134,7 +134,7 @@ fn run(world: &World, bank: Bank, course: &Course, seed: u64) -> anyhow::Result<
             let run = &run;
             roles.push(Box::new(move || run.disturb_on(random)));
         }
-        Surroundings::Plain | Surroundings::LateLog | Surroundings::LateRows => {}
+        _ => {}
     }
     course.run(roles)?;
     let [through, direct] = run.transfers.map(AtomicU64::into_inner);

@@ -11,7 +11,7 @@ use remora_testkit::mixed::asking::Asking;
 use super::Way;
 use super::tables::{self, KEYS, Question};
 use crate::snapshots::course::{Course, Role};
-use crate::snapshots::{Opening, Session, World, asking};
+use crate::snapshots::{Opening, Session, Surroundings, World, asking};
 
 const READERS: usize = 9;
 /// The last ones go past Remora.
@@ -38,6 +38,9 @@ const ROLLBACK: usize = 6;
 /// Most appends go to a few lists, which are others after so many elements: the others are hit.
 const HOT_LISTS: usize = 8;
 const HOT_ELEMENTS: u64 = 40;
+
+/// After so many elements other columns are read, where that is wanted.
+const SHAPE_ELEMENTS: u64 = 20;
 
 /// A load on the lists.
 pub(super) struct Run<'a> {
@@ -178,7 +181,7 @@ impl<'a> Run<'a> {
             }
             // Some are asked often, and hit often; the others are asked seldom.
             let bound = 1 + random.below(KEYS.end);
-            let question = Question::about(random.below(bound), random);
+            let question = Question::about(random.below(bound), self.others(), random);
             let (reads, span) =
                 self.timed(|| question.ask(&mut session.client, &mut session.asking))?;
             transaction.steps.extend(reads);
@@ -189,6 +192,15 @@ impl<'a> Run<'a> {
             is_first = false;
         }
         self.end(session, transaction, is_append.contains(&true), random)
+    }
+
+    /// Which other columns are read now.
+    fn others(&self) -> usize {
+        if self.world.surroundings != Surroundings::NewShapes {
+            return 0;
+        }
+        let elements = self.elements.load(Ordering::SeqCst);
+        usize::try_from(elements / SHAPE_ELEMENTS).unwrap_or_default()
     }
 
     /// Whether the statement fails or not, it is written down: who appends may have done so.

@@ -1,8 +1,8 @@
 //! Lists that transactions read and append to at random; [`remora_testkit::histories`] judges what
 //! they have seen.
 //!
-//! The same load also runs past Remora. Nothing may be found there: that shows that the checker asks
-//! no more than InnoDB promises.
+//! The same load also runs past Remora. Nothing may be found there: that shows that the checker
+//! asks no more than InnoDB promises.
 
 mod clients;
 mod tables;
@@ -21,7 +21,7 @@ use super::{
     long_mode,
 };
 
-/// So many transactions are judged together. Lists are emptied in between.
+/// So many transactions are judged together. The next ones get new lists.
 const JUDGED_TOGETHER: u64 = 1_000;
 
 /// What came of one or more loads.
@@ -79,10 +79,10 @@ enum Way {
     Direct,
 }
 
-/// Empties the lists, has transactions work on them, and judges those.
+/// Makes lists, has transactions work on them, and judges those.
 fn run(world: &World, way: Way, course: &Course, seed: u64) -> anyhow::Result<Report> {
     let mut direct = world.direct().connect()?;
-    tables::empty(&mut direct)?;
+    tables::create(&mut direct)?;
     let hits = world.hits();
     let run = Run::new(world, way, course);
     course.run(run.roles(&mut Random::new(seed)))?;
@@ -126,15 +126,9 @@ fn read_all(client: &mut Client, course: &Course) -> anyhow::Result<Transaction>
     })
 }
 
-fn world_with_lists(surroundings: Surroundings, broken: BrokenSnapshots) -> World {
-    let world = World::new(surroundings, broken);
-    tables::create(&mut world.direct().connect().unwrap()).unwrap();
-    world
-}
-
 fn nothing_is_found(surroundings: Surroundings, way: Way, hits_percent: f32) {
     let wanted = long_mode().unwrap_or(TRANSACTIONS);
-    let world = world_with_lists(surroundings, BrokenSnapshots::Right);
+    let world = World::new(surroundings, BrokenSnapshots::Right);
     let mut report = Report::default();
     let rounds = wanted.div_ceil(JUDGED_TOGETHER);
     for round in 0..rounds + ROUNDS_MAX as u64 {
@@ -170,13 +164,18 @@ fn histories_fit_one_order_when_rows_come_late() {
 }
 
 #[test]
+fn histories_fit_one_order_when_shapes_are_new() {
+    nothing_is_found(Surroundings::NewShapes, Way::Through, 4.0);
+}
+
+#[test]
 fn histories_past_remora_fit_one_order() {
     nothing_is_found(Surroundings::Plain, Way::Direct, 0.0);
 }
 
 /// Loads of which each is short, for what is wrong is only found when it is over.
 fn broken(surroundings: Surroundings, rule: BrokenSnapshots) {
-    let world = world_with_lists(surroundings, rule);
+    let world = World::new(surroundings, rule);
     let started = std::time::Instant::now();
     let mut round = 0;
     while started.elapsed() < BROKEN_TIME {
@@ -200,4 +199,9 @@ fn a_skew_is_found_if_what_changed_since_the_snapshot_is_served() {
 #[test]
 fn a_skew_is_found_if_what_the_snapshot_may_show_needs_no_proof() {
     broken(Surroundings::LateLog, BrokenSnapshots::High);
+}
+
+#[test]
+fn a_skew_is_found_if_shapes_may_be_younger_than_the_snapshot() {
+    broken(Surroundings::NewShapes, BrokenSnapshots::Shapes);
 }

@@ -14,29 +14,36 @@ const LISTS: usize = 24;
 const PART: usize = 4;
 const TABLES: [&str; 2] = ["lists_a", "lists_b"];
 
+/// Columns that hold nothing of interest.
+const OTHERS: usize = 5;
+
 /// All lists.
 pub(super) const KEYS: Range<Key> = 0..LISTS * TABLES.len();
 
-/// Makes the tables.
+/// Makes the tables, or makes them anew: then nothing is known of them, as at first.
 pub(super) fn create(client: &mut Client) -> Result<(), ClientError> {
     for (at, table) in TABLES.iter().enumerate() {
+        client.query(&format!("DROP TABLE IF EXISTS {table}"))?;
         client.query(&format!(
             "CREATE TABLE {table} (id INT PRIMARY KEY, part INT NOT NULL, list TEXT NOT NULL, \
-             KEY (part)) ENGINE=InnoDB"
+             {}, KEY (part)) ENGINE=InnoDB",
+            columns(usize::MAX, " INT")
         ))?;
-        let row = |id: usize| format!("({id}, {}, '')", id / PART);
+        let nothing = ", NULL".repeat(OTHERS);
+        let row = |id: usize| format!("({id}, {}, ''{nothing})", id / PART);
         let rows: Vec<_> = (at * LISTS..(at + 1) * LISTS).map(row).collect();
         client.query(&format!("INSERT INTO {table} VALUES {}", rows.join(", ")))?;
     }
     Ok(())
 }
 
-/// Empties all lists.
-pub(super) fn empty(client: &mut Client) -> Result<(), ClientError> {
-    for table in TABLES {
-        client.query(&format!("UPDATE {table} SET list = ''"))?;
-    }
-    Ok(())
+/// The other columns that a number chooses, each with something behind it.
+fn columns(chosen: usize, behind: &str) -> String {
+    let chosen = (0..OTHERS).filter(|column| chosen >> column & 1 == 1);
+    let columns: Vec<_> = chosen
+        .map(|column| format!("other{column}{behind}"))
+        .collect();
+    columns.join(", ")
 }
 
 /// Appends.
@@ -55,11 +62,14 @@ fn table_of(key: Key) -> &'static str {
 pub(super) struct Question {
     text: String,
     numbers: Vec<i64>,
+    /// Keys with lists in a row; then come other columns.
+    pairs: usize,
 }
 
 impl Question {
-    /// One of those that read a list, so few that they repeat.
-    pub(super) fn about(key: Key, random: &mut Random) -> Question {
+    /// One of those that read a list, so few that they repeat. A number chooses other columns that
+    /// are read.
+    pub(super) fn about(key: Key, others: usize, random: &mut Random) -> Question {
         let table = table_of(key);
         let part = key / PART * PART;
         let (text, numbers) = match random.below(6) {
@@ -69,14 +79,18 @@ impl Question {
             3 => {
                 let text = "SELECT a.id, a.list, b.id, b.list FROM lists_a a JOIN lists_b b \
                             ON b.id = a.id + ? WHERE a.id = ?";
-                return Question::new(text.to_owned(), &[LISTS, key % LISTS]);
+                let numbers = [LISTS, key % LISTS];
+                return Question {
+                    pairs: 2,
+                    ..Question::new(text.to_owned(), &numbers)
+                };
             }
             _ => ("id = ?", vec![key]),
         };
-        Question::new(
-            format!("SELECT id, list FROM {table} WHERE {text}"),
-            &numbers,
-        )
+        let others = columns(others, "");
+        let comma = if others.is_empty() { "" } else { ", " };
+        let text = format!("SELECT id, list{comma}{others} FROM {table} WHERE {text}");
+        Question::new(text, &numbers)
     }
 
     /// Those that read each list once.
@@ -92,6 +106,7 @@ impl Question {
         Question {
             text,
             numbers: numbers.iter().map(number).collect(),
+            pairs: 1,
         }
     }
 
@@ -118,7 +133,7 @@ impl Question {
             let elements = elements.map(|element| element.parse().expect("an element"));
             Step::Read(text(key).parse().expect("a key"), elements.collect())
         };
-        row.chunks(2).map(pair).collect()
+        row[..2 * self.pairs].chunks(2).map(pair).collect()
     }
 }
 
