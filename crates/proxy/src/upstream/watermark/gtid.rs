@@ -23,8 +23,11 @@
 //! `S` before anything else counts. Here the watermark can't be ahead of what the follower has
 //! applied, so a definition that changed at or before it has been touched already.
 //!
-//! **A proof is right.** What reads could see when the question was asked is in `S`. If the
-//! follower has applied all of `S`, it has applied all that could be seen. `S` may hold more than
+//! **A proof is right.** What the server had counted when the question was asked is in `S`. If the
+//! follower has applied all of `S`, it has applied that. Reads can see a commit a moment before it
+//! is counted, while its writer has no answer yet; the bound on the age of rows is from when it is
+//! counted. A transaction's snapshot needs more, and asks for the end of the log
+//! ([`remora_cache::Snapshot`]). `S` may hold more than
 //! the follower ever reads: transactions that were purged, or that somebody declared executed
 //! (`SET GLOBAL gtid_purged`). When it doesn't catch up the server is also asked where its log
 //! ends. Every transaction of `S` that is in this log lies before that end; the rest is in no log
