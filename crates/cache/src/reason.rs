@@ -103,8 +103,7 @@ pub enum Unservable {
     Changed(usize),
     /// A commit after the result's `as_of` may have touched anything.
     Everything,
-    /// It was read later than the open transaction's snapshot may have been made: it may show
-    /// commits that the transaction doesn't.
+    /// It may be newer than the open transaction's snapshot.
     NewerThanSnapshot,
     /// The follower has not been proven to have applied all that the open transaction may see.
     SnapshotUnproven,
@@ -155,10 +154,10 @@ impl Unservable {
             Unservable::Changed(_) => InvalidationReason::Changed.describe(),
             Unservable::Everything => InvalidationReason::Everything.describe(),
             Unservable::NewerThanSnapshot => {
-                "It was read later than the open transaction's snapshot may have been made, so it may be newer."
+                "It may be newer than the open transaction's snapshot."
             }
             Unservable::SnapshotUnproven => {
-                "The follower has not been proven to have applied all that the open transaction may see."
+                "The follower has not been proven to have applied everything that the open transaction's snapshot may show."
             }
             Unservable::OwnWrites => {
                 "The open transaction has written something that it depends on."

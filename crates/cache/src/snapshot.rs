@@ -1,7 +1,7 @@
 //! Reads inside a transaction at `REPEATABLE READ`: all of them show the state at one moment.
 //!
-//! The server takes the transaction's snapshot, with its first read. Which commits are in it
-//! nobody tells, but two bounds are known:
+//! The server takes the snapshot with the transaction's first read. It doesn't say which commits
+//! the snapshot has. Two bounds are known:
 //!
 //! - **low**: an [`AsOf`] taken before anything was sent that could have made the snapshot. Every
 //!   commit at or before it is in the snapshot, because it could be seen already.
@@ -11,7 +11,7 @@
 //!
 //! # The rule
 //!
-//! A result may be served inside the transaction if and only if
+//! A result may be served inside the transaction only if
 //!
 //! - it may be served outside ([`crate::timeline`]),
 //! - the follower has applied everything up to *high*,
@@ -116,8 +116,8 @@ impl Timeline {
         }
     }
 
-    /// Whether a result may be newer than the snapshot: also if it is of a later generation. It isn't
-    /// of an earlier one, as that isn't served.
+    /// Whether a result may be newer than the snapshot. One of a later generation is; one of an
+    /// earlier generation is never served.
     fn is_newer(&self, as_of: AsOf, tags: impl Iterator<Item = Tag>, low: AsOf) -> bool {
         match self.broken().snapshots {
             BrokenSnapshots::Low => false,
@@ -126,8 +126,8 @@ impl Timeline {
         }
     }
 
-    /// Whether a result with these tags, read inside a transaction with this *low*, could never be
-    /// served.
+    /// Whether one of these tags was touched after *low*. Then what this transaction reads could
+    /// never be served.
     pub fn has_changed_since(&self, low: AsOf, tags: impl Iterator<Item = Tag>) -> bool {
         self.changed_since(low.position(), tags).is_some()
     }

@@ -426,7 +426,7 @@ impl Timeline {
         true
     }
 
-    /// Does it if the present epoch is `epoch`; no restart can come in between.
+    /// Runs `act` if `epoch` is the present one. No restart can happen meanwhile.
     pub(crate) fn in_epoch(&self, epoch: Epoch, act: impl FnOnce()) {
         let side = lock(&self.follower_side.0);
         if side.epoch == epoch.0 {

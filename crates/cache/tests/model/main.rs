@@ -240,7 +240,7 @@ fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String>
         count(&seen.coarse_fills),
         count(&seen.hits_in_snapshots),
         count(&seen.snapshot_unproven),
-        count(&seen.changed_since_snapshot)
+        count(&seen.newer_than_snapshot)
     );
     match result {
         Ok(()) => {
@@ -251,7 +251,7 @@ fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String>
             assert!(count(&seen.coarse_fills) > few);
             assert!(count(&seen.hits_in_snapshots) > few);
             assert!(count(&seen.snapshot_unproven) > few / 4);
-            assert!(count(&seen.changed_since_snapshot) > few / 20);
+            assert!(count(&seen.newer_than_snapshot) > few / 20);
             None
         }
         Err(panic) => {

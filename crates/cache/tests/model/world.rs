@@ -95,7 +95,7 @@ pub struct Seen {
     /// Of reads in transactions.
     pub hits_in_snapshots: PlainCounter,
     pub snapshot_unproven: PlainCounter,
-    pub changed_since_snapshot: PlainCounter,
+    pub newer_than_snapshot: PlainCounter,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -531,7 +531,7 @@ impl World {
                 Err(Unservable::SnapshotUnproven) if !is_late_proof => {
                     count(&self.seen.snapshot_unproven);
                 }
-                Err(Unservable::NewerThanSnapshot) => count(&self.seen.changed_since_snapshot),
+                Err(Unservable::NewerThanSnapshot) => count(&self.seen.newer_than_snapshot),
                 Err(_) if !is_late_proof => count(&self.seen.refused),
                 _ => {
                     count(&self.seen.hits_in_snapshots);

@@ -104,7 +104,7 @@ fn no_hit_is_older_than_its_promise() {
     assert!(seen.commits_again > seeds / 10, "{seen:?}");
     assert!(seen.hits_in_snapshots > seeds, "{seen:?}");
     assert!(seen.hits_of_another_state > seeds / 4, "{seen:?}");
-    assert!(seen.changed_since_snapshot > seeds / 10, "{seen:?}");
+    assert!(seen.newer_than_snapshot > seeds / 10, "{seen:?}");
     assert!(seen.snapshot_unproven > seeds / 10, "{seen:?}");
     assert!(seen.inexact_not_stored > seeds, "{seen:?}");
 }

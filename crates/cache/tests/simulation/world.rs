@@ -37,7 +37,7 @@ pub struct Seen {
     pub hits_in_snapshots: u64,
     pub hits_of_another_state: u64,
     /// Those that were refused by the rule for snapshots.
-    pub changed_since_snapshot: u64,
+    pub newer_than_snapshot: u64,
     pub snapshot_unproven: u64,
     pub inexact_not_stored: u64,
 }

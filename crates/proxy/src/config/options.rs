@@ -211,7 +211,7 @@ pub struct FollowOptions {
     #[schemars(range(min = 1, max = 3_600_000))]
     pub reconnect_ms_max: u64,
     /// Shortest time between two questions to the server about its position, rounded up to whole
-    /// milliseconds. Less means fewer misses after a write and more questions, each of which costs
+    /// milliseconds. A transaction that waits for where the log ends has that asked at once. Less means fewer misses after a write and more questions, each of which costs
     /// the server about a tenth of a millisecond.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub watermark_interval_us_min: u64,
@@ -309,8 +309,8 @@ pub struct CacheOptions {
     /// `after_snapshot` (those after the transaction's first) or `off`. What a transaction reads
     /// always fits one moment. At `READ COMMITTED` this doesn't matter.
     pub transaction_reads: TransactionReads,
-    /// How long such a read waits for the proof that the follower has applied all that the
-    /// transaction may see. Then the server answers. 0: it doesn't wait.
+    /// How long a read in such a transaction waits, once, for proof that the follower has applied
+    /// all that its snapshot may show. Then the server answers. 0: it doesn't wait.
     #[schemars(range(min = 0, max = 10_000))]
     pub snapshot_wait_ms_max: u64,
     /// Parts of the store that take new results independently of one another. A power of two.

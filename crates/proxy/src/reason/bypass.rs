@@ -140,10 +140,10 @@ bypasses! {
 
         DigestSwitchedOff(Statement): "digest_switched_off", "A verification has found a fault in a result of its digest, or in too many others.";
 
-        InTransaction(Session): "in_transaction", "In a transaction at REPEATABLE READ in which a setting has changed, or with `cache.transaction_reads` off.";
-        SnapshotNotMade(Session): "snapshot_not_made", "In a transaction at REPEATABLE READ that may not have its snapshot yet: the server takes it with the first read, and a row of a table tells that it has.";
-        SnapshotUnknown(Session): "snapshot_unknown", "In a transaction at REPEATABLE READ that began when the follower was not live, so what its snapshot shows isn't known.";
-        TransactionHasWritten(Session): "transaction_has_written", "In a transaction that has written something that it depends on, or nobody knows what: it must see its own changes.";
+        InTransaction(Session): "in_transaction", "In a transaction in which a setting has changed, or in one at REPEATABLE READ with `cache.transaction_reads` off.";
+        SnapshotNotMade(Session): "snapshot_not_made", "In a transaction at REPEATABLE READ that hasn't yet returned a row which proves that its snapshot exists; the first read never has.";
+        SnapshotUnknown(Session): "snapshot_unknown", "In a transaction at REPEATABLE READ that began while the follower was not live.";
+        TransactionHasWritten(Session): "transaction_has_written", "The open transaction has written something that the statement depends on, or what it wrote isn't known.";
         AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";
         IsolationLevel(Session): "isolation_level", "The session's isolation level does not allow it.";
         NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like, or code that isn't seen may have.";
@@ -171,9 +171,9 @@ bypasses! {
         FollowerNotLive(Log): "follower_not_live", "The follower is not following the server's log, or may be too far behind; `/readyz` says why.";
         WatermarkBehind(Log): "watermark_behind", "One of its tables has changed after the last position that is known to be visible to reads.";
 
-        ChangedSinceSnapshot(Log): "changed_since_snapshot", "One of its tables has changed, and the transaction that it is in may have begun before that.";
+        ChangedSinceSnapshot(Log): "changed_since_snapshot", "One of its tables has changed, perhaps after the transaction's snapshot was taken.";
 
-        SnapshotUnproven(Answer): "snapshot_unproven", "When the answer had arrived, the follower was not proven yet to have applied all that the transaction may see.";
+        SnapshotUnproven(Answer): "snapshot_unproven", "When the answer arrived, the follower was not yet proven to have applied everything that the transaction's snapshot may show.";
         AnswerIsError(Answer): "answer_is_error", "The server answered with an error.";
         AnswerIsNotOneResultSet(Answer): "answer_is_not_one_result_set", "The server answered with something other than one result set.";
         AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";

@@ -293,7 +293,8 @@ impl Session {
 
     fn keep(&self, fill: &mut Fill, last_piece: &[u8]) -> Result<(), Bypass> {
         let shared = &self.shared;
-        // Before it is looked for changes: what a transaction has read is exact, or isn't kept.
+        // Before looking for changes. A transaction's read is kept only if the follower has
+        // applied all that its snapshot may show.
         let is_exact = |snapshot| shared.timeline.covers(snapshot);
         if !fill.snapshot.is_none_or(is_exact) {
             return Err(Bypass::SnapshotUnproven);

@@ -30,8 +30,8 @@ impl Session {
         }
     }
 
-    /// Remora is about to have the server run a read of its own, with which the server may take the
-    /// snapshot of the transaction that the client's next statement is in.
+    /// The server is about to run a read of Remora's own. It may take the snapshot of the
+    /// transaction in which the client's next statement stands.
     pub(super) fn note_own_read(&mut self) {
         if self.state.wants_low(&Effects::NONE) {
             let low = self.shared.timeline.as_of();
@@ -39,7 +39,7 @@ impl Session {
         }
     }
 
-    /// A statement has been answered to the end.
+    /// Notes whether a finished answer proves that the snapshot exists.
     pub(super) fn note_evidence(&self, effects: &mut Effects, has_rows: bool) {
         if effects.snapshot != Evidence::None {
             effects.snapshot = if has_rows {
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Whether what a transaction is about to read can be kept: none of it has changed since the
-    /// snapshot.
+    /// snapshot. Has the log's end asked for if that is still needed.
     ///
     /// A table without transactions (MySQL's MEMORY) shows no snapshot, and its reads are newer.
     /// Its results are as right as outside a transaction: they must fulfil that rule, too.

@@ -333,15 +333,15 @@ impl UpstreamShared {
         self.end_wanted.load(Ordering::SeqCst)
     }
 
+    /// Whether where the log ends is wanted, though nobody waits for it.
+    pub(super) fn is_end_wanted_soon(&self) -> bool {
+        self.end_wanted_soon.load(Ordering::SeqCst)
+    }
+
     /// The server is about to be asked for a newer watermark: whoever wants one from now on rings
     /// again.
     pub(super) fn take_watermark_wanted(&self) {
         self.watermark_wanted.store(false, Ordering::SeqCst);
-    }
-
-    /// The same when there is time.
-    pub(super) fn is_end_wanted_soon(&self) -> bool {
-        self.end_wanted_soon.load(Ordering::SeqCst)
     }
 
     /// The server is about to be asked where its log ends.

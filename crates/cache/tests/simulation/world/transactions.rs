@@ -164,7 +164,7 @@ impl World<'_> {
                     self.seen.hits_of_another_state += u64::from(is_of_another);
                     return self.examine_in_snapshot(query, entry, state, snapshot);
                 }
-                Err(Unservable::NewerThanSnapshot) => self.seen.changed_since_snapshot += 1,
+                Err(Unservable::NewerThanSnapshot) => self.seen.newer_than_snapshot += 1,
                 Err(Unservable::SnapshotUnproven) => self.seen.snapshot_unproven += 1,
                 Err(_) => self.seen.refused += 1,
             }

@@ -10,6 +10,9 @@
 //! 4. when the follower has applied all that the answer names, lower those fences and prove for the
 //!    noted time.
 //!
+//! Reads inside transactions need to know where the log ends. That question lowers fences and
+//! proves in the same way; it leaves the watermark as it is.
+//!
 //! | file | whose answers it weighs |
 //! |---|---|
 //! | `position` | MariaDB's; with `untold` and `unordered`, the commits that they don't tell |
@@ -154,9 +157,8 @@ enum Question {
 }
 
 /// When which question may be asked. An idle asker never waits; under load these limit the
-/// questions, each of which costs the server up to 100 microseconds and more. The timer counts in
-/// whole milliseconds. A transaction that waits is not kept waiting: one question at a time answers
-/// all that wait.
+/// questions. Each costs the server about 100 microseconds. The timer counts in whole milliseconds.
+/// What a transaction waits for is asked at once; one answer is for all that wait.
 struct Due {
     /// A watermark that is wanted, not before.
     watermark: Instant,
@@ -286,7 +288,7 @@ impl<'a> Watermark<'a> {
                     self.shared.take_watermark_wanted();
                     due.watermark = now + self.interval_min;
                     due.probe = now + self.probe_interval;
-                    self.ask_once(client).await
+                    self.ask_for_watermark(client).await
                 }
                 Some(Question::End) => {
                     self.shared.take_end_wanted();
@@ -301,8 +303,9 @@ impl<'a> Watermark<'a> {
         }
     }
 
-    /// Asks where the log ends: at or after all that could be seen when it was asked. That proves
-    /// as much as the watermark's question does, and costs the server less.
+    /// Asks where the log ends: at or after all that could be seen when it was asked. It proves the
+    /// same about the follower as the watermark's question and costs less, but doesn't move the
+    /// watermark.
     async fn ask_for_end(&self, client: &mut Client) -> Result<(), Lost> {
         let timeline = &self.shared.timeline;
         let epoch = timeline.epoch();
@@ -322,7 +325,7 @@ impl<'a> Watermark<'a> {
         Ok(())
     }
 
-    async fn ask_once(&self, client: &mut Client) -> Result<(), Lost> {
+    async fn ask_for_watermark(&self, client: &mut Client) -> Result<(), Lost> {
         let timeline = &self.shared.timeline;
         let epoch = timeline.epoch();
         let batch = timeline.take_answered();

@@ -405,7 +405,7 @@ fn broken(surroundings: Surroundings, rule: BrokenSnapshots) {
 }
 
 #[test]
-fn a_sum_differs_if_what_changed_since_the_snapshot_is_served() {
+fn a_sum_differs_if_a_newer_result_is_served() {
     broken(Surroundings::Plain, BrokenSnapshots::Low);
 }
 
@@ -414,4 +414,7 @@ fn a_sum_differs_if_what_the_snapshot_may_show_needs_no_proof() {
     broken(Surroundings::LateLog, BrokenSnapshots::High);
 }
 
-// A place for `BrokenSnapshots::OwnWrites`: nothing is served yet after a transaction's own write.
+#[test]
+fn a_sum_differs_if_a_transactions_own_writes_count_for_nothing() {
+    broken(Surroundings::Plain, BrokenSnapshots::OwnWrites);
+}

@@ -192,7 +192,7 @@ fn broken(surroundings: Surroundings, rule: BrokenSnapshots) {
 }
 
 #[test]
-fn a_skew_is_found_if_what_changed_since_the_snapshot_is_served() {
+fn a_skew_is_found_if_a_newer_result_is_served() {
     broken(Surroundings::Plain, BrokenSnapshots::Low);
 }
 
