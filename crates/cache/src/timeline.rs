@@ -19,9 +19,10 @@
 //!   the answer, so by then `changed_at` holds the write's position `p`. An entry with
 //!   `as_of >= p` was read after the write became visible; every other one is refused.
 //! - *After a write elsewhere*: a row is served at most `lag_ms_max` milliseconds after a commit
-//!   has replaced it, as the server counts its commits (one more for the rounding of the caller's clock, plus the time between the
-//!   caller's look at its clock and the moment the bytes leave). This is a hard bound, whatever
-//!   happens to the follower's connection; the usual delay is that of the log event.
+//!   has replaced it, as the server counts its commits (one more for the rounding of the caller's
+//!   clock, plus the time between the caller's look at its clock and the moment the bytes leave).
+//!   This is a hard bound, whatever happens to the follower's connection; the usual delay is that
+//!   of the log event.
 //! - *A fill never poisons.* A change that a fill's read may have missed has a position above the
 //!   watermark taken before it, whenever its event arrives, before or after the fill is stored.
 //!

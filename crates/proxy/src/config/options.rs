@@ -211,8 +211,8 @@ pub struct FollowOptions {
     #[schemars(range(min = 1, max = 3_600_000))]
     pub reconnect_ms_max: u64,
     /// Shortest time between two questions to the server about its position, rounded up to whole
-    /// milliseconds. A transaction that waits for where the log ends has that asked at once. Less means fewer misses after a write and more questions, each of which costs
-    /// the server about a tenth of a millisecond.
+    /// milliseconds. Less means fewer misses after a write and more questions, each of which costs
+    /// the server about a tenth of a millisecond. What a transaction waits for is asked at once.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub watermark_interval_us_min: u64,
     /// The largest event of the log that is read whole. Of a larger one only the tables count; a
