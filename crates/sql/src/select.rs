@@ -52,6 +52,10 @@ pub struct Select {
 pub(crate) type Parsed = Result<(), Refusal>;
 
 /// The parser's state.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a finding of its own"
+)]
 pub(crate) struct SelectParser<'a> {
     pub(crate) cursor: Cursor<'a>,
     pub(crate) tables: Vec<TableName>,
@@ -72,8 +76,9 @@ pub(crate) struct SelectParser<'a> {
     wants_conditions: bool,
     /// Something was found whose value for a row depends on the table's other rows.
     depends_on_other_rows: bool,
-    /// There is an aggregate function, a `GROUP BY` or a `HAVING`.
-    has_groups: bool,
+    /// Something may give a row without one of a table having been read by the transaction: an
+    /// aggregate function, `GROUP BY`, `HAVING`, a search in a full-text index.
+    gives_rows_of_nothing: bool,
 }
 
 /// What a `?` in the text means for a result.
@@ -104,7 +109,7 @@ impl<'a> SelectParser<'a> {
             open_blocks: 0,
             wants_conditions: false,
             depends_on_other_rows: false,
-            has_groups: false,
+            gives_rows_of_nothing: false,
         }
     }
 
@@ -174,7 +179,9 @@ impl<'a> SelectParser<'a> {
             let mut sources = block.sources.iter();
             !block.sources.is_empty() && sources.all(|source| source.table.is_some())
         };
-        !self.has_groups && self.reads.blocks.len() == 1 && self.reads.blocks.iter().all(is_plain)
+        !self.gives_rows_of_nothing
+            && self.reads.blocks.len() == 1
+            && self.reads.blocks.iter().all(is_plain)
     }
 
     /// Notes a soft refusal.

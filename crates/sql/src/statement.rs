@@ -209,8 +209,11 @@ pub enum Transaction {
     Commit,
     /// It rolls back, also with `CHAIN` or `RELEASE`.
     Rollback,
-    /// `SAVEPOINT`, `RELEASE SAVEPOINT`, `ROLLBACK TO`.
+    /// `SAVEPOINT`, `RELEASE SAVEPOINT`.
     Savepoint,
+    /// `ROLLBACK TO`. An engine that the transaction had not used when the savepoint was set is
+    /// rolled back altogether, and forgets the transaction's snapshot.
+    RollbackToSavepoint,
     /// It commits by itself, or may do so.
     ImplicitCommit,
 }

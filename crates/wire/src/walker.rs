@@ -102,6 +102,10 @@ enum AfterDefinitions {
 
 /// Walks one response.
 #[derive(Debug, Clone)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is independent of the others"
+)]
 pub struct ResponseWalker {
     capabilities: Capabilities,
     state: State,

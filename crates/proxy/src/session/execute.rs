@@ -326,8 +326,11 @@ impl Session {
             let select = statement.read.as_ref().ok().map(|read| &*read.select);
             plan.effects.own_transaction = self.own_transaction(None, &plan.writes, select);
         }
-        let select = statement.read.as_ref().ok().map(|read| &*read.select);
-        plan.effects.snapshot = self.evidence_of(select);
+        // Else its names may mean tables in another schema.
+        let now = self.state.fingerprint().map(|now| now.id);
+        let read = statement.read.as_ref().ok();
+        let read = read.filter(|read| now == Some(read.fingerprint.id));
+        plan.effects.snapshot = self.evidence_of(read.map(|read| &*read.select));
         plan.rest_on(code);
         let at = self.shared.timeline.as_of();
         let body = message

@@ -342,6 +342,7 @@ impl SessionState {
     pub fn wants_low(&self, effects: &Effects) -> bool {
         self.transaction_reads != TransactionReads::Off
             && (effects.may_commit()
+                || effects.session != SessionEffect::None
                 || self.snapshot == OpenSnapshot::NotMade
                     && !self.is_certainly_outside_transaction())
     }
@@ -536,6 +537,11 @@ impl SessionState {
         self.doubt_next_transaction(effects, before, summary);
         if let Some(sent_at) = self.sent_at.take() {
             self.snapshot = self.snapshot.after(sent_at, self.passed(effects, summary));
+        } else if self.status.has(StatusFlags::IN_TRANSACTION)
+            && self.snapshot == OpenSnapshot::NotMade
+        {
+            // It was begun by something that wasn't seen.
+            self.snapshot = OpenSnapshot::Perhaps(None);
         }
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.written = Written::nothing();
@@ -555,7 +561,14 @@ impl SessionState {
     /// What a message that has been answered means for the open transaction.
     fn passed(&self, effects: &Effects, summary: &Summary) -> Passed {
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
-            return Passed::Outside;
+            // A statement that turns autocommit off may read before it does. What it has read by
+            // stays, and no flag tells.
+            let may_have_read = effects.session != SessionEffect::None;
+            return if may_have_read && !self.status.has(StatusFlags::AUTOCOMMIT) {
+                Passed::NewTransaction
+            } else {
+                Passed::Outside
+            };
         }
         match effects.transaction {
             _ if !summary.succeeded() => Passed::Unsure,
@@ -725,6 +738,8 @@ impl SessionState {
     /// The login has run statements that the session hasn't sent.
     pub fn login_ran_code(&mut self) {
         self.code_ran = true;
+        // It may have begun a transaction, and read in it.
+        self.snapshot = OpenSnapshot::Perhaps(None);
     }
 
     /// The login may have said what the session's first transaction is like.
@@ -936,7 +951,10 @@ impl Effects {
 
     /// Whether the statement may end the open transaction with a commit.
     pub fn may_commit(&self) -> bool {
-        !matches!(self.transaction, Transaction::None | Transaction::Savepoint)
+        !matches!(
+            self.transaction,
+            Transaction::None | Transaction::Savepoint | Transaction::RollbackToSavepoint
+        )
     }
 }
 

@@ -72,7 +72,7 @@ fn transaction(mut cursor: Cursor<'_>) -> Head {
         T::Word(K::Rollback) => {
             cursor.take_word(K::Work);
             if cursor.at_word(K::To) {
-                Transaction::Savepoint
+                Transaction::RollbackToSavepoint
             } else {
                 Transaction::Rollback
             }

@@ -269,8 +269,13 @@ fn set_statement(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
             SettingKind::Log => SessionEffect::BinlogOff,
             SettingKind::Unknown => SessionEffect::Unknown(UnknownEffect::UnknownVariable),
         });
-        // `sql_mode` may change how the rest of the text is read.
-        if cursor.bytes(name).eq_ignore_ascii_case(b"sql_mode") {
+        // `sql_mode` may change how the rest of the text is read. With autocommit off the statement
+        // begins a transaction, which keeps the level that it began with.
+        let bytes = cursor.bytes(name);
+        let lasts = [&b"sql_mode"[..], b"autocommit", b"completion_type"]
+            .iter()
+            .any(|known| bytes.eq_ignore_ascii_case(known));
+        if lasts || is_of_transactions(bytes) {
             return Err(unknown());
         }
         cursor.advance();

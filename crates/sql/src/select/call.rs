@@ -245,7 +245,7 @@ impl SelectParser<'_> {
     /// What may follow the arguments: `OVER …`.
     fn after_call(&mut self, function: &Function) -> Parsed {
         let windowed = matches!(function.class, Class::Window | Class::Aggregate);
-        self.has_groups |= function.class == Class::Aggregate;
+        self.gives_rows_of_nothing |= function.class == Class::Aggregate;
         if !windowed {
             return Ok(());
         }

@@ -428,6 +428,8 @@ impl SelectParser<'_> {
         self.expect_word(K::Match)?;
         // A word's weight depends on how many of the table's rows contain it.
         self.depends_on_other_rows = true;
+        // MySQL can answer from the full-text index alone, without the transaction's snapshot.
+        self.gives_rows_of_nothing = true;
         self.parenthesised(|parser| parser.list(Self::column_name))?;
         self.expect_word(K::Against)?;
         self.parenthesised(|parser| {

@@ -96,7 +96,7 @@ impl SelectParser<'_> {
             filter = self.condition()?;
         }
         if self.cursor.take_word(K::Group) {
-            self.has_groups = true;
+            self.gives_rows_of_nothing = true;
             self.expect_word(K::By)?;
             self.list(Self::order_element)?;
             if self.cursor.take_word(K::With) {
@@ -104,7 +104,7 @@ impl SelectParser<'_> {
             }
         }
         if self.cursor.take_word(K::Having) {
-            self.has_groups = true;
+            self.gives_rows_of_nothing = true;
             self.expression()?;
         }
         if self.cursor.take_word(K::Window) {
