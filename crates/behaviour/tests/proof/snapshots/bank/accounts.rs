@@ -197,6 +197,22 @@ impl Bank {
         number(self.accounts()) * BALANCE
     }
 
+    /// What the tables hold now, as words: whether money is lost for good.
+    pub(super) fn told_now(client: &mut Client) -> Result<String, ClientError> {
+        let parts = [
+            "(SELECT SUM(balance) FROM checking)",
+            "(SELECT SUM(balance) FROM savings)",
+            "(SELECT SUM(balance) FROM savings FORCE INDEX (branch) WHERE branch >= 0)",
+            "(SELECT SUM(total) FROM branches)",
+            "(SELECT SUM(balance) FROM pockets)",
+        ];
+        let text = format!("SELECT CONCAT_WS(', ', {})", parts.join(", "));
+        let told = client.query_value(&text)?.unwrap_or_default();
+        Ok(format!(
+            "checking, savings, the same by branches, their totals, pockets: {told}"
+        ))
+    }
+
     /// One of a table's accounts.
     pub(super) fn account(self, table: Table, random: &mut Random) -> Account {
         Account {

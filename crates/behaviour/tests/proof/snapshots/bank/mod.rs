@@ -21,6 +21,7 @@ use remora_cache::BrokenSnapshots;
 use remora_testkit::client::{ClientError, ConnectOptions};
 use remora_testkit::load::Random;
 use remora_testkit::mixed::asking::Asking;
+use remora_testkit::servers::Kind;
 
 use self::accounts::{Account, Bank, Question};
 use super::course::{Course, Role};
@@ -359,6 +360,8 @@ fn every_sum_is_the_same(surroundings: Surroundings, hits_percent: f32) {
         let course = Course::new(wanted, time);
         report.add(run(&world, bank(), &course, world.seed ^ round).unwrap());
         println!("{surroundings:?}: {report}");
+        let mut direct = world.direct().connect().unwrap();
+        println!("{}", Bank::told_now(&mut direct).unwrap());
         assert_eq!(report.findings, Vec::<String>::new());
         let moves = report.transfers_direct.min(report.transfers_through);
         if report.hits_percent() > hits_percent && report.own_transfers > 0 && moves > 20 {
@@ -385,9 +388,15 @@ fn all_accounts_always_hold_the_same_when_rows_come_late() {
     }
 }
 
+/// MySQL 5.6 itself loses rows from a snapshot when the table is altered: with
+/// `cache.transaction_reads = "off"`, which leaves all these reads to the server, sums differ, too.
 #[test]
 fn all_accounts_always_hold_the_same_while_tables_are_altered() {
-    every_sum_is_the_same(Surroundings::Definitions, 8.0);
+    let kind = Kind::from_environment().unwrap();
+    let loses_rows = kind == Kind::MySql56;
+    if !kind.skips(loses_rows, "a snapshot lacks rows of tables altered since") {
+        every_sum_is_the_same(Surroundings::Definitions, 8.0);
+    }
 }
 
 #[test]
