@@ -295,14 +295,15 @@ impl Run<'_> {
             self.world.through().connect()?,
             self.world.direct().connect()?,
         ];
-        for (nth, text) in accounts::ALTERATIONS.iter().cycle().enumerate() {
-            self.await_disturbance();
-            if self.course.is_over() {
-                break;
+        let mut round = 0;
+        // A round leaves the tables as they were.
+        while !self.course.is_over() {
+            for (nth, text) in accounts::ALTERATIONS.iter().enumerate() {
+                self.await_disturbance();
+                let client = &mut ways[(nth + round) % 2];
+                client.query(text).with_context(|| (*text).to_owned())?;
             }
-            // Sooner or later each statement goes either way.
-            let client = &mut ways[nth / 3 % 2];
-            client.query(text).with_context(|| (*text).to_owned())?;
+            round += 1;
         }
         Ok(())
     }
@@ -388,12 +389,12 @@ fn all_accounts_always_hold_the_same_when_rows_come_late() {
     }
 }
 
-/// MySQL 5.6 itself loses rows from a snapshot when the table is altered: with
+/// MySQL 5.6 and 5.7 themselves lose rows from a snapshot when the table is altered: with
 /// `cache.transaction_reads = "off"`, which leaves all these reads to the server, sums differ, too.
 #[test]
 fn all_accounts_always_hold_the_same_while_tables_are_altered() {
     let kind = Kind::from_environment().unwrap();
-    let loses_rows = kind == Kind::MySql56;
+    let loses_rows = matches!(kind, Kind::MySql56 | Kind::MySql57);
     if !kind.skips(loses_rows, "a snapshot lacks rows of tables altered since") {
         every_sum_is_the_same(Surroundings::Definitions, 8.0);
     }
