@@ -67,13 +67,12 @@ impl OpenSnapshot {
         match passed {
             Passed::Outside => OpenSnapshot::NotMade,
             Passed::NewTransaction => OpenSnapshot::Perhaps(sent_at),
-            Passed::Unsure => OpenSnapshot::Perhaps(low),
-            Passed::SameTransaction(_) if matches!(self, OpenSnapshot::Made(_)) => self,
+            Passed::SameTransaction(_) if self.made().is_some() => self,
             Passed::SameTransaction(Evidence::Seen(made_after)) => match low {
                 Some(low) => OpenSnapshot::Made(Snapshot { low, made_after }),
                 None => OpenSnapshot::Perhaps(None),
             },
-            Passed::SameTransaction(_) => OpenSnapshot::Perhaps(low),
+            Passed::SameTransaction(_) | Passed::Unsure => OpenSnapshot::Perhaps(low),
         }
     }
 

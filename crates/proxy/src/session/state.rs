@@ -35,6 +35,13 @@ pub enum Settings {
     Known(Arc<Fingerprint>),
 }
 
+/// A message that could begin a transaction or read in it.
+#[derive(Debug, Clone, Copy)]
+struct Sending {
+    /// The watermark before it was sent, if it was wanted and known.
+    low: Option<AsOf>,
+}
+
 /// What a statement's writes fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteScope {
@@ -176,9 +183,8 @@ pub struct SessionState {
     transaction_reads: TransactionReads,
     /// The snapshot of the open transaction, if that is one of those.
     snapshot: OpenSnapshot,
-    /// Whether the message under way could begin a transaction or read in it; if so, the watermark
-    /// before it was sent, if it was asked for.
-    sent_at: Option<Option<AsOf>>,
+    /// The message under way, if it could begin a transaction or read in it.
+    sending: Option<Sending>,
     /// Where its look-ups go, or why it has none. Derived from the fields above.
     scope: Result<Scope, Bypass>,
 }
@@ -254,7 +260,7 @@ impl SessionState {
             own,
             transaction_reads: TransactionReads::Off,
             snapshot: OpenSnapshot::NotMade,
-            sent_at: None,
+            sending: None,
             scope: Err(Bypass::SettingsUnknown),
         };
         state.derive_scope();
@@ -357,7 +363,7 @@ impl SessionState {
     /// A message is about to be sent that could begin a transaction or read in it. `at`: the
     /// watermark, if it was wanted.
     pub fn sends(&mut self, at: Option<AsOf>) {
-        self.sent_at = Some(at);
+        self.sending = Some(Sending { low: at });
     }
 
     /// What the open transaction has written.
@@ -535,8 +541,9 @@ impl SessionState {
         }
         self.apply(effects.session);
         self.doubt_next_transaction(effects, before, summary);
-        if let Some(sent_at) = self.sent_at.take() {
-            self.snapshot = self.snapshot.after(sent_at, self.passed(effects, summary));
+        if let Some(sending) = self.sending.take() {
+            let passed = self.passed(effects, summary);
+            self.snapshot = self.snapshot.after(sending.low, passed);
         } else if self.status.has(StatusFlags::IN_TRANSACTION)
             && self.snapshot == OpenSnapshot::NotMade
         {
