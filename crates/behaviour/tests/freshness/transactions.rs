@@ -113,7 +113,7 @@ fn prepared_statements_are_answered_inside_transactions() {
     let (_, statement) = guest.observe(|client| client.prepare(sql.as_bytes()).unwrap());
     begin(&mut guest);
     let hit = wait_for("a hit", PATIENCE, || {
-        let (outcome, _) = guest.observe(|client| {
+        let (outcome, ()) = guest.observe(|client| {
             client.execute(statement, &[Value::Int(2)]).unwrap();
         });
         Ok((outcome == "hit").then_some(()))
@@ -293,6 +293,49 @@ fn each_end_of_a_transaction_ends_its_snapshot() {
         both.run(FIRST);
         both.hits(READ);
     }
+}
+
+/// The server forgets a snapshot that it took behind the savepoint.
+#[test]
+fn going_back_to_a_savepoint_from_before_the_snapshot_takes_the_snapshot_back() {
+    let front = Front::new("savepoints", &TABLES);
+    in_memory(&front);
+    let (guest, direct) = (front.guest(), front.direct());
+    let mut both = Both { guest, direct };
+    for sql in ["BEGIN", "SAVEPOINT a", FIRST] {
+        both.run(sql);
+    }
+    both.hits(READ);
+    both.run("ROLLBACK TO a");
+    write_elsewhere(&front);
+    both.run(READ);
+    both.hits(READ);
+}
+
+/// A statement's names mean what they meant when it was prepared.
+#[test]
+fn a_statement_that_was_prepared_in_another_schema_tells_nothing_of_the_snapshot() {
+    let front = Front::new("prepared_elsewhere", &TABLES);
+    front
+        .direct()
+        .query("CREATE DATABASE prepared_here")
+        .unwrap();
+    let mut guest = front.guest();
+    guest.setup(&["CREATE TABLE prepared_here.notes (id INT, note INT) ENGINE=MyISAM"]);
+    guest.setup(&["INSERT INTO prepared_here.notes VALUES (1, 1)"]);
+    in_memory(&front);
+    guest.setup(&["USE prepared_here"]);
+    let sql = "SELECT note FROM notes WHERE id = ?";
+    let (_, statement) = guest.observe(|client| client.prepare(sql.as_bytes()).unwrap());
+    guest.setup(&[&format!("USE {}", front.schema()), "BEGIN"]);
+    for _ in 0..3 {
+        let (_, ()) = guest.observe(|client| {
+            client.execute(statement, &[Value::Int(1)]).unwrap();
+        });
+    }
+    write_elsewhere(&front);
+    assert_same(READ, &guest.run(READ).bytes, &expected(&front, &["BEGIN"]));
+    front.direct().query("DROP DATABASE prepared_here").unwrap();
 }
 
 #[test]
