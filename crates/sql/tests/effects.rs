@@ -486,10 +486,14 @@ fn set_statement_is_its_inner_statement() {
         "SET STATEMENT foo = 0 FOR DELETE FROM t",
         Why::UnloggedSetting,
     );
-    everything(
+    // The transaction that the statement begins keeps its level.
+    for lasts in [
+        "SET STATEMENT tx_isolation = 'READ-COMMITTED' FOR SELECT a FROM t",
+        "SET STATEMENT transaction_isolation = 'READ-COMMITTED' FOR SELECT a FROM t",
         "SET STATEMENT max_statement_time = 1 FOR CALL p()",
-        Why::Unreadable,
-    );
+    ] {
+        everything(lasts, Why::Unreadable);
+    }
     assert!(
         default("SET STATEMENT sql_select_limit = 1 FOR SELECT a FROM t")
             .cacheable

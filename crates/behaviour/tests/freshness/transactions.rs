@@ -308,8 +308,9 @@ fn going_back_to_a_savepoint_from_before_the_snapshot_takes_the_snapshot_back() 
     both.hits(READ);
     both.run("ROLLBACK TO a");
     write_elsewhere(&front);
-    both.run(READ);
-    both.hits(READ);
+    for _ in 0..3 {
+        both.run(READ);
+    }
 }
 
 /// A statement's names mean what they meant when it was prepared.
@@ -335,6 +336,7 @@ fn a_statement_that_was_prepared_in_another_schema_tells_nothing_of_the_snapshot
     }
     write_elsewhere(&front);
     assert_same(READ, &guest.run(READ).bytes, &expected(&front, &["BEGIN"]));
+    guest.setup(&["COMMIT"]);
     front.direct().query("DROP DATABASE prepared_here").unwrap();
 }
 

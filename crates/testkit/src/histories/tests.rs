@@ -2,6 +2,7 @@
 
 use super::{Element, Key, Kind, Span, Step, Transaction, check};
 
+#[allow(clippy::unnecessary_wraps, reason = "as a transaction has it")]
 fn span(sent_ns: u64, answered_ns: u64) -> Option<Span> {
     Some(Span {
         sent_ns,
