@@ -3,7 +3,7 @@ CREATE TABLE t (id INT PRIMARY KEY, a INT) ENGINE=InnoDB;
 INSERT INTO t VALUES (1, 1), (2, 2);
 SELECT * FROM t; -- hit: yes
 BEGIN;
-SELECT * FROM t; -- hit: no
+SELECT * FROM t; -- hit: any
 INSERT INTO t VALUES (3, 3);
 SELECT * FROM t; -- hit: no
 SELECT * FROM t; -- hit: any; connection: b
