@@ -514,8 +514,8 @@ fn transactions() {
     tx("COMMIT WORK RELEASE", Tx::Commit);
     tx("ROLLBACK", Tx::Rollback);
     tx("ROLLBACK AND NO CHAIN", Tx::Rollback);
-    tx("ROLLBACK WORK TO SAVEPOINT a", Tx::Savepoint);
-    tx("ROLLBACK TO a", Tx::Savepoint);
+    tx("ROLLBACK WORK TO SAVEPOINT a", Tx::RollbackToSavepoint);
+    tx("ROLLBACK TO a", Tx::RollbackToSavepoint);
     tx("SAVEPOINT a", Tx::Savepoint);
     tx("RELEASE SAVEPOINT a", Tx::Savepoint);
     for text in [
