@@ -65,8 +65,6 @@ pub enum Written {
         fine: Option<HashSet<Tag>>,
         /// The same tables as wholes.
         whole: HashSet<Tag>,
-        /// The numbers of all their fences ([`Tag::fence`]).
-        fences: HashSet<u32>,
     },
     /// Nobody knows.
     Everything,
@@ -77,14 +75,19 @@ impl Written {
         Written::Tables {
             fine: Some(HashSet::new()),
             whole: HashSet::new(),
-            fences: HashSet::new(),
         }
     }
 
-    /// Whether it may have changed a result with these tags.
+    /// Whether it may have changed a result with these tags: one of them has the fence of something
+    /// that was written ([`Tag::fence`]). Few tags are compared with few, and only by transactions
+    /// that have written.
     pub fn concerns(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
         match self {
-            Written::Tables { fences, .. } => tags.any(|tag| fences.contains(&tag.fence())),
+            Written::Tables { fine, whole } => {
+                let written = fine.as_ref().unwrap_or(whole);
+                let is_written = |tag: Tag| written.iter().any(|one| one.fence() == tag.fence());
+                tags.any(is_written)
+            }
             Written::Everything => true,
         }
     }
@@ -97,11 +100,7 @@ impl Written {
     /// Adds what a statement writes.
     pub fn add(&mut self, scope: &WriteScope) {
         let (
-            Written::Tables {
-                fine,
-                whole,
-                fences,
-            },
+            Written::Tables { fine, whole },
             WriteScope::Tables {
                 fine: finer,
                 whole: more,
@@ -114,14 +113,12 @@ impl Written {
         whole.extend(more);
         if let Some(tags) = fine {
             tags.extend(finer);
-            fences.extend(finer.iter().map(|tag| tag.fence()));
         }
         if fine
             .as_ref()
-            .is_none_or(|tags| tags.len() > WRITTEN_TAGS_MAX)
+            .is_some_and(|tags| tags.len() > WRITTEN_TAGS_MAX)
         {
             *fine = None;
-            *fences = whole.iter().map(|tag| tag.fence()).collect();
         }
         if whole.len() > WRITTEN_TABLE_TAGS_MAX {
             *self = Written::Everything;
@@ -131,7 +128,7 @@ impl Written {
     /// What must be fenced when this becomes visible.
     pub fn scope(&self) -> FenceScope {
         match self {
-            Written::Tables { fine, whole, .. } => {
+            Written::Tables { fine, whole } => {
                 FenceScope::Tables(fine.as_ref().unwrap_or(whole).iter().copied().collect())
             }
             Written::Everything => FenceScope::Everything,
