@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::Size;
-use super::arms::{BENCH_SCHEMA, ROWS};
+use super::arms::BENCH_SCHEMA;
 use super::mark::{Mark, PartReport};
 use crate::progress::Progress;
 use crate::stats::median;
@@ -51,8 +51,8 @@ impl Load {
     fn name(self) -> &'static str {
         match self {
             Load::Hot => "1,000 rows",
-            Load::Skewed => "1 M rows, skewed",
-            Load::Cold => "1 M rows",
+            Load::Skewed => "all rows, skewed",
+            Load::Cold => "all rows",
             Load::Single => "one read, 1,000 rows",
         }
     }
@@ -248,7 +248,7 @@ pub(super) fn run(
             }
         }
     }
-    Ok(report(&samples))
+    Ok(report(&samples, size))
 }
 
 fn median_of(samples: &[Sample]) -> Sample {
@@ -262,7 +262,7 @@ fn median_of(samples: &[Sample]) -> Sample {
     }
 }
 
-fn report(samples: &[Vec<Vec<Sample>>]) -> PartReport {
+fn report(samples: &[Vec<Vec<Sample>>], size: Size) -> PartReport {
     let mut table = Table::new(&[
         "reads",
         "through",
@@ -314,8 +314,8 @@ fn report(samples: &[Vec<Vec<Sample>>]) -> PartReport {
     }
     PartReport {
         title: format!(
-            "oltp_read_only in transactions at REPEATABLE READ, {THREADS} threads, text, a table of up to {} rows.",
-            grouped(ROWS.into())
+            "oltp_read_only in transactions at REPEATABLE READ, {THREADS} threads, text, a table of {} rows.",
+            grouped(size.rows().into())
         ),
         table,
         marks,

@@ -851,9 +851,7 @@ impl SessionState {
         }
         Ok(())
     }
-}
 
-impl SessionState {
     /// Whether it is known which snapshot the open transaction has.
     fn check_snapshot(&self) -> Result<(), Bypass> {
         if self.transaction_reads == TransactionReads::Off {
