@@ -298,7 +298,8 @@ fn each_end_of_a_transaction_ends_its_snapshot() {
 /// The server forgets a snapshot that it took behind the savepoint.
 #[test]
 fn going_back_to_a_savepoint_from_before_the_snapshot_takes_the_snapshot_back() {
-    let front = Front::new("savepoints", &TABLES);
+    let options = RemoraOptions::following();
+    let (front, gate) = Front::behind_gate(lease(), "savepoints", options, &TABLES);
     in_memory(&front);
     let (guest, direct) = (front.guest(), front.direct());
     let mut both = Both { guest, direct };
@@ -307,10 +308,13 @@ fn going_back_to_a_savepoint_from_before_the_snapshot_takes_the_snapshot_back() 
     }
     both.hits(READ);
     both.run("ROLLBACK TO a");
-    write_elsewhere(&front);
+    // Nothing tells Remora of this. The server's next snapshot has it.
+    gate.hold(true);
+    front.direct().query(WRITE).unwrap();
     for _ in 0..3 {
         both.run(READ);
     }
+    gate.hold(false);
 }
 
 /// A statement's names mean what they meant when it was prepared.
@@ -334,8 +338,7 @@ fn a_statement_that_was_prepared_in_another_schema_tells_nothing_of_the_snapshot
             client.execute(statement, &[Value::Int(1)]).unwrap();
         });
     }
-    write_elsewhere(&front);
-    assert_same(READ, &guest.run(READ).bytes, &expected(&front, &["BEGIN"]));
+    assert_ne!(guest.run(READ).outcome, "hit", "there is no snapshot yet");
     guest.setup(&["COMMIT"]);
     front.direct().query("DROP DATABASE prepared_here").unwrap();
 }
