@@ -66,6 +66,7 @@ pub fn is_unproven(label: &str) -> bool {
         "follower_not_live",
         "unservable_not_live",
         "unservable_behind",
+        "unservable_snapshot_unproven",
     ];
     labels.contains(&label)
 }

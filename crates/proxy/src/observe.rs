@@ -100,7 +100,7 @@ impl Observer {
         }
     }
 
-    fn caching(&self) -> Caching {
+    fn caching(&self, follower_off: Option<CachingOff>) -> Caching {
         let is_stopping = *self.phase.borrow() != Phase::Running;
         let off = is_stopping
             .then_some(CachingOff::Stopping)
@@ -109,7 +109,7 @@ impl Observer {
                 let is_off = !self.shared.query_cache.is_on();
                 is_off.then_some(CachingOff::QueryCacheOff)
             })
-            .or_else(|| self.shared.upstream.state().caching_off());
+            .or(follower_off);
         off.map_or(Caching::On, Caching::Off)
     }
 
@@ -174,15 +174,7 @@ impl Observer {
         ]
     }
 
-    fn findings(&self) -> Vec<(&'static str, String)> {
-        let state = self.shared.upstream.state();
-        let findings = state.findings();
-        findings
-            .map(|finding| (finding.subject.as_str(), finding.meaning.clone()))
-            .collect()
-    }
-
-    fn follower(&self) -> FollowerObservation {
+    fn follower(&self, findings: Vec<(&'static str, String)>) -> FollowerObservation {
         let counters = &self.shared.upstream.counters;
         let timeline = &self.shared.timeline;
         let applied = timeline.applied();
@@ -207,7 +199,7 @@ impl Observer {
             check_age: self.shared.upstream.check_age(),
             checks: read(&counters.checks),
             checks_failed: read(&counters.checks_failed),
-            findings: self.findings(),
+            findings,
             table_changes: self.shared.upstream.table_changes.get(),
         }
     }
@@ -215,9 +207,14 @@ impl Observer {
 
 impl Observed for Observer {
     fn observe(&self) -> Observation {
+        // Read once: the findings belong to the reason beside which they are shown.
+        let state = self.shared.upstream.state();
+        let findings = state
+            .findings()
+            .map(|finding| (finding.subject.as_str(), finding.meaning.clone()));
         let (shape_tables, shapes) = self.shared.upstream.shapes.len();
         Observation {
-            caching: self.caching(),
+            caching: self.caching(state.caching_off()),
             upstream: self.shared.reachability(),
             connections: open_connections(&self.loads) as u64,
             fingerprints: self.shared.fingerprints.len() as u64,
@@ -241,7 +238,7 @@ impl Observed for Observer {
             limits: self.limits(),
             rules: self.rules(),
             store: self.store(),
-            follower: self.follower(),
+            follower: self.follower(findings.collect()),
         }
     }
 

@@ -136,9 +136,7 @@ fn nothing_newer_than_the_snapshot_is_seen() {
     let after = expected(&front, &["BEGIN"]);
     assert_ne!(before, after);
     for _ in 0..3 {
-        let seen = guest.run(READ);
-        assert_eq!(seen.outcome, "unservable_newer_than_snapshot");
-        assert_same(READ, &seen.bytes, &before);
+        guest.becomes("unservable_newer_than_snapshot", READ, Some(&before));
     }
     // What is as it was is served all the same.
     guest.setup(&["COMMIT"]);
@@ -189,9 +187,7 @@ fn nothing_older_than_the_snapshot_is_seen() {
     let mut guest = front.guest();
     begin(&mut guest);
     for _ in 0..5 {
-        let seen = guest.run(READ);
-        assert_eq!(seen.outcome, "unservable_snapshot_unproven");
-        assert_same(READ, &seen.bytes, &after);
+        guest.becomes("unservable_snapshot_unproven", READ, Some(&after));
     }
     // A snapshot from before goes on as it was.
     old.still_hits(READ, &before);

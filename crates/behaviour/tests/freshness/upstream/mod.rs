@@ -490,6 +490,36 @@ fn a_quiet_log_is_told_from_a_dead_connection() {
     assert_eq!(read(&counters.connections), 1);
 }
 
+/// A MySQL that tells of no commit is understood once every connection has been seen idle. Nobody
+/// asks for that while nothing is served, and the next probe may be far off.
+#[test]
+fn a_statement_that_runs_at_the_start_does_not_hold_up_serving_once_it_has_ended() {
+    let server = app_server(&[]);
+    if server.kind.skips(
+        server.kind != Kind::MySql56,
+        "it tells what was committed before the start",
+    ) {
+        return;
+    }
+    std::thread::scope(|scope| {
+        let running = "FROM information_schema.PROCESSLIST WHERE INFO = 'SELECT SLEEP(600)'";
+        let long = scope.spawn(|| server.try_sql("SELECT SLEEP(600)"));
+        let running = || server.sql(&format!("SELECT ID {running}"));
+        wait_until("the statement to run", || !running().is_empty());
+        let follower = Follower::start(UpstreamConfig {
+            lag_ms_max: 10_000_000,
+            ..config(&server)
+        });
+        let asks = || follower.shared.counters.asks.load(Ordering::Relaxed);
+        wait_until("questions without a wish", || asks() >= 4);
+        assert_eq!(follower.timeline.as_of(), None);
+        let id = String::from_utf8(running()[0][0].clone().unwrap()).unwrap();
+        server.sql(&format!("KILL QUERY {id}"));
+        let _ = long.join().unwrap();
+        wait_until("proof", || follower.timeline.as_of().is_some());
+    });
+}
+
 /// Behind the last event of a file the server may send heartbeats until it has begun the next,
 /// which takes seconds for a file of a gigabyte: they say where the old file ended. Taken for a
 /// place in the next file, that was beyond everything, and fences were lowered before their writes

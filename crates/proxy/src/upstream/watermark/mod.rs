@@ -61,6 +61,10 @@ use super::state::{RestartReason, UpstreamShared, count};
 const PENDING_MAX: usize = 64;
 /// With more than these the follower may be waiting for what never comes.
 const PENDING_CROWDED: usize = PENDING_MAX / 2;
+/// While nothing has been proven yet, the server is asked again after this; then after twice that,
+/// and so on up to the interval between probes. The first answer may leave open what the second one
+/// tells: whether commits that were on their way at the start have become visible.
+const UNPROVEN_INTERVAL_MIN: Duration = Duration::from_millis(5);
 /// The follower is taken for stuck after this many times `lag_ms_max` without an event.
 const STUCK_LAGS: u64 = 5;
 
@@ -164,6 +168,8 @@ struct Due {
     watermark: Instant,
     /// A watermark in any case.
     probe: Instant,
+    /// After how long the next one is asked for in any case while nothing has been proven.
+    unproven_interval: Duration,
     /// The log's end, if nobody waits for it, not before.
     end_soon: Instant,
 }
@@ -173,8 +179,23 @@ impl Due {
         Due {
             watermark: now,
             probe: now,
+            unproven_interval: UNPROVEN_INTERVAL_MIN,
             end_soon: now,
         }
+    }
+
+    /// The watermark was asked for, and answered.
+    fn asked_for_watermark(&mut self, asker: &Watermark<'_>, asked_at: Instant) {
+        self.watermark = asked_at + asker.interval_min;
+        let interval = if asker.shared.timeline.is_live() {
+            self.unproven_interval = UNPROVEN_INTERVAL_MIN;
+            asker.probe_interval
+        } else {
+            let interval = self.unproven_interval.min(asker.probe_interval);
+            self.unproven_interval = interval * 2;
+            interval
+        };
+        self.probe = asked_at + interval;
     }
 
     /// When something is to be asked unless the bell rings before; `None`: at once.
@@ -286,9 +307,9 @@ impl<'a> Watermark<'a> {
             let asked = match due.what(self.shared, now) {
                 Some(Question::Watermark) => {
                     self.shared.take_watermark_wanted();
-                    due.watermark = now + self.interval_min;
-                    due.probe = now + self.probe_interval;
-                    self.ask_for_watermark(client).await
+                    let asked = self.ask_for_watermark(client).await;
+                    due.asked_for_watermark(self, now);
+                    asked
                 }
                 Some(Question::End) => {
                     self.shared.take_end_wanted();
