@@ -136,7 +136,7 @@ fn nothing_newer_than_the_snapshot_is_seen() {
     let after = expected(&front, &["BEGIN"]);
     assert_ne!(before, after);
     for _ in 0..3 {
-        guest.becomes("unservable_newer_than_snapshot", READ, Some(&before));
+        guest.still("unservable_newer_than_snapshot", READ, &before);
     }
     // What is as it was is served all the same.
     guest.setup(&["COMMIT"]);
@@ -187,7 +187,7 @@ fn nothing_older_than_the_snapshot_is_seen() {
     let mut guest = front.guest();
     begin(&mut guest);
     for _ in 0..5 {
-        guest.becomes("unservable_snapshot_unproven", READ, Some(&after));
+        guest.still("unservable_snapshot_unproven", READ, &after);
     }
     // A snapshot from before goes on as it was.
     old.still_hits(READ, &before);

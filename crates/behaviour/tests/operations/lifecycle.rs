@@ -208,14 +208,13 @@ fn a_follower_that_can_not_follow_leaves_a_plain_proxy_that_says_so() {
         let reason = wait_for("the reason to be told", PATIENCE, || {
             let page = metrics::get(remora.admin(), "/readyz")?;
             assert_eq!(page.status, 200, "clients are served");
-            let told = ["refused", "unsuitable", "privileges"];
+            let told = ["refused", "unsuitable", "privileges", "account"];
             let body = page.body.to_lowercase();
             Ok(told
                 .iter()
                 .any(|word| body.contains(word))
                 .then_some(page.body))
         });
-        // From its first mention on, with the remedy.
         let reason = reason.unwrap();
         assert!(reason.contains("remora check"), "{reason}");
         let mut client = through(&remora, &server).unwrap();
