@@ -17,13 +17,15 @@
 //! The life of a hit: [`Store::with`], and inside it [`Timeline::check_tags`] with the entry's
 //! `as_of` and tags.
 //!
-//! Inside a transaction at `REPEATABLE READ` a hit takes more: see [`Snapshot`].
+//! Inside a transaction at `REPEATABLE READ` a hit takes more: see [`Snapshot`], and [`EarlyRead`]
+//! for one of which the server doesn't know yet.
 //!
 //! The life of a write: [`Timeline::raise`] before the server can make it visible,
 //! [`Fence::answered`] when the server has answered, and then, on the task that asks the server for
 //! its position: [`Timeline::take_answered`], the question, the follower passing the answer,
 //! [`FenceBatch::lower`].
 
+mod early;
 mod entry;
 mod fence;
 mod fills;
@@ -38,6 +40,7 @@ mod sync;
 mod tag;
 mod timeline;
 
+pub use early::EarlyRead;
 pub use entry::{Entry, NewEntry, Tags};
 pub use fence::{Definitions, Fence, FenceBatch, FenceScope};
 pub use fills::{FillPermit, FillsInFlight};

@@ -109,11 +109,13 @@ pub enum Unservable {
     SnapshotUnproven,
     /// The open transaction has written something that the result depends on.
     OwnWrites,
+    /// Something that memory answered in the open transaction has changed since.
+    EarlierRead,
 }
 
 impl Unservable {
     /// Every reason; the index of `Changed` stands for any.
-    pub const ALL: [Unservable; 9] = [
+    pub const ALL: [Unservable; 10] = [
         Unservable::NotLive,
         Unservable::Behind,
         Unservable::Forgotten,
@@ -123,6 +125,7 @@ impl Unservable {
         Unservable::NewerThanSnapshot,
         Unservable::SnapshotUnproven,
         Unservable::OwnWrites,
+        Unservable::EarlierRead,
     ];
 
     /// The label in logs and metrics.
@@ -137,6 +140,7 @@ impl Unservable {
             Unservable::NewerThanSnapshot => "newer_than_snapshot",
             Unservable::SnapshotUnproven => "snapshot_unproven",
             Unservable::OwnWrites => "own_writes",
+            Unservable::EarlierRead => "earlier_read",
         }
     }
 
@@ -162,6 +166,9 @@ impl Unservable {
             Unservable::OwnWrites => {
                 "The open transaction has written something that it depends on."
             }
+            Unservable::EarlierRead => {
+                "Something that memory answered earlier in the open transaction has changed since, and a transaction's answers must show one moment."
+            }
         }
     }
 
@@ -173,7 +180,8 @@ impl Unservable {
             | Unservable::Fenced
             | Unservable::NewerThanSnapshot
             | Unservable::SnapshotUnproven
-            | Unservable::OwnWrites => None,
+            | Unservable::OwnWrites
+            | Unservable::EarlierRead => None,
             Unservable::Forgotten => Some(InvalidationReason::Forgotten),
             Unservable::Changed(_) => Some(InvalidationReason::Changed),
             Unservable::Everything => Some(InvalidationReason::Everything),

@@ -120,6 +120,10 @@ pub enum BrokenSnapshots {
     Shapes,
     /// What the transaction has written itself counts for nothing.
     OwnWrites,
+    /// A transaction of which the server doesn't know may get results of different moments.
+    EarlyHits,
+    /// The snapshot that the server makes then need not show what memory has answered.
+    EarlySnapshot,
 }
 
 /// Faults about the server around the statements, for tests.

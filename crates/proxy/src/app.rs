@@ -427,6 +427,8 @@ fn build_shared(
             server_contact_ms_max: settings.workers.server_contact_ms,
             transaction_reads: cache.transaction_reads,
             snapshot_wait: Duration::from_millis(cache.snapshot_wait_ms_max),
+            early_reads_max: cache.early_reads_max,
+            waiting_fills_max: cache.waiting_fills_max,
             definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
             // What such text has changed counts like what is changed elsewhere.
             unseen_text_wait: Duration::from_millis(settings.follow.lag_ms_max),

@@ -85,6 +85,10 @@ pub struct SessionLimits {
     pub transaction_reads: TransactionReads,
     /// How long such a read waits for a proof.
     pub snapshot_wait: Duration,
+    /// How many answers from memory are remembered of a transaction that the server doesn't know.
+    pub early_reads_max: usize,
+    /// How many results of transactions a worker keeps aside for a proof.
+    pub waiting_fills_max: usize,
     /// How long a statement that changes a definition waits for Remora's own questions about
     /// definitions to be answered.
     pub definition_wait: Duration,

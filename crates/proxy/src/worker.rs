@@ -3,6 +3,7 @@
 //! Nothing of a session is shared with another worker except the caches, so a hit takes no lock.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::Shutdown;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::net::{Accepted, Stream};
 use crate::reason::Limit;
 use crate::sampler::{Countdown, Sampler};
 use crate::session;
+use crate::session::fill::WaitingFill;
 use crate::shared::Shared;
 
 /// The largest buffer that is kept for the next answer, bytes: room for as much as is cached unless
@@ -30,6 +32,9 @@ pub(crate) struct Worker {
     pub scratch: RefCell<Box<[u8]>>,
     /// What the last answer that came in several pieces was captured in, for the next one.
     capture_buffer: Cell<Vec<u8>>,
+    /// Results of transactions that are kept when it is proven that they show one moment: at most
+    /// `cache.waiting_fills_max`.
+    pub waiting_fills: RefCell<VecDeque<WaitingFill>>,
     /// The last text that a statement was looked up by, where that isn't its own: room for the next
     /// one. It is no longer than `cache.statement_bytes_max`.
     pub key_text: Cell<Vec<u8>>,
@@ -88,6 +93,7 @@ pub(crate) fn run(
     let worker = Rc::new(Worker {
         scratch: RefCell::new(vec![0; shared.limits.read_bytes_max].into_boxed_slice()),
         capture_buffer: Cell::default(),
+        waiting_fills: RefCell::default(),
         key_text: Cell::default(),
         metrics,
         digests: Digester::new(digests),

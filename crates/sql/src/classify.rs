@@ -14,7 +14,7 @@ use crate::scan::{Findings, Scanned, scan};
 use crate::select::{Placeholders, SelectParser};
 use crate::statement::{
     EverythingReason, SessionEffect, Statement, StatementKind as Kind, TableName, Transaction,
-    UnknownEffect, Writes,
+    TransactionControl, UnknownEffect, Writes,
 };
 use crate::token::TokenKind as T;
 
@@ -62,6 +62,7 @@ struct Head {
     writes: Writes,
     session: SessionEffect,
     transaction: Transaction,
+    control: Option<TransactionControl>,
     /// The offset of a table's name after which `(` opens a list of columns.
     target: Option<usize>,
     diagnostics: bool,
@@ -76,6 +77,7 @@ impl Head {
             writes: Writes::Nothing,
             session: SessionEffect::None,
             transaction: Transaction::None,
+            control: None,
             target: None,
             diagnostics: false,
             can_call: true,
@@ -118,6 +120,11 @@ impl Head {
 
     fn transaction(mut self, transaction: Transaction) -> Head {
         self.transaction = transaction;
+        self
+    }
+
+    fn control(mut self, control: Option<TransactionControl>) -> Head {
+        self.control = control;
         self
     }
 }
@@ -274,6 +281,7 @@ fn finish(head: Head, refusal: Refusal, scanned: Scanned) -> Statement {
         narrowed: None,
         session: head.session,
         transaction: head.transaction,
+        control: head.control,
         diagnostics: head.diagnostics,
     };
     apply(&mut statement, findings);

@@ -58,6 +58,6 @@ pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
 pub use settings::{CONTACT_SETTINGS, RESULT_SETTINGS, ResultSetting};
 pub use statement::{
     EverythingReason, SessionEffect, Statement, StatementKind, TableName, Transaction,
-    UnknownEffect, Writes,
+    TransactionControl, UnknownEffect, Writes,
 };
 pub use token::{Token, TokenKind};

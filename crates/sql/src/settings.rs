@@ -58,6 +58,10 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
     ),
     setting("collation_database", "the collation of the default schema"),
     setting("collation_server", "the collation of new schemas"),
+    setting(
+        "completion_type",
+        "whether COMMIT begins another transaction",
+    ),
     setting("cte_max_recursion_depth", "where a recursive query fails"),
     setting(
         "default_collation_for_utf8mb4",

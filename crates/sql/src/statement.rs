@@ -218,6 +218,20 @@ pub enum Transaction {
     ImplicitCommit,
 }
 
+/// A statement that begins or ends a transaction in the ordinary way, and says nothing else. What a
+/// server answers to it depends on the session's settings alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TransactionControl {
+    /// `BEGIN`, `START TRANSACTION`.
+    Begin,
+    /// `START TRANSACTION READ ONLY`.
+    BeginReadOnly,
+    /// `COMMIT`.
+    Commit,
+    /// `ROLLBACK`.
+    Rollback,
+}
+
 /// The analysis of one statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
@@ -236,6 +250,8 @@ pub struct Statement {
     pub session: SessionEffect,
     /// What it does to the transaction.
     pub transaction: Transaction,
+    /// That, if it is all that the statement says.
+    pub control: Option<TransactionControl>,
     /// Its result depends on the statement before it (`FOUND_ROWS()`, `ROW_COUNT()`,
     /// `SHOW WARNINGS`, `GET DIAGNOSTICS`, `@@warning_count`…): it must reach a server that has
     /// executed that statement.
@@ -252,6 +268,7 @@ impl Statement {
             narrowed: None,
             session: SessionEffect::None,
             transaction: Transaction::None,
+            control: None,
             diagnostics: false,
         }
     }
@@ -270,6 +287,7 @@ impl Statement {
             narrowed: None,
             session: SessionEffect::Unknown(effect),
             transaction: Transaction::ImplicitCommit,
+            control: None,
             diagnostics: false,
         }
     }

@@ -679,3 +679,39 @@ fn of_a_statement_too_long_to_be_read_only_the_kind_is_known() {
         assert!(statement.cacheable.is_err());
     }
 }
+
+#[test]
+fn a_statement_that_says_nothing_else_than_that_a_transaction_begins_or_ends_is_told_apart() {
+    use remora_sql::TransactionControl as Control;
+    for (text, expected) in [
+        ("BEGIN", Control::Begin),
+        (" begin work ; ", Control::Begin),
+        ("/* trace */ START TRANSACTION", Control::Begin),
+        ("START TRANSACTION READ ONLY -- x", Control::BeginReadOnly),
+        ("COMMIT", Control::Commit),
+        ("commit work", Control::Commit),
+        ("ROLLBACK;", Control::Rollback),
+    ] {
+        assert_eq!(default(text).control, Some(expected), "{text}");
+    }
+    for text in [
+        "START TRANSACTION WORK",
+        "START TRANSACTION READ WRITE",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+        "START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT",
+        "START SLAVE",
+        "BEGIN NOT ATOMIC SELECT 1; END",
+        "BEGIN; SELECT 1",
+        "BEGIN; -- x",
+        "BEGIN /*!40000 WORK */",
+        "/*!99999 x */ COMMIT",
+        "COMMIT AND CHAIN",
+        "COMMIT RELEASE",
+        "ROLLBACK TO a",
+        "SAVEPOINT a",
+        "XA START 'x'",
+        "SELECT 1",
+    ] {
+        assert_eq!(default(text).control, None, "{text}");
+    }
+}

@@ -6,6 +6,7 @@
 
 mod definitions;
 mod early_event;
+mod early_transactions;
 mod fences;
 mod hidden_code;
 mod late_checkpoint;

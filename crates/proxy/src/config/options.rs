@@ -306,13 +306,23 @@ pub struct CacheOptions {
     /// servers name columns by it.
     pub strip_comments: bool,
     /// Which reads inside transactions at `REPEATABLE READ` are answered from memory:
-    /// `after_snapshot` (those after the transaction's first) or `off`. What a transaction reads
-    /// always fits one moment. At `READ COMMITTED` this doesn't matter.
+    /// `after_snapshot` (those after the transaction's first), `early` (the first, too) or `off`.
+    /// What a transaction reads always fits one moment. With `early` a transaction that is answered
+    /// from memory alone needs no server. One that needs it later may be refused with error 1213
+    /// (try again), if what memory had answered has changed meanwhile.
     pub transaction_reads: TransactionReads,
     /// How long a read in such a transaction waits, once, for proof that the follower has applied
     /// all that its snapshot may show. Then the server answers. 0: it doesn't wait.
     #[schemars(range(min = 0, max = 10_000))]
     pub snapshot_wait_ms_max: u64,
+    /// Answers from memory that are remembered of a transaction of which the server doesn't know.
+    /// The next statement makes the server open it.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub early_reads_max: usize,
+    /// Results of transactions that a worker keeps aside until it is proven that they show one
+    /// moment. Another one takes the place of the oldest.
+    #[schemars(range(min = 0, max = 65_536))]
+    pub waiting_fills_max: usize,
     /// Parts of the store that take new results independently of one another. A power of two.
     #[schemars(range(min = 1, max = 4_096))]
     pub shards: usize,
@@ -362,6 +372,8 @@ impl Default for CacheOptions {
             strip_comments: true,
             transaction_reads: TransactionReads::AfterSnapshot,
             snapshot_wait_ms_max: 5,
+            early_reads_max: 64,
+            waiting_fills_max: 64,
             shards: 64,
             tag_slots: 2_097_152,
             fence_slots: 65_536,

@@ -286,6 +286,8 @@ pub enum TransactionReads {
     /// Those after the first: that one goes to the server, which takes the transaction's snapshot
     /// with it.
     AfterSnapshot,
+    /// Also those before: the server hears of the transaction when memory can't answer.
+    Early,
 }
 
 /// How much is logged.

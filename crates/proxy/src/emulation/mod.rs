@@ -117,6 +117,8 @@ fn is_select_that_is_not_cached(outcome: Outcome) -> bool {
         Outcome::Hit
         | Outcome::Fill
         | Outcome::Write
+        | Outcome::Transaction
+        | Outcome::Conflict
         | Outcome::Bypass(Bypass::Statement(Refusal::NotSelect)) => false,
         Outcome::Bypass(why) => why.about() != About::Command,
     }

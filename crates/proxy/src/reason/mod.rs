@@ -59,13 +59,23 @@ pub enum Outcome {
     Fill,
     /// May change data; sent to the server behind a fence.
     Write,
+    /// Begins or ends a transaction that the server needn't know of; answered in its place.
+    Transaction,
+    /// Refused, because its transaction can't go on as memory has begun it.
+    Conflict,
     /// Answered by the server and not kept, for this reason.
     Bypass(Bypass),
 }
 
 impl Outcome {
     /// The outcomes without a reason: they take the first places.
-    const PLAIN: [Self; 3] = [Self::Hit, Self::Fill, Self::Write];
+    const PLAIN: [Self; 5] = [
+        Self::Hit,
+        Self::Fill,
+        Self::Write,
+        Self::Transaction,
+        Self::Conflict,
+    ];
 
     /// How many different outcomes there are, reasons included.
     pub const COUNT: usize = Self::PLAIN.len() + Bypass::COUNT;
@@ -76,6 +86,8 @@ impl Outcome {
             Self::Hit => 0,
             Self::Fill => 1,
             Self::Write => 2,
+            Self::Transaction => 3,
+            Self::Conflict => 4,
             Self::Bypass(bypass) => Self::PLAIN.len() + bypass.index(),
         }
     }
@@ -89,12 +101,15 @@ impl Outcome {
         &ALL
     }
 
-    /// The label of the kind of outcome: `hit`, `fill`, `write` or `bypass`.
+    /// The label of the kind of outcome: `hit`, `fill`, `write`, `transaction`, `conflict` or
+    /// `bypass`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hit => "hit",
             Self::Fill => "fill",
             Self::Write => "write",
+            Self::Transaction => "transaction",
+            Self::Conflict => "conflict",
             Self::Bypass(_) => "bypass",
         }
     }
@@ -102,7 +117,7 @@ impl Outcome {
     /// The label of the reason; empty for outcomes that need none.
     pub fn reason(self) -> &'static str {
         match self {
-            Self::Hit | Self::Fill | Self::Write => "",
+            Self::Hit | Self::Fill | Self::Write | Self::Transaction | Self::Conflict => "",
             Self::Bypass(bypass) => bypass.as_str(),
         }
     }
@@ -113,6 +128,12 @@ impl Outcome {
             Self::Hit => "Answered from memory.",
             Self::Fill => "Not in memory, or outdated there; answered by the server and kept.",
             Self::Write => "May change data; sent to the server behind a fence.",
+            Self::Transaction => {
+                "Begins or ends a transaction of which the server knows nothing: answered in its place. Only with `cache.transaction_reads = \"early\"`."
+            }
+            Self::Conflict => {
+                "Refused with error 1213 (try again): what memory had answered in its transaction is no longer so. Only with `cache.transaction_reads = \"early\"`."
+            }
             Self::Bypass(bypass) => bypass.describe(),
         }
     }
@@ -120,7 +141,7 @@ impl Outcome {
     /// Whether the statement was one that memory might have answered and the server did.
     pub const fn is_miss(self) -> bool {
         match self {
-            Self::Hit | Self::Write => false,
+            Self::Hit | Self::Write | Self::Transaction | Self::Conflict => false,
             Self::Fill => true,
             Self::Bypass(bypass) => bypass.is_miss(),
         }

@@ -67,6 +67,11 @@ pub(super) enum Step {
     /// The follower must be proven to have applied all that the open transaction may see; then the
     /// message is looked at again.
     AwaitProof(Snapshot),
+    /// The server must open the transaction that memory has answered so far; then the message is
+    /// looked at again.
+    OpenTransaction,
+    /// What the client has yet to send of a message that is refused must be taken from it.
+    Discard(MessageWalker),
     /// The server must say whether the account may assign; then the variables change, and the
     /// client is told.
     Assign(Box<Assigning>),
@@ -87,6 +92,16 @@ impl Step {
                 | Step::DeliverTypes(_)
                 | Step::AwaitCatalogue
                 | Step::AwaitProof(_)
+                | Step::OpenTransaction
+        )
+    }
+
+    /// Whether questions of Remora's own go to the server on the session's connection, before the
+    /// message is looked at again.
+    pub(super) fn asks_the_server(&self) -> bool {
+        matches!(
+            self,
+            Step::LearnSettings | Step::RepeatHit | Step::SetFoundRows | Step::DeliverTypes(_)
         )
     }
 }
@@ -96,6 +111,9 @@ impl Session {
     pub(super) fn handle(&mut self, message: &[u8]) -> Result<Step, Ended> {
         let command = Command::from_byte(message.get(HEADER_BYTES).copied().unwrap_or_default());
         let body = message.get(HEADER_BYTES + 1..).unwrap_or_default();
+        if self.refusal.is_some() && gets_answer(message) {
+            return self.refuse();
+        }
         match command {
             Command::Query => self.handle_query(message, body),
             Command::StmtPrepare => self.handle_prepare(message, body),
@@ -117,6 +135,14 @@ impl Session {
     pub(super) fn handle_long(&mut self, start: &[u8], complete: bool) -> Result<Step, Ended> {
         let command = Command::from_byte(start.get(HEADER_BYTES).copied().unwrap_or_default());
         let body = start.get(HEADER_BYTES + 1..).unwrap_or_default();
+        if self.refusal.is_some() && gets_answer(start) {
+            if complete {
+                return self.refuse();
+            }
+            let mut walker = MessageWalker::new();
+            walker.feed(start);
+            return Ok(Step::Discard(walker));
+        }
         if self.should_ask_about_log() {
             return Ok(Step::LearnSettings);
         }
@@ -224,6 +250,9 @@ impl Session {
         mut plan: Plan,
         outcome: Outcome,
     ) -> Result<Step, Ended> {
+        if let Some(step) = self.open_before(message, &mut plan)? {
+            return Ok(step);
+        }
         if !outcome.is_miss() {
             // What memory could never have answered took no time for its being missed.
             plan.looked_up = None;
@@ -283,6 +312,17 @@ impl Session {
     pub(super) fn capabilities(&self) -> Capabilities {
         self.state.capabilities()
     }
+}
+
+/// Whether the server answers a message.
+pub(super) fn gets_answer(message: &[u8]) -> bool {
+    let command = message
+        .get(HEADER_BYTES)
+        .map(|byte| Command::from_byte(*byte));
+    !matches!(
+        command,
+        Some(Command::StmtClose | Command::StmtSendLongData | Command::Quit)
+    )
 }
 
 /// Whether the command's answer counts the warnings of the statement before it, as MySQL's does.

@@ -17,6 +17,8 @@ use remora_wire::command::ResponseKind;
 use remora_wire::message::MessageWalker;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
+use super::dispatch::Step;
+use super::early::SentOpening;
 use super::emulation::Replacement;
 use super::fence::{PlannedWrites, PrivilegeStatement, Wrote};
 use super::fill::Fill;
@@ -60,6 +62,8 @@ pub(super) struct Plan {
     pub replacement: Option<Replacement>,
     /// Where in the message its sent part ends, if the client hasn't sent all of it yet.
     pub rest: Option<MessageWalker>,
+    /// What was sent before it to open its transaction, and is answered first.
+    pub opening: Option<SentOpening>,
 }
 
 /// What the success of a command means for the session.
@@ -106,6 +110,7 @@ impl Plan {
             merged: None,
             replacement: None,
             rest: None,
+            opening: None,
         }
     }
 
@@ -341,6 +346,9 @@ impl Session {
         if let Err(ended) = self.send_all(plan, writing).await {
             return Err(self.relay_last_words(ended).await);
         }
+        if let Some(opening) = plan.opening.take() {
+            self.await_opening(opening).await?;
+        }
         match plan.expect {
             ResponseKind::Nothing => Ok(None),
             ResponseKind::Authentication => self.relay_change_user(look).await.map(|()| None),
@@ -402,6 +410,35 @@ impl Session {
             self.inbox = Vec::new();
         }
         Ok(end.map(|end| end.payload_bytes))
+    }
+
+    /// Takes the rest of a message that is refused from the client, and answers it.
+    pub(super) async fn discard(&mut self, walker: &mut MessageWalker) -> Result<(), Ended> {
+        loop {
+            let (used, end) = walker.feed(&self.inbox);
+            self.inbox.drain(..used);
+            if end.is_some() {
+                break;
+            }
+            self.client.readable().await?;
+            let worker = Rc::clone(&self.worker);
+            let mut scratch = worker.scratch.borrow_mut();
+            match self.client.try_read(&mut scratch) {
+                Ok(0) => return Err(Ended::closed()),
+                Ok(count) => {
+                    worker.metrics.count_client_bytes_in(count);
+                    self.inbox.extend_from_slice(&scratch[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match self.refuse()? {
+            Step::Send { packets, written } => {
+                Ok(self.client.write_all(&packets[written..]).await?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The server stopped listening: what it said before it did is the client's to know.

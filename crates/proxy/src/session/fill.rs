@@ -20,6 +20,7 @@ use crate::config::CacheType;
 use crate::digests::Label;
 use crate::reason::{Bypass, Limit, Outcome};
 use crate::rules::{Bounds, Facts, behind_view};
+use crate::shared::Shared;
 use crate::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use crate::upstream::catalogue::Lookup;
 
@@ -41,8 +42,8 @@ pub(super) struct Fill {
     as_of: AsOf,
     /// The watermark before its tables were looked up.
     looked_up_at: AsOf,
-    /// The snapshot of the transaction that it is in.
-    snapshot: Option<Snapshot>,
+    /// What it reads.
+    shows: Shows,
     /// The store's, taken before anything was decided.
     epoch: u64,
     /// What a rule allows.
@@ -60,6 +61,26 @@ pub(super) struct Fill {
     _permit: FillPermit,
     /// The answer so far, if it came in several pieces.
     captured: Vec<u8>,
+}
+
+/// The state of the tables that a read shows.
+#[derive(Clone, Copy)]
+enum Shows {
+    /// That of the moment: no other read has to fit it.
+    Now,
+    /// That of the snapshot which it makes, or of the moment: one state between its `as_of` and its
+    /// answer. Its result is for transactions in which all reads fit one moment.
+    First,
+    /// That of the transaction's snapshot.
+    Snapshot(Snapshot),
+}
+
+/// A result that may be kept as soon as the follower is proven to have applied everything that it
+/// may show.
+pub(crate) struct WaitingFill {
+    fill: Fill,
+    text: Vec<u8>,
+    snapshot: Snapshot,
 }
 
 /// Status flags that an answer may carry and still be the same for everybody with its key. The
@@ -84,9 +105,16 @@ impl Session {
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let looked_up_at = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
-        let snapshot = self.state.snapshot();
+        let shows = match self.state.snapshot() {
+            Some(snapshot) => Shows::Snapshot(snapshot),
+            None if self.state.reads_first() => Shows::First,
+            None => Shows::Now,
+        };
         // What a transaction reads is no newer than its snapshot.
-        let as_of = snapshot.map_or(looked_up_at, |snapshot| snapshot.low);
+        let as_of = match shows {
+            Shows::Snapshot(snapshot) => snapshot.low,
+            Shows::First | Shows::Now => looked_up_at,
+        };
         let epoch = shared.store.epoch();
         // Behind the epoch: who switches off drops everything afterwards, so what is stored was
         // allowed.
@@ -122,8 +150,11 @@ impl Session {
             shared.upstream.wake();
             return Err(Bypass::WatermarkBehind);
         }
-        if let Some(snapshot) = snapshot {
-            self.check_fill_in_snapshot(snapshot, &tags)?;
+        match shows {
+            Shows::Snapshot(snapshot) => self.check_fill_in_snapshot(snapshot, &tags)?,
+            // By the time that the next transaction wants it, perhaps.
+            Shows::First => shared.upstream.ask_for_end_soon(),
+            Shows::Now => {}
         }
         if !shared.store.wants(place.digest) {
             return Err(Bypass::NotStored(NotStored::Unwanted));
@@ -140,7 +171,7 @@ impl Session {
             scope: place.scope,
             as_of,
             looked_up_at,
-            snapshot,
+            shows,
             epoch,
             bounds,
             expires_at_ms,
@@ -258,15 +289,24 @@ impl Session {
 
     /// The whole answer has passed; `last_piece` is what of it wasn't captured before.
     pub(super) fn finish_fill(&mut self, mut fill: Fill, last_piece: &[u8], summary: &Summary) {
-        let kept = self
+        let label = fill.label;
+        // Before looking for changes.
+        let unproven = self.shown_by(&fill);
+        let unproven = unproven.filter(|snapshot| !self.shared.timeline.covers(*snapshot));
+        let checked = self
             .may_keep(summary, fill.warnings_max)
-            .and_then(|()| self.keep(&mut fill, last_piece));
+            .and_then(|()| fill.check(&self.shared, last_piece));
+        let kept = match (checked, unproven) {
+            (Err(why), _) => Err(why),
+            (Ok(()), Some(snapshot)) => return self.keep_later(fill, last_piece, snapshot),
+            (Ok(()), None) => fill.keep(&self.shared, &self.fill_text, last_piece),
+        };
         if !fill.captured.is_empty() {
             self.worker.keep_capture_buffer(fill.captured);
         }
         match kept {
-            Ok(()) => self.count(Some(fill.label), Outcome::Fill),
-            Err(why) => self.count_bypass(fill.label, why),
+            Ok(()) => self.count(Some(label), Outcome::Fill),
+            Err(why) => self.count_bypass(label, why),
         }
         if self.fill_text.capacity() > super::BUFFER_BYTES_KEPT {
             self.fill_text = Vec::new();
@@ -291,46 +331,58 @@ impl Session {
         Ok(())
     }
 
-    fn keep(&self, fill: &mut Fill, last_piece: &[u8]) -> Result<(), Bypass> {
-        let shared = &self.shared;
-        // Before looking for changes. A transaction's read is kept only if the follower has
-        // applied all that its snapshot may show.
-        let is_exact = |snapshot| shared.timeline.covers(snapshot);
-        if !fill.snapshot.is_none_or(is_exact) {
-            return Err(Bypass::SnapshotUnproven);
+    /// The bounds of the state that an answer shows which has arrived, if it must be exact.
+    fn shown_by(&self, fill: &Fill) -> Option<Snapshot> {
+        match fill.shows {
+            Shows::Now => None,
+            Shows::First => Some(Snapshot {
+                low: fill.as_of,
+                made_after: self.shared.timeline.end_questions(),
+            }),
+            Shows::Snapshot(snapshot) => Some(snapshot),
         }
-        // A fence or a lagging follower may pass; a change doesn't.
-        let now_ms = shared.clock.now_ms();
-        if let Err(why) = shared.timeline.check(fill.as_of, &fill.tags, now_ms)
-            && why.invalidation().is_some()
-        {
-            return Err(Bypass::Outdated(why));
+    }
+
+    /// Keeps an answer aside that is kept when its snapshot is proven to be covered.
+    fn keep_later(&mut self, mut fill: Fill, last_piece: &[u8], snapshot: Snapshot) {
+        let limit = self.shared.limits.waiting_fills_max;
+        if limit == 0 {
+            return self.count_bypass(fill.label, Bypass::SnapshotUnproven);
         }
-        let bytes = fill.captured.len() + last_piece.len();
-        fill.check_size(bytes, shared.query_cache.limit_bytes())?;
-        let response = if fill.captured.is_empty() {
-            last_piece
-        } else {
-            fill.captured.extend_from_slice(last_piece);
-            &fill.captured
-        };
-        let entry = NewEntry {
-            key: KeyRef {
-                scope: fill.scope,
-                text: &self.fill_text,
-            },
-            tags: &fill.tags,
-            as_of: fill.as_of,
-            response,
-            label: fill.label.number(),
-            epoch: fill.epoch,
-            expires_at_ms: fill.expires_at_ms,
-        };
-        shared
-            .store
-            .insert(&entry)
-            .map(drop)
-            .map_err(Bypass::NotStored)
+        self.count(Some(fill.label), Outcome::Fill);
+        fill.captured.extend_from_slice(last_piece);
+        let mut waiting = self.worker.waiting_fills.borrow_mut();
+        if waiting.len() >= limit {
+            waiting.pop_front();
+            self.shared.metrics.rare.count_limit(Limit::WaitingFills);
+        }
+        waiting.push_back(WaitingFill {
+            fill,
+            text: self.fill_text.clone(),
+            snapshot,
+        });
+        self.shared.upstream.ask_for_end_soon();
+    }
+
+    /// Keeps what was waiting for a proof that has come.
+    #[inline]
+    pub(super) fn keep_waiting_fills(&self) {
+        if !self.worker.waiting_fills.borrow().is_empty() {
+            self.keep_proven_fills();
+        }
+    }
+
+    #[cold]
+    fn keep_proven_fills(&self) {
+        let (shared, mut waiting) = (&self.shared, self.worker.waiting_fills.borrow_mut());
+        waiting.retain_mut(|one| {
+            let is_proven = shared.timeline.covers(one.snapshot);
+            if is_proven && one.fill.check(shared, &[]).is_ok() {
+                // It has been counted. A store that doesn't take it says so itself.
+                let _ = one.fill.keep(shared, &one.text, &[]);
+            }
+            !is_proven
+        });
     }
 }
 
@@ -338,6 +390,48 @@ impl Fill {
     /// What was visible before it was sent, if it reads tables only, and no view.
     pub(super) fn as_of_tables(&self) -> Option<AsOf> {
         self.reads_tables_only.then_some(self.looked_up_at)
+    }
+
+    /// Whether the whole answer may be kept, but for what its snapshot may show. `last_piece`: what
+    /// of it wasn't captured.
+    fn check(&self, shared: &Shared, last_piece: &[u8]) -> Result<(), Bypass> {
+        // A fence or a lagging follower may pass; a change doesn't.
+        let now_ms = shared.clock.now_ms();
+        if let Err(why) = shared.timeline.check(self.as_of, &self.tags, now_ms)
+            && why.invalidation().is_some()
+        {
+            return Err(Bypass::Outdated(why));
+        }
+        let bytes = self.captured.len() + last_piece.len();
+        self.check_size(bytes, shared.query_cache.limit_bytes())
+    }
+
+    /// Keeps the whole answer. What a transaction has read is kept only if the follower has applied
+    /// all that it may show, and was looked at for changes afterwards.
+    fn keep(&mut self, shared: &Shared, text: &[u8], last_piece: &[u8]) -> Result<(), Bypass> {
+        let response = if self.captured.is_empty() {
+            last_piece
+        } else {
+            self.captured.extend_from_slice(last_piece);
+            &self.captured
+        };
+        let entry = NewEntry {
+            key: KeyRef {
+                scope: self.scope,
+                text,
+            },
+            tags: &self.tags,
+            as_of: self.as_of,
+            response,
+            label: self.label.number(),
+            epoch: self.epoch,
+            expires_at_ms: self.expires_at_ms,
+        };
+        shared
+            .store
+            .insert(&entry)
+            .map(drop)
+            .map_err(Bypass::NotStored)
     }
 
     /// Whether an answer of so many bytes may be kept, with the limit for all of them.

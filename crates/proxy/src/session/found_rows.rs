@@ -127,12 +127,13 @@ fn rows_from_nothing(count: usize) -> String {
 impl Session {
     /// A message is about to go to the server: what `FOUND_ROWS()` gives after it.
     pub(super) fn note_found_rows(&mut self, message: &[u8]) {
-        if self.unreplayed_hit.is_none() && self.found_rows.is_none() {
+        let is_of_hit = self.unreplayed_hit.has_result();
+        if !is_of_hit && self.found_rows.is_none() {
             return;
         }
         if !self.keeps_found_rows(message) {
             self.found_rows = None;
-        } else if !self.unreplayed_hit.is_none() {
+        } else if is_of_hit {
             self.found_rows = self.rows_of_unreplayed_hit();
         }
     }

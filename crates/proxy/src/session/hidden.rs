@@ -78,6 +78,7 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
     Effects {
         session: statement.session,
         transaction: statement.transaction,
+        control: statement.control,
         unseen_code: UnseenCode::None,
         created: created_count(statement.kind, text),
         may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))

@@ -17,21 +17,23 @@
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `hidden.rs` | what a statement may do that its text doesn't show |
 //! | `snapshot_reads.rs` | reads inside transactions at `REPEATABLE READ` |
+//! | `early.rs` | transactions that memory answers before the server knows of them |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
-//! | `state.rs`, `created_tables.rs`, `settings.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs` | what is known of the session, as plain values |
+//! | `state.rs`, `created_tables.rs`, `settings.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs`, `transaction_flags.rs` | what is known of the session, as plain values |
 
 pub(crate) mod backlog;
 pub mod created_tables;
 mod dispatch;
+mod early;
 mod emulation;
 mod exchange;
 mod execute;
 mod fence;
-mod fill;
+pub(crate) mod fill;
 mod found_rows;
 mod hidden;
 pub mod listed;
@@ -47,6 +49,7 @@ pub mod snapshot;
 mod snapshot_reads;
 pub mod state;
 mod trace;
+pub mod transaction_flags;
 mod tunnel;
 mod verify;
 
@@ -64,6 +67,7 @@ use remora_wire::response::ServerError;
 use tokio::time::{Instant, timeout_at};
 
 use self::dispatch::Step;
+use self::early::EarlyTransaction;
 use self::hidden::UnseenText;
 use self::listed::Registration;
 use self::outdated::OutdatedResult;
@@ -176,6 +180,10 @@ pub(crate) struct Session {
     found_rows: Option<usize>,
     /// The snapshot for which a proof was last awaited: it is, once only.
     awaited_proof_of: Option<Snapshot>,
+    /// The open transaction, if the server doesn't know of it; else what is left of the last one.
+    early: Option<Box<EarlyTransaction>>,
+    /// What the client gets in place of an answer to its next message, which isn't run.
+    refusal: Option<Box<ServerError>>,
     /// What the message under way is traced with, if it is.
     trace: Option<Box<Recorder>>,
     /// Whether the inbox begins with a message of which nobody has drawn yet whether it is traced.
@@ -295,6 +303,8 @@ impl Session {
             unreplayed_hit: UnreplayedHit::default(),
             found_rows: None,
             awaited_proof_of: None,
+            early: None,
+            refusal: None,
             registration,
             trace: None,
             needs_sampling: false,
@@ -314,7 +324,12 @@ impl Session {
     }
 
     async fn handle_next(&mut self) -> Result<(), Ended> {
-        match self.next_step().await? {
+        let step = self.next_step().await?;
+        if self.state.is_early() && step.asks_the_server() {
+            // It must be looked at again: what it rests on may be otherwise then.
+            return Box::pin(self.open_transaction()).await;
+        }
+        match step {
             Step::Answered => Ok(()),
             Step::FinishHit { entry, written } => {
                 self.client.write_all(&entry.response()[written..]).await?;
@@ -357,6 +372,12 @@ impl Session {
                 self.mark(Stage::Questions);
                 Ok(())
             }
+            Step::OpenTransaction => {
+                let opened = Box::pin(self.open_transaction()).await;
+                self.mark(Stage::Questions);
+                opened
+            }
+            Step::Discard(mut walker) => Box::pin(self.discard(&mut walker)).await,
             Step::Assign(assigning) => {
                 let assigned = self.assign(*assigning).await;
                 self.end_trace(Stage::Settle);

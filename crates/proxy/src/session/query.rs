@@ -13,6 +13,7 @@ use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
 
 use super::dispatch::Step;
+use super::early::EarlyHit;
 use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
@@ -62,6 +63,8 @@ pub(super) struct Sent {
     rest: Option<(Arc<Entry>, usize)>,
     /// Whether it was chosen to be verified.
     verify: bool,
+    /// What must be remembered of it, as the server doesn't know of the transaction.
+    early: Option<Box<EarlyHit>>,
 }
 
 /// What a look-up found.
@@ -190,7 +193,10 @@ impl Session {
     /// Looks a key text up and sends what is stored, if that may be served now.
     #[inline]
     pub(super) fn look_up(&self, place: Place, text: &[u8], began: Instant) -> Result<Look, Ended> {
-        match self.find(place, text, began, |entry| self.serve(entry)) {
+        let Ok(remembers) = self.remembers_hits(text.len()) else {
+            return Ok(Look::Nothing);
+        };
+        match self.find(place, text, began, |entry| self.serve(entry, remembers)) {
             Ok(sent) => sent.map(Look::Sent),
             Err(look) => Ok(look),
         }
@@ -207,6 +213,7 @@ impl Session {
     ) -> Result<T, Look> {
         let shared = &*self.shared;
         self.mark(Stage::Key);
+        self.keep_waiting_fills();
         let now_ms = shared.clock.to_ms(began);
         if now_ms.saturating_sub(self.server_contact_ms) > self.server_contact_ms_max {
             // Else the server would end a session that it hears nothing from.
@@ -222,7 +229,9 @@ impl Session {
             let (as_of, timeline) = (entry.as_of(), &shared.timeline);
             let check = match self.state.snapshot() {
                 _ if self.has_written(entry.tags()) => Err(Unservable::OwnWrites),
-                None => timeline.check_tags(as_of, entry.tags(), now_ms),
+                None => timeline
+                    .check_tags(as_of, entry.tags(), now_ms)
+                    .and_then(|()| self.check_early()),
                 Some(snapshot) => timeline.check_in_snapshot(as_of, entry.tags(), now_ms, snapshot),
             };
             self.mark(Stage::Check);
@@ -245,7 +254,7 @@ impl Session {
 
     /// Sends what is stored.
     #[inline]
-    fn serve(&self, entry: &Arc<Entry>) -> Result<Sent, Ended> {
+    fn serve(&self, entry: &Arc<Entry>, remembers: bool) -> Result<Sent, Ended> {
         let response = entry.response();
         let written = self.client.write_now(response)?;
         let verify = self.worker.verify.draws();
@@ -255,6 +264,7 @@ impl Session {
             label: Label::from_number(entry.label()),
             rest,
             verify,
+            early: remembers.then(|| Box::new(EarlyHit::of(entry))),
         })
     }
 
@@ -272,6 +282,9 @@ impl Session {
             if sent.rest.is_none() {
                 self.end_trace(Stage::Settle);
             }
+        }
+        if self.state.may_open_early() {
+            self.note_early_hit(payload, sent.early);
         }
         self.worker.metrics.count_hit(bytes, took);
         self.worker
@@ -331,6 +344,12 @@ impl Session {
         if statement.diagnostics && self.found_rows.is_some() && FoundRows::is_asked_for_alone(text)
         {
             return Ok(Step::SetFoundRows);
+        }
+        if let Some(control) = statement.control {
+            let label = |session: &Session| session.label_of(text, dialect);
+            if let Some(step) = self.control_early(control, message, label)? {
+                return Ok(step);
+            }
         }
         if let Some(emulated) = &emulated
             && let Some(step) = self.forward_emulated(emulated, &statement, text, dialect, began)

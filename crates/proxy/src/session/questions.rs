@@ -125,6 +125,7 @@ impl Session {
     /// Has the server run the statement last answered from memory, and drops the answer: what the
     /// client asks next is about that statement.
     pub(super) async fn repeat_hit(&mut self) -> Result<(), Ended> {
+        let sets_found_rows = self.unreplayed_hit.has_result();
         let Replay {
             types,
             payload,
@@ -132,7 +133,9 @@ impl Session {
             failed,
             ping,
         } = self.unreplayed_hit.take();
-        self.found_rows = None;
+        if sets_found_rows {
+            self.found_rows = None;
+        }
         if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
             self.run_what_was_answered(&types, ignore).await?;
         }

@@ -11,6 +11,8 @@ use super::prepared::StatementId;
 pub(super) struct UnreplayedHit {
     /// The message's payload; empty if there is none.
     payload: Vec<u8>,
+    /// It ended a transaction of which the server knew nothing, and has no result.
+    is_control: bool,
     /// The prepared statement that it executes.
     statement: Option<StatementId>,
     /// The client has closed that statement since.
@@ -51,6 +53,18 @@ impl UnreplayedHit {
         self.payload.is_empty()
     }
 
+    /// Whether it is one that has a result.
+    pub(super) fn has_result(&self) -> bool {
+        !self.is_none() && !self.is_control
+    }
+
+    /// Memory has answered a statement that ends a transaction.
+    pub(super) fn set_control(&mut self, payload: &[u8]) {
+        debug_assert!(self.is_none());
+        self.payload.extend_from_slice(payload);
+        self.is_control = true;
+    }
+
     /// Memory has answered a message. Gives the statement of an earlier one whose closing was put
     /// off.
     #[must_use]
@@ -70,6 +84,7 @@ impl UnreplayedHit {
     pub(super) fn clear(&mut self) -> Option<StatementId> {
         self.payload.clear();
         self.payload.shrink_to(super::BUFFER_BYTES_KEPT);
+        self.is_control = false;
         self.is_pinged = false;
         self.types = None;
         self.preparation = None;

@@ -15,6 +15,7 @@ use remora_sql::{Dialect, RESULT_SETTINGS};
 use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
+use super::transaction_flags::TransactionFlags;
 use crate::upstream::server_facts::{INSTANCE_FIELDS, Instance, UUID_FIELD};
 
 /// How the open transaction, or the next, sees other transactions' commits.
@@ -47,6 +48,11 @@ pub struct Fingerprint {
     pub charset: TextCharset,
     /// Whether each setting has a value under which results can be kept.
     pub allows_caching: bool,
+    /// Whether `COMMIT` and `ROLLBACK` do nothing else (`completion_type`).
+    pub ends_transactions_plainly: bool,
+    /// The flags of the server's answers where transactions begin and end, as far as they are
+    /// known.
+    pub transaction_flags: TransactionFlags,
 }
 
 /// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself:
@@ -287,6 +293,11 @@ impl SettingsQuery {
             .is_some_and(|value| value == b"1" || value.eq_ignore_ascii_case(b"ON"))
     }
 
+    fn ends_transactions_plainly(&self, row: &Row) -> bool {
+        let value = self.value(row, &["completion_type"]);
+        value.is_some_and(|value| value == b"0" || value.eq_ignore_ascii_case(b"NO_CHAIN"))
+    }
+
     fn charset(&self, row: &Row) -> TextCharset {
         let name = self
             .value(row, &["character_set_client"])
@@ -435,6 +446,8 @@ impl Fingerprints {
             isolation: query.isolation(answer),
             charset: query.charset(answer),
             allows_caching: query.allows_caching(answer),
+            ends_transactions_plainly: query.ends_transactions_plainly(answer),
+            transaction_flags: TransactionFlags::default(),
         });
         known.insert(bytes, Arc::clone(&fingerprint));
         Ok(fingerprint)

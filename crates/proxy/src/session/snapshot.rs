@@ -53,6 +53,9 @@ pub enum OpenSnapshot {
     Perhaps(Option<AsOf>),
     /// It has one.
     Made(Snapshot),
+    /// The server doesn't know of the transaction: memory has answered all of it, see
+    /// [`super::early`].
+    Early,
 }
 
 impl OpenSnapshot {
@@ -60,7 +63,7 @@ impl OpenSnapshot {
     #[must_use]
     pub fn after(self, sent_at: Option<AsOf>, passed: Passed) -> OpenSnapshot {
         let low = match self {
-            OpenSnapshot::NotMade => sent_at,
+            OpenSnapshot::NotMade | OpenSnapshot::Early => sent_at,
             OpenSnapshot::Perhaps(low) => low,
             OpenSnapshot::Made(snapshot) => Some(snapshot.low),
         };
@@ -80,7 +83,7 @@ impl OpenSnapshot {
     pub fn made(self) -> Option<Snapshot> {
         match self {
             OpenSnapshot::Made(snapshot) => Some(snapshot),
-            OpenSnapshot::NotMade | OpenSnapshot::Perhaps(_) => None,
+            OpenSnapshot::NotMade | OpenSnapshot::Perhaps(_) | OpenSnapshot::Early => None,
         }
     }
 }

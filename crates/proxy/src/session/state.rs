@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Definitions, FenceScope, Scope, Snapshot, Tag};
-use remora_sql::{SessionEffect, Transaction, UnknownEffect};
+use remora_sql::{SessionEffect, Transaction, TransactionControl, UnknownEffect};
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
@@ -300,7 +300,7 @@ impl SessionState {
     pub fn binary_scope(&self) -> Result<Scope, Bypass> {
         self.scope?;
         match &self.settings {
-            Settings::Known(known) => scope_of(known.id, self.status, RowFormat::Binary),
+            Settings::Known(known) => scope_of(known.id, self.status_inside(), RowFormat::Binary),
             Settings::Unknown | Settings::Unavailable => Err(Bypass::SettingsUnknown),
         }
     }
@@ -326,11 +326,7 @@ impl SessionState {
     #[inline]
     pub fn snapshot(&self) -> Option<Snapshot> {
         // Elsewhere the snapshot that a transaction may have is of no concern.
-        let is_repeatable = || {
-            self.fingerprint()
-                .is_some_and(|known| known.isolation == Isolation::RepeatableRead)
-        };
-        self.snapshot.made().filter(|_| is_repeatable())
+        self.snapshot.made().filter(|_| self.is_repeatable())
     }
 
     /// Whether a row that the server has read would tell of the transaction's snapshot.
@@ -346,7 +342,7 @@ impl SessionState {
         self.transaction_reads != TransactionReads::Off
             && (effects.may_commit()
                 || effects.session != SessionEffect::None
-                || self.snapshot == OpenSnapshot::NotMade
+                || matches!(self.snapshot, OpenSnapshot::NotMade | OpenSnapshot::Early)
                     && !self.is_certainly_outside_transaction())
     }
 
@@ -393,7 +389,7 @@ impl SessionState {
 
     /// Whether a response's flags are those that this session's results carry.
     pub fn has_status_of(&self, mark: EndMark) -> bool {
-        status_bits(self.status) == status_bits(mark.status)
+        status_bits(self.status_inside()) == status_bits(mark.status)
     }
 
     /// Whether something ran that may have turned the log off: the server must be asked before the
@@ -518,6 +514,7 @@ impl SessionState {
     /// A statement with these effects has been answered. `wrote` is what it may have written.
     pub fn after(&mut self, effects: &Effects, wrote: Option<&WriteScope>, summary: &Summary) {
         let before = self.place_of_next_statement();
+        self.learn_flags(effects, summary);
         match summary.mark {
             Some(mark) => {
                 self.status = mark.status;
@@ -800,6 +797,11 @@ impl SessionState {
     }
 
     fn find_scope(&self) -> Result<Scope, Bypass> {
+        self.find_scope_at(self.status_inside(), self.snapshot)
+    }
+
+    /// The scope with these flags and this snapshot in place of the session's.
+    fn find_scope_at(&self, status: StatusFlags, snapshot: OpenSnapshot) -> Result<Scope, Bypass> {
         if let Some(why) = self.pass_through {
             return Err(why);
         }
@@ -827,25 +829,30 @@ impl SessionState {
         if !self.status_is_certain {
             return Err(Bypass::StatusUncertain);
         }
-        self.check_transaction(fingerprint)?;
-        scope_of(fingerprint.id, self.status, RowFormat::Text)
+        self.check_transaction(fingerprint, status, snapshot)?;
+        scope_of(fingerprint.id, status, RowFormat::Text)
     }
 
     /// Outside a transaction each statement stands alone, and inside one at `READ COMMITTED`. At
     /// `REPEATABLE READ` all must fit the transaction's snapshot. In both the transaction must see
     /// what it has written itself; [`Written::concerns`] tells which results that is not.
-    fn check_transaction(&self, fingerprint: &Fingerprint) -> Result<(), Bypass> {
-        if self.status.has(StatusFlags::IN_TRANSACTION) {
+    fn check_transaction(
+        &self,
+        fingerprint: &Fingerprint,
+        status: StatusFlags,
+        snapshot: OpenSnapshot,
+    ) -> Result<(), Bypass> {
+        if status.has(StatusFlags::IN_TRANSACTION) {
             if self.changed_in_transaction {
                 return Err(Bypass::InTransaction);
             }
             if fingerprint.isolation != Isolation::ReadCommitted {
-                self.check_snapshot()?;
+                self.check_snapshot(snapshot)?;
             }
             if self.written == Written::Everything {
                 return Err(Bypass::TransactionHasWritten);
             }
-        } else if !self.status.has(StatusFlags::AUTOCOMMIT) {
+        } else if !status.has(StatusFlags::AUTOCOMMIT) {
             // The statement would open a transaction; from memory it would not.
             return Err(Bypass::AutocommitOff);
         }
@@ -853,13 +860,20 @@ impl SessionState {
     }
 
     /// Whether it is known which snapshot the open transaction has.
-    fn check_snapshot(&self) -> Result<(), Bypass> {
+    fn check_snapshot(&self, snapshot: OpenSnapshot) -> Result<(), Bypass> {
         if self.transaction_reads == TransactionReads::Off {
             return Err(Bypass::InTransaction);
         }
-        match self.snapshot {
+        let is_early = self.transaction_reads == TransactionReads::Early;
+        match snapshot {
             OpenSnapshot::Made(_) => Ok(()),
-            OpenSnapshot::Perhaps(Some(_)) | OpenSnapshot::NotMade => Err(Bypass::SnapshotNotMade),
+            OpenSnapshot::Early if is_early => Ok(()),
+            OpenSnapshot::NotMade if is_early && !self.status.has(StatusFlags::IN_TRANSACTION) => {
+                Ok(())
+            }
+            OpenSnapshot::Perhaps(Some(_)) | OpenSnapshot::NotMade | OpenSnapshot::Early => {
+                Err(Bypass::SnapshotNotMade)
+            }
             OpenSnapshot::Perhaps(None) => Err(Bypass::SnapshotUnknown),
         }
     }
@@ -905,6 +919,8 @@ pub struct Effects {
     pub session: SessionEffect,
     /// To the transaction.
     pub transaction: Transaction,
+    /// That, if it is all that the statement says.
+    pub control: Option<TransactionControl>,
     /// The code that runs with it and isn't seen: triggers, functions behind views.
     pub unseen_code: UnseenCode,
     /// To the server's count of the tables that the session has created.
@@ -928,6 +944,7 @@ impl Effects {
     pub const NONE: Effects = Effects {
         session: SessionEffect::None,
         transaction: Transaction::None,
+        control: None,
         unseen_code: UnseenCode::None,
         created: CreatedCount::Same,
         may_turn_log_off: false,
@@ -960,5 +977,6 @@ impl Effects {
     }
 }
 
+mod early;
 #[cfg(test)]
 mod tests;

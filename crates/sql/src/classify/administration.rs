@@ -5,8 +5,8 @@ use crate::cursor::Cursor;
 use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::statement::{
-    EverythingReason, SessionEffect, Statement, StatementKind as Kind, Transaction, UnknownEffect,
-    Writes,
+    EverythingReason, SessionEffect, Statement, StatementKind as Kind, Transaction,
+    TransactionControl, UnknownEffect, Writes,
 };
 use crate::token::TokenKind as T;
 
@@ -45,7 +45,7 @@ pub(super) fn head_of(cursor: Cursor<'_>) -> Head {
 }
 
 fn transaction(mut cursor: Cursor<'_>) -> Head {
-    let head = Head::new(Kind::Transaction);
+    let head = Head::new(Kind::Transaction).control(transaction_control(cursor));
     let transaction = match cursor.advance().kind {
         T::Word(K::Begin) => {
             cursor.take_word(K::Work);
@@ -80,6 +80,39 @@ fn transaction(mut cursor: Cursor<'_>) -> Head {
         _ => Transaction::Savepoint,
     };
     head.transaction(transaction)
+}
+
+/// What a statement about transactions says, if it says nothing but that.
+fn transaction_control(mut cursor: Cursor<'_>) -> Option<TransactionControl> {
+    let control = match cursor.advance().kind {
+        T::Word(K::Begin) => TransactionControl::Begin,
+        T::Word(K::Start) => return started(cursor),
+        T::Word(K::Commit) => TransactionControl::Commit,
+        T::Word(K::Rollback) => TransactionControl::Rollback,
+        _ => return None,
+    };
+    cursor.take_word(K::Work);
+    ends_here(cursor).then_some(control)
+}
+
+/// The same after `START`.
+fn started(mut cursor: Cursor<'_>) -> Option<TransactionControl> {
+    if !cursor.take_word(K::Transaction) {
+        return None;
+    }
+    let control = if !cursor.take_word(K::Read) {
+        TransactionControl::Begin
+    } else if cursor.take_word(K::Only) {
+        TransactionControl::BeginReadOnly
+    } else {
+        return None;
+    };
+    ends_here(cursor).then_some(control)
+}
+
+/// Whether a server finds nothing more in the text, whatever its version.
+fn ends_here(cursor: Cursor<'_>) -> bool {
+    cursor.at_end() && cursor.ends_plainly() && !cursor.lexer().saw_executable_comment()
 }
 
 /// The server forbids almost everything inside an XA transaction; such a session passes through.

@@ -18,7 +18,6 @@ const GROUPS: &[Group] = &[
             "auto_increment_offset",
             "bulk_insert_buffer_size",
             "check_constraint_checks",
-            "completion_type",
             "foreign_key_checks",
             "innodb_ddl_buffer_size",
             "innodb_ddl_threads",

@@ -50,6 +50,9 @@ impl Session {
         dialect: Dialect,
         began: Instant,
     ) -> Result<Step, Ended> {
+        if self.state.is_early() {
+            return Ok(Step::OpenTransaction);
+        }
         let assigning = Assigning {
             question: self.question_for_values(set, text),
             set: set.clone(),

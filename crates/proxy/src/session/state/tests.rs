@@ -2,6 +2,7 @@
 
 use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
 
+use super::super::transaction_flags::TransactionFlags;
 use super::*;
 
 const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
@@ -16,6 +17,8 @@ fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
         isolation,
         charset: TextCharset::Utf8,
         allows_caching: true,
+        ends_transactions_plainly: true,
+        transaction_flags: TransactionFlags::default(),
         instance: None,
     })
 }

@@ -1,0 +1,424 @@
+//! Transactions that memory answers before the server knows of them (`cache.transaction_reads =
+//! "early"`).
+//!
+//! `BEGIN` is answered in the server's place, as are `COMMIT` and `ROLLBACK` of a transaction that
+//! memory has answered wholly. With autocommit off the first read opens the transaction. The server
+//! hears of it when a message comes that memory can't answer:
+//!
+//! - Memory has answered nothing yet: the server gets `BEGIN`, and the message behind it.
+//! - Else it is told to make the transaction's snapshot now, and what memory has answered must hold
+//!   in it: [`remora_cache::EarlyRead`] has the rule, and why it is right. If something doesn't, the
+//!   transaction is rolled back, and the client gets error 1213, which asks it to try again.
+
+use std::ops::Range;
+
+use remora_cache::{AsOf, EarlyRead, Entry, Snapshot, Unservable};
+use remora_sql::{Transaction, TransactionControl};
+use remora_wire::command::ResponseKind;
+use remora_wire::packet::{HEADER_BYTES, Header, put_message};
+use remora_wire::response::{OK_MARK, ServerError};
+use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::dispatch::{Step, gets_answer};
+use super::exchange::{OnSuccess, Plan};
+use super::fence::PlannedWrites;
+use super::snapshot::OpenSnapshot;
+use super::state::Effects;
+use super::{BUFFER_BYTES_KEPT, Ended, Session};
+use crate::digests::Label;
+use crate::reason::{Limit, Outcome};
+
+/// `ER_LOCK_DEADLOCK`: the transaction was rolled back, and the client is asked to try it again.
+const TRY_AGAIN: (u16, &str) = (1213, "40001");
+
+/// What is remembered of such a transaction. Kept for the session's next one.
+#[derive(Default)]
+pub(super) struct EarlyTransaction {
+    /// The statement that began it, as text; none if autocommit is off and it began by itself.
+    begin: Option<TransactionControl>,
+    answered: Vec<Answered>,
+    /// The messages that memory answered, one behind the other.
+    messages: Vec<u8>,
+}
+
+/// An answer that memory gave.
+struct Answered {
+    read: EarlyRead,
+    /// Its message's payload.
+    message: Range<usize>,
+    /// Of the answer's bytes.
+    hash: u128,
+}
+
+impl EarlyTransaction {
+    /// What the answers depend on.
+    pub(super) fn reads(&self) -> impl Iterator<Item = &EarlyRead> {
+        self.answered.iter().map(|answered| &answered.read)
+    }
+
+    fn begins(&mut self, begin: Option<TransactionControl>) {
+        self.begin = begin;
+        self.answered.clear();
+        self.messages.clear();
+        self.messages.shrink_to(BUFFER_BYTES_KEPT);
+    }
+
+    fn is_full(&self, limit: usize) -> bool {
+        self.answered.len() >= limit
+    }
+}
+
+/// What is remembered of a hit in a transaction in which all reads must show one moment.
+pub(super) struct EarlyHit {
+    read: EarlyRead,
+    hash: u128,
+}
+
+impl EarlyHit {
+    /// Of this result, which was handed to the client.
+    pub(super) fn of(entry: &Entry) -> EarlyHit {
+        EarlyHit {
+            read: EarlyRead {
+                as_of: entry.as_of(),
+                tags: entry.tags().collect(),
+            },
+            hash: xxh3_128(entry.response()),
+        }
+    }
+}
+
+/// A statement that opens a transaction, sent before the message that needs it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SentOpening {
+    /// The watermark before it was sent.
+    low: Option<AsOf>,
+}
+
+/// How the server is to open a transaction.
+enum Opening {
+    /// As the client began it. Nothing that memory has answered binds its snapshot.
+    Plain(&'static str),
+    /// With its snapshot.
+    WithSnapshot(&'static str),
+}
+
+impl Opening {
+    fn of(begin: Option<TransactionControl>, must_show_one_moment: bool) -> Opening {
+        match (begin, must_show_one_moment) {
+            (Some(TransactionControl::BeginReadOnly), true) => {
+                Opening::WithSnapshot("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            }
+            (_, true) => Opening::WithSnapshot("START TRANSACTION WITH CONSISTENT SNAPSHOT"),
+            (Some(TransactionControl::BeginReadOnly), false) => {
+                Opening::Plain("START TRANSACTION READ ONLY")
+            }
+            (_, false) => Opening::Plain("START TRANSACTION"),
+        }
+    }
+
+    fn text(&self) -> &'static str {
+        match self {
+            Opening::Plain(text) | Opening::WithSnapshot(text) => text,
+        }
+    }
+}
+
+/// What opening a transaction does to the session.
+fn begin_effects() -> Effects {
+    Effects {
+        transaction: Transaction::Begin,
+        ..Effects::NONE
+    }
+}
+
+impl Session {
+    /// Answers a statement that begins or ends a transaction in the server's place, if the server
+    /// needn't know of it.
+    pub(super) fn control_early(
+        &mut self,
+        control: TransactionControl,
+        message: &[u8],
+        label: impl FnOnce(&Session) -> Label,
+    ) -> Result<Option<Step>, Ended> {
+        if self.may_be_elsewhere() || !self.shared.is_caching() {
+            return Ok(None);
+        }
+        let Some(status) = self.state.answer_to(control) else {
+            return Ok(None);
+        };
+        let label = label(self);
+        self.note_found_rows(message);
+        let closed = self.unreplayed_hit.clear();
+        match control {
+            TransactionControl::Begin | TransactionControl::BeginReadOnly => {
+                self.early.get_or_insert_default().begins(Some(control));
+                self.state.opens_early(status);
+            }
+            TransactionControl::Commit | TransactionControl::Rollback => {
+                self.forget_early();
+                self.state.ends_early(status);
+                // What the client asks about the statement before is about this one. It does
+                // nothing at the server, which knows of no transaction.
+                self.unreplayed_hit.set_control(&message[HEADER_BYTES..]);
+            }
+        }
+        if let Some(closed) = closed {
+            self.close_late(closed)?;
+        }
+        self.count(Some(label), Outcome::Transaction);
+        self.registration.update(&self.state);
+        let [low, high] = status.0.to_le_bytes();
+        let mut packets = Vec::with_capacity(HEADER_BYTES + 7);
+        put_message(&mut packets, 1, &[OK_MARK, 0, 0, low, high, 0, 0]);
+        self.worker.metrics.count_client_bytes_out(packets.len());
+        let written = self.client.write_now(&packets)?;
+        Ok(Some(Step::Send { packets, written }))
+    }
+
+    /// Whether memory has answered as much of the open transaction as is remembered.
+    #[inline]
+    pub(super) fn check_early(&self) -> Result<(), Unservable> {
+        match &self.early {
+            Some(early) if self.state.is_early() => self.shared.timeline.check_early(early.reads()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a hit now must be remembered; `Err`: so many are that it must not be one.
+    #[inline]
+    pub(super) fn remembers_hits(&self, message_bytes: usize) -> Result<bool, TooMuch> {
+        if !self.state.reads_first() {
+            return Ok(false);
+        }
+        let limit = self.shared.limits.early_reads_max;
+        let is_full = self
+            .early
+            .as_ref()
+            .is_some_and(|early| self.state.is_early() && early.is_full(limit));
+        if is_full {
+            self.shared.metrics.rare.count_limit(Limit::EarlyReads);
+        }
+        if is_full || message_bytes > BUFFER_BYTES_KEPT {
+            return Err(TooMuch);
+        }
+        Ok(true)
+    }
+
+    /// Memory has answered a message in a transaction of which the server doesn't know, or with
+    /// autocommit off in none yet.
+    pub(super) fn note_early_hit(&mut self, payload: &[u8], hit: Option<Box<EarlyHit>>) {
+        if !self.state.is_early() {
+            self.state.reads_early();
+            if !self.state.is_early() {
+                return;
+            }
+            self.early.get_or_insert_default().begins(None);
+            self.registration.update(&self.state);
+        }
+        if let (Some(hit), Some(early)) = (hit, &mut self.early) {
+            let start = early.messages.len();
+            early.messages.extend_from_slice(payload);
+            early.answered.push(Answered {
+                read: hit.read,
+                message: start..early.messages.len(),
+                hash: hit.hash,
+            });
+        }
+    }
+
+    fn forget_early(&mut self) {
+        if let Some(early) = &mut self.early {
+            early.begins(None);
+        }
+    }
+
+    /// What must be done before a message is sent to the server: the step, if it must be looked at
+    /// again afterwards. A read gets the server's `BEGIN` before it in one go.
+    pub(super) fn open_before(
+        &mut self,
+        message: &[u8],
+        plan: &mut Plan,
+    ) -> Result<Option<Step>, Ended> {
+        if !self.state.is_early() || !gets_answer(message) {
+            return Ok(None);
+        }
+        if matches!(plan.on_success, OnSuccess::Reset)
+            || plan.expect == ResponseKind::Authentication
+        {
+            // It ends with the session of before, and the server never hears of it.
+            let status = self.state.status_outside();
+            self.forget_early();
+            self.state.ends_early(status);
+            return Ok(None);
+        }
+        let begin = match &self.early {
+            Some(early) if early.answered.is_empty() => early.begin,
+            _ => return Ok(Some(Step::OpenTransaction)),
+        };
+        let reads_only = plan.fill.is_some()
+            && plan.writes == PlannedWrites::Nothing
+            && plan.rest.is_none()
+            && plan.code.is_some();
+        if begin.is_none() || !reads_only {
+            return Ok(Some(Step::OpenTransaction));
+        }
+        let opening = Opening::of(begin, false);
+        let mut packet = Vec::new();
+        put_message(
+            &mut packet,
+            0,
+            &[self.query_head(), opening.text().as_bytes()].concat(),
+        );
+        let low = self.shared.timeline.as_of();
+        self.send(&packet)?;
+        plan.opening = Some(SentOpening { low });
+        Ok(None)
+    }
+
+    /// Awaits the server's answer to the `BEGIN` that was sent before a message.
+    pub(super) async fn await_opening(&mut self, sent: SentOpening) -> Result<(), Ended> {
+        let packet = self.read_packet().await?;
+        let mut walker = ResponseWalker::new(ResponseKind::Results, self.capabilities());
+        let Progress::Done(summary) = walker.feed(&packet)?.1 else {
+            return Err(Ended::closed());
+        };
+        if !summary.succeeded() {
+            // The message behind it was run outside the transaction. It only reads; what it read is
+            // nobody's, and what comes next from the server can't be told apart from it.
+            self.client.write_all(&packet).await?;
+            return Err(Ended::closed());
+        }
+        self.opened(sent.low, &summary);
+        // The message behind it is under way.
+        self.state.sends(sent.low);
+        Ok(())
+    }
+
+    /// The server has opened the transaction. `low`: the watermark before it was told to.
+    fn opened(&mut self, low: Option<AsOf>, summary: &Summary) {
+        self.forget_early();
+        self.state.sends(low);
+        self.state.after(&begin_effects(), None, summary);
+    }
+
+    /// Reads one packet from the server, and nothing behind it.
+    async fn read_packet(&mut self) -> Result<Vec<u8>, Ended> {
+        let mut packet = vec![0; HEADER_BYTES];
+        let mut filled = 0;
+        while filled < packet.len() {
+            let count = self.read_server(&mut packet[filled..]).await?;
+            if count == 0 {
+                return Err(Ended::closed());
+            }
+            filled += count;
+            if filled == HEADER_BYTES
+                && let Some(header) = Header::peek(&packet)
+            {
+                packet.resize(HEADER_BYTES + header.length, 0);
+            }
+        }
+        Ok(packet)
+    }
+
+    /// Has the server open the transaction that memory has answered so far, and sees to it that it
+    /// shows there what memory has answered. If it can't, the next message is refused.
+    pub(super) async fn open_transaction(&mut self) -> Result<(), Ended> {
+        let early = std::mem::take(&mut *self.early.get_or_insert_default());
+        let opening = Opening::of(early.begin, !early.answered.is_empty());
+        // Before the snapshot is made.
+        let low = self.shared.timeline.as_of();
+        let text = [self.query_head(), opening.text().as_bytes()].concat();
+        let mut answer = Vec::new();
+        let summary = self
+            .ask(&text, ResponseKind::Results, Some(&mut answer))
+            .await?;
+        if let Ending::Err(_) = summary.ending {
+            self.state.ends_early(self.state.status_outside());
+            self.state.after(&begin_effects(), None, &summary);
+            let payload = answer.get(HEADER_BYTES..).unwrap_or_default();
+            self.refusal = Some(Box::new(ServerError::parse(payload)?));
+            return Ok(());
+        }
+        self.opened(low, &summary);
+        let holds = match opening {
+            Opening::Plain(_) => true,
+            Opening::WithSnapshot(_) => {
+                let made_after = self.shared.timeline.end_questions();
+                let snapshot = low.map(|low| Snapshot { low, made_after });
+                self.state.has_snapshot(match snapshot {
+                    Some(snapshot) => OpenSnapshot::Made(snapshot),
+                    None => OpenSnapshot::Perhaps(None),
+                });
+                self.holds_on_server(&early, snapshot).await?
+            }
+        };
+        if !holds {
+            self.roll_back_early().await?;
+        }
+        self.registration.update(&self.state);
+        Ok(())
+    }
+
+    /// Whether the transaction's snapshot on the server shows what memory has answered.
+    async fn holds_on_server(
+        &mut self,
+        early: &EarlyTransaction,
+        snapshot: Option<Snapshot>,
+    ) -> Result<bool, Ended> {
+        if let Some(snapshot) = snapshot {
+            self.await_proof(snapshot).await;
+        }
+        for answered in &early.answered {
+            let timeline = &self.shared.timeline;
+            if snapshot.is_some_and(|snapshot| timeline.holds_in(&answered.read, snapshot)) {
+                continue;
+            }
+            let mut hash = Xxh3::new();
+            let message = &early.messages[answered.message.clone()];
+            self.run_again(message, |piece| hash.update(piece)).await?;
+            if hash.digest128() != answered.hash {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends the transaction on the server, and has the client told to try it again.
+    async fn roll_back_early(&mut self) -> Result<(), Ended> {
+        let text = [self.query_head(), b"ROLLBACK"].concat();
+        self.state.sends(None);
+        let summary = self.ask(&text, ResponseKind::Results, None).await?;
+        let rollback = Effects {
+            transaction: Transaction::Rollback,
+            ..Effects::NONE
+        };
+        self.state.after(&rollback, None, &summary);
+        self.found_rows = None;
+        if let Some(closed) = self.unreplayed_hit.clear() {
+            self.close_late(closed)?;
+        }
+        let (code, sql_state) = TRY_AGAIN;
+        self.refusal = Some(Box::new(ServerError::new(
+            code,
+            sql_state,
+            "What this transaction had read from Remora's memory has changed; try restarting transaction",
+        )));
+        Ok(())
+    }
+
+    /// Answers a message that is refused, instead of having it run.
+    pub(super) fn refuse(&mut self) -> Result<Step, Ended> {
+        let Some(error) = self.refusal.take() else {
+            return Ok(Step::Answered);
+        };
+        self.count(None, Outcome::Conflict);
+        let packets = error.packet(1);
+        self.worker.metrics.count_client_bytes_out(packets.len());
+        let written = self.client.write_now(&packets)?;
+        Ok(Step::Send { packets, written })
+    }
+}
+
+/// Memory must not answer: more than is remembered of a transaction would have to be.
+pub(super) struct TooMuch;

@@ -1,0 +1,139 @@
+//! What a session knows of a transaction that memory answers before the server knows of it.
+
+use remora_sql::TransactionControl;
+use remora_wire::StatusFlags;
+use remora_wire::walker::Summary;
+
+use super::super::settings::Isolation;
+use super::super::snapshot::{Evidence, OpenSnapshot};
+use super::super::transaction_flags::Border;
+use super::{Effects, SessionState};
+use crate::config::TransactionReads;
+
+impl SessionState {
+    /// The flags that the answer to a read carries: with autocommit off, those of the transaction
+    /// that it opens, if memory may open it.
+    pub(super) fn status_inside(&self) -> StatusFlags {
+        self.status_of_first_read().unwrap_or(self.status)
+    }
+
+    /// Those, if a read sent now opens a transaction and memory may do that.
+    fn status_of_first_read(&self) -> Option<StatusFlags> {
+        let opens = self.may_open_early()
+            && self.snapshot == OpenSnapshot::NotMade
+            && !self.status.has(StatusFlags::AUTOCOMMIT)
+            && !self.status.has(StatusFlags::IN_TRANSACTION);
+        let known = self.fingerprint().filter(|_| opens)?;
+        known
+            .transaction_flags
+            .after(Border::FirstRead, self.status)
+    }
+
+    /// Whether the server doesn't know of the open transaction.
+    #[inline]
+    pub fn is_early(&self) -> bool {
+        self.snapshot == OpenSnapshot::Early
+    }
+
+    /// Whether memory may answer in a transaction of which the server doesn't know.
+    #[inline]
+    pub fn may_open_early(&self) -> bool {
+        self.transaction_reads == TransactionReads::Early
+    }
+
+    /// The session's flags outside a transaction.
+    pub fn status_outside(&self) -> StatusFlags {
+        let inside = StatusFlags::IN_TRANSACTION.with(StatusFlags::IN_READ_ONLY_TRANSACTION);
+        self.status.without(inside)
+    }
+
+    /// Whether a read sent now sees what the transaction's snapshot will show, and perhaps makes
+    /// it: nothing that could make it was sent before. Only where memory may open transactions.
+    pub fn reads_first(&self) -> bool {
+        self.may_open_early()
+            && self.is_repeatable()
+            && matches!(self.snapshot, OpenSnapshot::NotMade | OpenSnapshot::Early)
+            && !self.is_certainly_outside_transaction()
+    }
+
+    /// Whether all reads of the open transaction must show one moment.
+    pub fn is_repeatable(&self) -> bool {
+        self.fingerprint()
+            .is_some_and(|known| known.isolation == Isolation::RepeatableRead)
+    }
+
+    /// What the server's answer to such a statement would say, if it needn't be asked: it knows of
+    /// no open transaction, and each transaction is like the others.
+    pub fn answer_to(&self, control: TransactionControl) -> Option<StatusFlags> {
+        let is_outside =
+            self.snapshot == OpenSnapshot::NotMade && !self.status.has(StatusFlags::IN_TRANSACTION);
+        if !self.may_open_early() || !(is_outside || self.is_early()) {
+            return None;
+        }
+        let known = self.fingerprint()?;
+        let border = Border::from(control);
+        if border == Border::End && !known.ends_transactions_plainly {
+            return None;
+        }
+        let flags = known.transaction_flags.after(border, self.status)?;
+        // Whether memory could answer in the transaction; of one that ends, that doesn't matter.
+        let inside = if border == Border::End {
+            self.status.with(StatusFlags::IN_TRANSACTION)
+        } else {
+            flags
+        };
+        self.find_scope_at(inside, OpenSnapshot::Early).ok()?;
+        Some(flags)
+    }
+
+    /// Memory has answered a statement that begins a transaction, or with autocommit off the first
+    /// that reads in one.
+    pub fn opens_early(&mut self, status: StatusFlags) {
+        self.status = status;
+        self.snapshot = OpenSnapshot::Early;
+        self.derive_scope();
+    }
+
+    /// The same for the first read. Nothing happens if the transaction is open already.
+    pub fn reads_early(&mut self) {
+        if let Some(status) = self.status_of_first_read() {
+            self.opens_early(status);
+        }
+    }
+
+    /// The transaction is over, and the server never knew of it. `status`: the flags of the answer.
+    pub fn ends_early(&mut self, status: StatusFlags) {
+        self.status = status;
+        self.snapshot = OpenSnapshot::NotMade;
+        self.derive_scope();
+    }
+
+    /// The server has made the snapshot of a transaction that memory had answered before.
+    pub fn has_snapshot(&mut self, snapshot: OpenSnapshot) {
+        self.snapshot = snapshot;
+        self.derive_scope();
+    }
+
+    /// Which flags an answer has where a transaction begins or ends. It hasn't been noted yet.
+    pub(super) fn learn_flags(&self, effects: &Effects, summary: &Summary) {
+        let (Some(known), Some(mark)) = (self.fingerprint(), summary.mark) else {
+            return;
+        };
+        if !self.may_open_early() || !summary.succeeded() || !self.status_is_certain {
+            return;
+        }
+        let is_outside = !self.status.has(StatusFlags::IN_TRANSACTION);
+        let border = match effects.control.map(Border::from) {
+            Some(border) if is_outside || border == Border::End => border,
+            None if is_outside
+                && !self.status.has(StatusFlags::AUTOCOMMIT)
+                && effects.is_plain()
+                && matches!(effects.snapshot, Evidence::Seen(_)) =>
+            {
+                Border::FirstRead
+            }
+            _ => return,
+        };
+        known.transaction_flags.learn(border, self.status, mark);
+    }
+}
