@@ -11,10 +11,10 @@
 //! - **A further hit**: the result may be served now by the ordinary rule, *and after that was
 //!   found* no earlier one had been touched above its `as_of`.
 //! - **When the server must answer**: it is told to make the snapshot. Then, when the follower has
-//!   applied everything that the snapshot may show, no earlier result has been touched above its
-//!   `as_of`. Of those that have, or if the follower doesn't come that far in time, the server must
-//!   answer the statement once more, inside the snapshot, and to the byte as memory did. Otherwise
-//!   the transaction can't go on.
+//!   applied everything that the snapshot may show, no earlier result is fenced or has been touched
+//!   above its `as_of`. Of those that are or have, or if the follower doesn't come that far in
+//!   time, the server must answer the statement once more, inside the snapshot, and to the byte as
+//!   memory did. Otherwise the transaction can't go on.
 //!
 //! # Why it is right
 //!
@@ -25,12 +25,15 @@
 //! it. So all show `P`. In the other order a commit could come between the two looks, and a result
 //! from behind it be served beside one from before.
 //!
-//! Fences don't matter for the earlier ones: a write that is under way has a place above `P`. For
-//! the last one they do, as for any hit, so each is as fresh as outside a transaction.
+//! Fences don't matter for the earlier ones: a write that is under way has a place above `P`, or is
+//! in no log and no result shows it. For the last one they do, as for any hit, so each is as fresh
+//! as outside a transaction.
 //!
 //! **The server's snapshot shows the same.** Its *low* is taken after the results were found, so it
 //! is at or above each `as_of`: watermarks don't go back. The rest is the argument of
-//! [`crate::snapshot`], with an unmarked result in place of one that is served.
+//! [`crate::snapshot`], with an unmarked result in place of one that is served. Here fences matter:
+//! a write that is in no log may be in the snapshot. Its fence is up from before it is sent until
+//! everything has been forgotten.
 
 use crate::reason::Unservable;
 use crate::snapshot::Snapshot;
@@ -69,8 +72,12 @@ impl Timeline {
         if self.broken().snapshots == BrokenSnapshots::EarlySnapshot {
             return true;
         }
-        // First: what is proven here was marked before the look below.
-        self.covers(snapshot) && self.is_untouched(read)
+        // In this order, as in `check_in_snapshot`: what is proven was marked before the look at
+        // the marks, and a fence that is down was lowered after what it stood for was forgotten.
+        self.covers(snapshot)
+            && (self.broken().snapshots == BrokenSnapshots::EarlyFences
+                || !self.is_fenced(read.tags.iter().copied()))
+            && self.is_untouched(read)
     }
 
     fn is_untouched(&self, read: &EarlyRead) -> bool {

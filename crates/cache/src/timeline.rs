@@ -124,6 +124,8 @@ pub enum BrokenSnapshots {
     EarlyHits,
     /// The snapshot that the server makes then need not show what memory has answered.
     EarlySnapshot,
+    /// It counts as showing that although a fence stands over it.
+    EarlyFences,
 }
 
 /// Faults about the server around the statements, for tests.
@@ -552,7 +554,7 @@ impl Timeline {
     }
 
     #[inline]
-    fn is_fenced(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
+    pub(crate) fn is_fenced(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
         self.fence_all.load(Ordering::SeqCst) != 0
             || tags.any(|tag| self.fence_slots[self.fence_slot(tag)].load(Ordering::SeqCst) != 0)
     }

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use remora_cache::{
-    AsOf, BrokenRules, BrokenSnapshots, ColumnSet, FenceScope, Position, Shape, ShapeColumn,
-    Shapes, ShapesLimits, Snapshot, TableTags, Tag, Timeline, TimelineLimits, TooCoarse,
-    Unservable, Value,
+    AsOf, BrokenRules, BrokenSnapshots, ColumnSet, EarlyRead, FenceScope, Position, Shape,
+    ShapeColumn, Shapes, ShapesLimits, Snapshot, TableTags, Tag, Timeline, TimelineLimits,
+    TooCoarse, Unservable, Value,
 };
 
 const LIMITS: TimelineLimits = TimelineLimits {
@@ -20,6 +20,10 @@ const LIMITS: TimelineLimits = TimelineLimits {
 
 fn at(offset: u64) -> Position {
     Position::new(1, offset).unwrap()
+}
+
+fn lines() -> Tag {
+    Tag::table("shop", "lines")
 }
 
 fn orders() -> Tag {
@@ -330,4 +334,64 @@ fn a_proof_stays_when_something_is_forgotten() {
         timeline.covers(open),
         "what it shows has still been applied"
     );
+}
+
+// ---- Before the server knows of the transaction -------------------------------------------------
+
+fn early(timeline: &Timeline, tag: Tag) -> EarlyRead {
+    EarlyRead {
+        as_of: timeline.as_of().unwrap(),
+        tags: [tag].into(),
+    }
+}
+
+#[test]
+fn a_further_result_is_served_while_nothing_read_before_has_changed() {
+    let timeline = live();
+    let reads = [early(&timeline, orders())];
+    assert_eq!(timeline.check_early(reads.iter()), Ok(()));
+    commit(&timeline, &[lines()], 200);
+    assert_eq!(timeline.check_early(reads.iter()), Ok(()));
+    commit(&timeline, &[orders()], 300);
+    let refused = Err(Unservable::EarlierRead);
+    assert_eq!(timeline.check_early(reads.iter()), refused);
+}
+
+#[test]
+fn nothing_read_before_everything_was_forgotten_fits() {
+    let timeline = live();
+    let reads = [early(&timeline, orders())];
+    timeline.forget();
+    let refused = Err(Unservable::EarlierRead);
+    assert_eq!(timeline.check_early(reads.iter()), refused);
+    let snapshot = proven_snapshot(&timeline);
+    assert!(!timeline.holds_in(&reads[0], snapshot));
+}
+
+#[test]
+fn the_snapshot_shows_what_memory_has_answered_when_that_is_proven_not_to_have_changed() {
+    let timeline = live();
+    let read = early(&timeline, orders());
+    let snapshot = snapshot(&timeline);
+    assert!(!timeline.holds_in(&read, snapshot), "unproven");
+    prove_end(&timeline);
+    assert!(timeline.holds_in(&read, snapshot));
+    commit(&timeline, &[lines()], 200);
+    assert!(timeline.holds_in(&read, snapshot));
+    commit(&timeline, &[orders()], 300);
+    assert!(!timeline.holds_in(&read, snapshot));
+}
+
+/// What a write does that is in no log may be in the snapshot.
+#[test]
+fn what_is_fenced_when_the_server_opens_the_transaction_must_be_asked_for_again() {
+    let timeline = live();
+    let read = early(&timeline, orders());
+    let fence = timeline.raise(FenceScope::Tables(vec![orders()]));
+    let snapshot = proven_snapshot(&timeline);
+    assert!(!timeline.holds_in(&read, snapshot));
+    timeline.forget();
+    fence.answered();
+    timeline.take_answered().lower();
+    assert!(!timeline.holds_in(&read, snapshot));
 }

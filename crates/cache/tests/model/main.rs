@@ -6,8 +6,8 @@
 //! events reach the follower before the rows can be seen; writers through the proxy, each with the
 //! fences of its own row; writers elsewhere, also of definitions; the follower, which is lost and
 //! comes back; the watermark task; readers that fill by key, with the tags of a shape when they
-//! may; transactions at `REPEATABLE READ` that read one row, and the task that asks for them where
-//! the log ends.
+//! may; transactions at `REPEATABLE READ`, some of which memory answers before the server knows of
+//! them, and the task that asks for them where the log ends.
 //!
 //! Shuttle runs each schedule sequentially consistent. That is what the sources ask for. The map of
 //! tables in `shapes.rs` is the real one, which shuttle doesn't know: it only ever gets one table,
@@ -20,6 +20,8 @@
 //! Servers: none
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+#[path = "../../src/early.rs"]
+mod early;
 #[path = "../../src/fence.rs"]
 mod fence;
 #[path = "../../src/position.rs"]
@@ -67,6 +69,7 @@ const NOBODY: Cast = Cast {
     restart: false,
     reads_per_reader: 3,
     transactions: [0, 0],
+    early_transactions: 0,
     end_questions: 0,
     evictions: 0,
     clock_ticks: 0,
@@ -82,6 +85,7 @@ const EVERYONE: Cast = Cast {
     restart: true,
     reads_per_reader: 5,
     transactions: [1, 0],
+    early_transactions: 0,
     end_questions: 1,
     evictions: 1,
     clock_ticks: 6,
@@ -146,7 +150,19 @@ const TRANSACTIONS_OVER_A_RESTART: Cast = Cast {
     ..TRANSACTIONS
 };
 
-const CASTS: [Cast; 7] = [
+/// Both rows change, each by itself, and are read together.
+const EARLY_TRANSACTIONS: Cast = Cast {
+    name: "early transactions",
+    writes_through_proxy: [1, 1],
+    rounds: 3,
+    reads_per_reader: 0,
+    transactions: [1, 1],
+    early_transactions: 2,
+    end_questions: 1,
+    ..NOBODY
+};
+
+const CASTS: [Cast; 8] = [
     EVERYONE,
     ONE_WRITER,
     TWO_WRITERS,
@@ -154,6 +170,7 @@ const CASTS: [Cast; 7] = [
     WRITER_ELSEWHERE,
     TRANSACTIONS,
     TRANSACTIONS_OVER_A_RESTART,
+    EARLY_TRANSACTIONS,
 ];
 
 /// One run of the whole scene.
@@ -188,8 +205,9 @@ fn scene(cast: Cast, faults: Faults, seen: &Arc<Seen>) {
         world.read(0);
     });
     for transactions in cast.transactions {
-        spawn(transactions, |world, _| world.run_transaction());
+        spawn(transactions, World::run_transaction);
     }
+    spawn(cast.early_transactions, |world, _| world.run_early());
     spawn(cast.end_questions, |world, _| world.ask_for_end());
     spawn(cast.evictions, |world, _| world.evict());
     spawn(cast.clock_ticks, |world, _| world.tick());
@@ -231,7 +249,7 @@ fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String>
     let count = |counter: &PlainCounter| counter.load(Ordering::Relaxed);
     eprintln!(
         "schedules {}, hits {}, of late versions {}, kept by tags {}, refused {}, coarse fills {}, \
-         hits in snapshots {}, unproven {}, newer {}",
+         hits in snapshots {}, unproven {}, newer {}, early hits {}, earlier ones changed {}, opened {}",
         count(&seen.schedules),
         count(&seen.hits),
         count(&seen.hits_of_late_versions),
@@ -240,7 +258,10 @@ fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String>
         count(&seen.coarse_fills),
         count(&seen.hits_in_snapshots),
         count(&seen.snapshot_unproven),
-        count(&seen.newer_than_snapshot)
+        count(&seen.newer_than_snapshot),
+        count(&seen.early_hits),
+        count(&seen.earlier_reads_changed),
+        count(&seen.opened)
     );
     match result {
         Ok(()) => {
@@ -252,6 +273,8 @@ fn violation(casts: &[Cast], faults: Faults, schedules: usize) -> Option<String>
             assert!(count(&seen.hits_in_snapshots) > few);
             assert!(count(&seen.snapshot_unproven) > few / 4);
             assert!(count(&seen.newer_than_snapshot) > few / 20);
+            assert!(count(&seen.early_hits) > few);
+            assert!(count(&seen.opened) > few / 4);
             None
         }
         Err(panic) => {
@@ -299,6 +322,10 @@ fn finds_an_old_row(cast: Cast, faults: Faults) -> bool {
 /// A row in a transaction that isn't that of its snapshot.
 fn finds_a_torn_read(faults: Faults) -> bool {
     finds("TORN", TRANSACTIONS, faults)
+}
+
+fn finds_a_torn_early_read(faults: Faults) -> bool {
+    finds("TORN", EARLY_TRANSACTIONS, faults)
 }
 
 fn of_snapshots(snapshots: BrokenSnapshots) -> Faults {
@@ -402,4 +429,26 @@ fn with_a_proof_that_is_looked_at_after_the_changes_a_read_is_torn() {
         slip: Slip::LateProof,
         ..Faults::default()
     }));
+}
+
+#[test]
+fn without_a_look_at_what_memory_has_answered_before_a_read_is_torn() {
+    assert!(finds_a_torn_early_read(of_snapshots(
+        BrokenSnapshots::EarlyHits
+    )));
+}
+
+#[test]
+fn with_a_look_at_that_before_the_result_is_found_a_read_is_torn() {
+    assert!(finds_a_torn_early_read(Faults {
+        slip: Slip::EarlierFirst,
+        ..Faults::default()
+    }));
+}
+
+#[test]
+fn with_a_snapshot_that_need_not_show_what_memory_has_answered_a_read_is_torn() {
+    assert!(finds_a_torn_early_read(of_snapshots(
+        BrokenSnapshots::EarlySnapshot
+    )));
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64 as PlainCounter;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 
+use crate::early::EarlyRead;
 use crate::fence::FenceScope;
 use crate::position::Position;
 use crate::reason::Unservable;
@@ -20,6 +21,8 @@ pub const LAG_MS_MAX: u64 = 2;
 /// The two rows, by their keys. The first is the one that most readers ask for.
 const KEYS: [i128; 2] = [5, 7];
 const READS_PER_TRANSACTION: usize = 2;
+/// Of one that memory answers.
+const READS_EARLY: usize = 3;
 /// Then the question is given up, as nobody may be left to write or to follow.
 const LOOKS_AT_APPLIED: usize = 2;
 /// `id` and `value`.
@@ -46,6 +49,8 @@ pub struct Cast {
     pub reads_per_reader: usize,
     /// Of each of two sessions.
     pub transactions: [usize; 2],
+    /// Of a third session: those that memory answers before the server knows of them.
+    pub early_transactions: usize,
     /// How often the server is asked where its log ends, by nobody in particular.
     pub end_questions: usize,
     /// Stored results that are evicted.
@@ -79,6 +84,8 @@ pub enum Slip {
     EarlyMadeAfter,
     /// A transaction that lacked the proof alone looks at nothing else again.
     LateProof,
+    /// It is looked at what memory has answered in a transaction before the next result is found.
+    EarlierFirst,
 }
 
 /// What readers really got, over all schedules: a model in which nothing happens proves nothing.
@@ -96,6 +103,11 @@ pub struct Seen {
     pub hits_in_snapshots: PlainCounter,
     pub snapshot_unproven: PlainCounter,
     pub newer_than_snapshot: PlainCounter,
+    /// In transactions of which the server didn't know yet.
+    pub early_hits: PlainCounter,
+    pub earlier_reads_changed: PlainCounter,
+    /// Reads of those that hold in the snapshot that the server made then.
+    pub opened: PlainCounter,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -185,8 +197,8 @@ pub struct World {
     server: Mutex<Server>,
     /// The store: a key for each row.
     stored: Mutex<[Option<Stored>; 2]>,
-    /// What transactions have read of the first row.
-    exact: Mutex<Option<Stored>>,
+    /// What transactions have read of each row.
+    exact: Mutex<[Option<Stored>; 2]>,
     clock_ms: AtomicU64,
     /// For each row, the last commit through the proxy whose client has its answer.
     answered: [AtomicU64; 2],
@@ -256,7 +268,7 @@ impl World {
             timeline,
             server: Mutex::new(server),
             stored: Mutex::new([None, None]),
-            exact: Mutex::new(None),
+            exact: Mutex::new([None, None]),
             clock_ms: AtomicU64::new(0),
             answered: [AtomicU64::new(0), AtomicU64::new(0)],
             faults,
@@ -493,9 +505,9 @@ impl World {
     }
 }
 
-/// Transactions at `REPEATABLE READ`, which read the first row.
+/// Transactions at `REPEATABLE READ`. They read the first row, and the second if it ever changes.
 impl World {
-    pub fn run_transaction(&self) {
+    pub fn run_transaction(&self, cast: Cast) {
         let Some(low) = self.timeline.as_of() else {
             return;
         };
@@ -508,15 +520,16 @@ impl World {
         };
         let snapshot = Snapshot { low, made_after };
         self.ask_for_end();
+        let rows = 1 + usize::from(cast.writes_through_proxy[1] > 0);
         for _ in 0..READS_PER_TRANSACTION {
-            self.read_in(snapshot, shown);
+            self.read_in(thread_rng().gen_range(0..rows), snapshot, shown);
         }
     }
 
-    fn read_in(&self, snapshot: Snapshot, shown: u64) {
-        let version = lock(&self.server).version_in(0, shown);
+    fn read_in(&self, row: usize, snapshot: Snapshot, shown: u64) {
+        let version = lock(&self.server).version_in(row, shown);
         let now_ms = self.now_ms();
-        let stored = lock(&self.exact).clone();
+        let stored = lock(&self.exact)[row].clone();
         if let Some(stored) = stored {
             let count = |counter: &PlainCounter| _ = counter.fetch_add(1, Ordering::Relaxed);
             let Stored { as_of, tags, .. } = &stored;
@@ -543,21 +556,88 @@ impl World {
                 }
             }
         }
-        self.fill_in(snapshot, version);
+        self.fill_in(row, snapshot, version);
     }
 
-    fn fill_in(&self, snapshot: Snapshot, version: u64) {
+    fn fill_in(&self, row: usize, snapshot: Snapshot, version: u64) {
         let as_of = snapshot.low;
         let fine = self.shape_of_reads(as_of);
-        let tags = self.tags_of_read(0, fine.as_deref());
+        let tags = self.tags_of_read(row, fine.as_deref());
         if self.timeline.covers(snapshot) {
-            *lock(&self.exact) = Some(Stored {
+            lock(&self.exact)[row] = Some(Stored {
                 as_of,
                 tags,
                 version,
                 is_fine: fine.is_some(),
             });
         }
+    }
+
+    /// A transaction that memory answers; then the server opens it.
+    pub fn run_early(&self) {
+        let mut reads = Vec::new();
+        for _ in 0..READS_EARLY {
+            self.read_early(thread_rng().gen_range(0..2), &mut reads);
+            dawdle();
+        }
+        let Some(low) = self.timeline.as_of() else {
+            return;
+        };
+        let shown = lock(&self.server).visible;
+        let made_after = self.timeline.end_questions();
+        let snapshot = Snapshot { low, made_after };
+        self.ask_for_end();
+        for (row, version, read) in reads {
+            if self.timeline.holds_in(&read, snapshot) {
+                self.seen.opened.fetch_add(1, Ordering::Relaxed);
+                assert_eq!(
+                    version,
+                    lock(&self.server).version_in(row, shown),
+                    "TORN: {read:?} in {snapshot:?} that shows the commits up to {shown}"
+                );
+            }
+        }
+    }
+
+    fn read_early(&self, row: usize, reads: &mut Vec<(usize, u64, EarlyRead)>) {
+        let is_first = self.faults.slip == Slip::EarlierFirst;
+        let earlier = || {
+            self.timeline
+                .check_early(reads.iter().map(|(_, _, read)| read))
+        };
+        let looked_before = is_first.then(earlier);
+        if is_first {
+            // Two writes, the log, and a transaction that reads must come between.
+            (0..20).for_each(|_| dawdle());
+        }
+        let now_ms = self.now_ms();
+        let Some(stored) = lock(&self.exact)[row].clone() else {
+            return;
+        };
+        let Stored { as_of, tags, .. } = &stored;
+        let check = self.timeline.check(*as_of, tags, now_ms);
+        let count = |counter: &PlainCounter| _ = counter.fetch_add(1, Ordering::Relaxed);
+        match check.and_then(|()| looked_before.unwrap_or_else(earlier)) {
+            Ok(()) => count(&self.seen.early_hits),
+            Err(Unservable::EarlierRead) => return count(&self.seen.earlier_reads_changed),
+            Err(_) => return count(&self.seen.refused),
+        }
+        let read = EarlyRead {
+            as_of: *as_of,
+            tags: tags.clone().into(),
+        };
+        reads.push((row, stored.version, read));
+        let server = lock(&self.server);
+        let mut moments = 0..=server.visible;
+        let shows_all = |shown: u64| {
+            let mut all = reads.iter();
+            all.all(|(row, version, _)| server.version_in(*row, shown) == *version)
+        };
+        assert!(
+            moments.any(shows_all),
+            "TORN: no moment up to {} shows {reads:?}",
+            server.visible
+        );
     }
 
     pub fn ask_for_end(&self) {

@@ -1,5 +1,6 @@
 //! The proxy around the timeline, one small step at a time, in an order that a seed decides.
 
+mod early;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,15 @@ pub struct Seen {
     pub newer_than_snapshot: u64,
     pub snapshot_unproven: u64,
     pub inexact_not_stored: u64,
+    /// Hits in transactions of which the server didn't know, and those that were refused because an
+    /// earlier one had changed.
+    pub early_hits: u64,
+    pub earlier_read: u64,
+    /// Such transactions that the server opened with their snapshot, those of them in which it had
+    /// to be asked again and answered as memory had, and those in which it hadn't.
+    pub opened: u64,
+    pub opened_after_change: u64,
+    pub conflicts: u64,
 }
 
 struct Entry {
@@ -134,6 +144,9 @@ impl<'a> World<'a> {
             snapshots: match fault {
                 Fault::SnapshotLow | Fault::NewerUntouched => BrokenSnapshots::Low,
                 Fault::SnapshotHigh => BrokenSnapshots::High,
+                Fault::EarlyHits => BrokenSnapshots::EarlyHits,
+                Fault::EarlySnapshot => BrokenSnapshots::EarlySnapshot,
+                Fault::OpenedUnderFence => BrokenSnapshots::EarlyFences,
                 _ => BrokenSnapshots::Right,
             },
             ..BrokenRules::default()

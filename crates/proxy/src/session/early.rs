@@ -7,8 +7,8 @@
 //!
 //! - Memory has answered nothing yet: the server gets `BEGIN`, and the message behind it.
 //! - Else it is told to make the transaction's snapshot now, and what memory has answered must hold
-//!   in it: [`remora_cache::EarlyRead`] has the rule, and why it is right. If something doesn't, the
-//!   transaction is rolled back, and the client gets error 1213, which asks it to try again.
+//!   in it: [`remora_cache::EarlyRead`] has the rule, and why it is right. If something doesn't,
+//!   the transaction is rolled back, and the client gets error 1213, which asks it to try again.
 
 use std::ops::Range;
 

@@ -8,37 +8,40 @@ use std::collections::BTreeMap;
 
 use remora_cache::{AsOf, EndQuestion, Epoch, FenceBatch, Position, Snapshot, Tag, Unservable};
 
+use super::early::Early;
 use super::{Entry, World};
 use crate::Fault;
 use crate::server::answer;
 
-const OPEN_MAX: usize = 4;
+const OPEN_MAX: usize = 6;
 
 #[derive(Default)]
 pub struct Transactions {
-    open: Vec<Transaction>,
+    pub(super) open: Vec<Transaction>,
     /// What they have read, apart from what is read outside of them.
-    stored: BTreeMap<usize, Exact>,
+    pub(super) stored: BTreeMap<usize, Exact>,
     question: Question,
 }
 
 /// A result, and the state that it was read in.
-struct Exact {
-    entry: Entry,
+pub(super) struct Exact {
+    pub(super) entry: Entry,
     state: usize,
 }
 
-struct Transaction {
+pub(super) struct Transaction {
     /// Taken before the server has heard of the transaction.
-    low: AsOf,
+    pub(super) low: AsOf,
     /// The last question about the log's end at that moment.
-    asked_before: EndQuestion,
-    stage: Stage,
+    pub(super) asked_before: EndQuestion,
+    pub(super) stage: Stage,
     /// A read that memory couldn't answer: the query and its tags.
-    reading: Option<(usize, Vec<Tag>)>,
+    pub(super) reading: Option<(usize, Vec<Tag>)>,
 }
 
-enum Stage {
+pub(super) enum Stage {
+    /// The server doesn't know of it.
+    Early(Early),
     Begun,
     /// The server has taken the snapshot, of this state. The session doesn't know yet.
     Made(usize),
@@ -69,6 +72,9 @@ impl Transactions {
             transaction
                 .reading
                 .take_if(|(reading, _)| *reading == query);
+            if let Stage::Early(early) = &mut transaction.stage {
+                early.forget_query(query);
+            }
         }
     }
 }
@@ -81,10 +87,20 @@ impl World<'_> {
             return Ok(());
         }
         let at = self.random.below(open);
+        if let Stage::Early(_) = self.transactions.open[at].stage {
+            return self.go_on_early(at);
+        }
         let transaction = &mut self.transactions.open[at];
         match transaction.stage {
+            Stage::Early(_) => {}
             // Its first statement may be no read.
-            Stage::Begun if self.random.one_in(2) => {}
+            Stage::Begun if self.random.one_in(2) => {
+                let query = self.random.below(self.queries.len());
+                let low = transaction.low;
+                // What memory can't answer is looked up, and then sent.
+                let tags = self.tags_of_read(query, low);
+                self.transactions.open[at].reading = tags.map(|tags| (query, tags));
+            }
             Stage::Begun => {
                 let state = self.server.visible;
                 transaction.stage = Stage::Made(state);
@@ -92,8 +108,11 @@ impl World<'_> {
             }
             Stage::Made(state) => self.learn_of_snapshot(at, state),
             Stage::Known(state, snapshot) => {
-                if let Some((query, tags)) = transaction.reading.take() {
+                let is_proven = self.timeline.covers(snapshot) || self.random.one_in(4);
+                if let Some((query, tags)) = transaction.reading.take_if(|_| is_proven) {
                     self.store_exact(query, tags, state, snapshot);
+                } else if transaction.reading.is_some() {
+                    // The result waits for the proof.
                 } else if self.random.one_in(12) {
                     self.transactions.open.swap_remove(at);
                 } else if self.timeline.covers(snapshot) || self.random.one_in(4) {
@@ -107,10 +126,15 @@ impl World<'_> {
 
     fn begin_transaction(&mut self) {
         if let Some(low) = self.timeline.as_of() {
+            let is_early = self.random.one_in(2);
             self.transactions.open.push(Transaction {
                 low,
                 asked_before: self.timeline.end_questions(),
-                stage: Stage::Begun,
+                stage: if is_early {
+                    Stage::Early(Early::default())
+                } else {
+                    Stage::Begun
+                },
                 reading: None,
             });
         }
