@@ -168,6 +168,10 @@ def transactions():
     other.close()
 
 
+def transaction_reads():
+    raise NotThere("the client begins no transactions by itself")
+
+
 def errors():
     faulty = ["SELEC 1", "SELECT * FROM no_such_table", "SELECT no_such_column FROM t_empty", "SELECT 1 FROM",
               "INSERT INTO w_errors VALUES (1, 'twice')", "INSERT INTO w_errors VALUES (NULL, NULL)",
@@ -252,6 +256,6 @@ def own_writes():
     same("values read", shown.split(), [b"%d" % number for number in range(1, 501) for _ in range(2)])
 
 
-for function in (connect, auth, tls, text, prepared, transactions, errors, large, multi, local_infile, streaming, bulk, results,
-                 own_writes):
+for function in (connect, auth, tls, text, prepared, transactions, transaction_reads, errors, large, multi, local_infile,
+                 streaming, bulk, results, own_writes):
     check(function.__name__, function)

@@ -26,6 +26,9 @@ var (
 // How often the reads are repeated until memory answers all of them.
 const rounds = 8
 
+// How long transactions are repeated until memory answers as many of their reads as it can.
+const warmUp = 2 * time.Minute
+
 // notThere says that the driver, or the run, has no such thing.
 type notThere string
 

@@ -20,6 +20,7 @@ func main() {
 	check("text", checkText)
 	check("prepared", checkPrepared)
 	check("transactions", checkTransactions)
+	check("transaction_reads", checkTransactionReads)
 	check("errors", checkErrors)
 	check("large", checkLarge)
 	check("multi", checkMulti)
@@ -255,6 +256,50 @@ func checkTransactions() {
 	_, err := inside.Exec("INSERT INTO w_transactions VALUES (9, 9)")
 	expect(err != nil && strings.Contains(err.Error(), "1792"), err)
 	expect(inside.Rollback() == nil, "no rollback")
+}
+
+func checkTransactionReads() {
+	direct, remora, writer := connect("direct", nil), connect("remora", nil), connect("direct", nil)
+	for _, one := range []*connection{direct, remora, writer} {
+		defer one.close()
+	}
+	writer.run("CREATE TABLE w_reads (id INT PRIMARY KEY, value INT) ENGINE=InnoDB",
+		"INSERT INTO w_reads VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)")
+	observe := func(c *connection) (seen []string) {
+		// A transaction that reads these rows, does something, and reads those. The arguments make the reads prepared ones.
+		within := func(options *sql.TxOptions, before []int, between func(*sql.Tx), after []int) {
+			inside := must(c.BeginTx(background, options))
+			read := func(ids []int) {
+				for _, id := range ids {
+					seen = append(seen, showRows(must(inside.Query("SELECT value FROM w_reads WHERE id = ?", id))))
+				}
+			}
+			read(before)
+			between(inside)
+			read(after)
+			expect(inside.Commit() == nil, "no commit")
+		}
+		others := func(*sql.Tx) { writer.run("UPDATE w_reads SET value = 1 WHERE id = 4") }
+		own := func(inside *sql.Tx) { must(inside.Exec("UPDATE w_reads SET value = 2 WHERE id = 5")) }
+		writer.run("UPDATE w_reads SET value = 0")
+		within(&sql.TxOptions{ReadOnly: true}, []int{1, 2, 3, 4}, others, []int{1, 2, 3, 4})
+		within(nil, []int{1, 2, 3, 4}, own, []int{1, 2, 3, 5})
+		return seen
+	}
+	expected := observe(direct)
+	values := ""
+	for _, answer := range expected {
+		values += strings.Fields(answer)[len(strings.Fields(answer))-1]
+	}
+	same("directly", values, "0000000000010002")
+	// Of the rows that nobody changes, all reads but the first of each transaction.
+	allowed, seen, until := len(expected)*5/8, 0, time.Now().Add(warmUp)
+	for seen < allowed && time.Now().Before(until) {
+		before := hits()
+		same("answers inside transactions", strings.Join(observe(remora), "\n"), strings.Join(expected, "\n"))
+		seen = max(seen, hitsSince(before, len(expected)))
+	}
+	fmt.Println("hits transactions", seen, len(expected))
 }
 
 func checkErrors() {

@@ -4,6 +4,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.security.MessageDigest;
+import java.time.Duration;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +19,8 @@ final class Environment {
     static final boolean TLS = variable("TLS").equals("on");
     /** How often the reads are repeated until memory answers all of them. */
     static final int ROUNDS = 8;
+    /** How long transactions are repeated until memory answers as many of their reads as it can. */
+    static final Duration WARM_UP = Duration.ofMinutes(2);
 
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
 

@@ -10,6 +10,7 @@ import java.sql.Timestamp;
 import java.sql.Types;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -17,21 +18,24 @@ import java.util.stream.IntStream;
 public final class Main {
     public static void main(String[] arguments) {
         Session.isMariaDb = arguments[0].startsWith("mariadb");
+        var checks = new LinkedHashMap<String, Environment.Check>();
+        checks.put("connect", Main::connect);
+        checks.put("auth", Main::auth);
+        checks.put("tls", Main::tls);
+        checks.put("text", Main::text);
+        checks.put("prepared", Main::prepared);
+        checks.put("transactions", Main::transactions);
+        checks.put("transaction_reads", Main::transactionReads);
+        checks.put("errors", Main::errors);
+        checks.put("large", Main::large);
+        checks.put("multi", Main::multi);
+        checks.put("local_infile", Main::localInfile);
+        checks.put("streaming", Main::streaming);
+        checks.put("bulk", Main::bulk);
+        checks.put("results", Main::results);
+        checks.put("own_writes", Main::ownWrites);
         var wanted = List.of(arguments).subList(1, arguments.length);
-        Environment.check(wanted, "connect", Main::connect);
-        Environment.check(wanted, "auth", Main::auth);
-        Environment.check(wanted, "tls", Main::tls);
-        Environment.check(wanted, "text", Main::text);
-        Environment.check(wanted, "prepared", Main::prepared);
-        Environment.check(wanted, "transactions", Main::transactions);
-        Environment.check(wanted, "errors", Main::errors);
-        Environment.check(wanted, "large", Main::large);
-        Environment.check(wanted, "multi", Main::multi);
-        Environment.check(wanted, "local_infile", Main::localInfile);
-        Environment.check(wanted, "streaming", Main::streaming);
-        Environment.check(wanted, "bulk", Main::bulk);
-        Environment.check(wanted, "results", Main::results);
-        Environment.check(wanted, "own_writes", Main::ownWrites);
+        checks.forEach((check, run) -> Environment.check(wanted, check, run));
     }
 
     private interface Observe {
@@ -240,6 +244,36 @@ public final class Main {
             one.raw.setReadOnly(false);
             one.raw.setAutoCommit(true);
             Environment.same("at the end", rows(one), "(1 " + now + ")");
+        }
+    }
+
+    /** Transactions as Spring begins and ends them on a connection. */
+    private record Transactions(Session session) implements TransactionReads.Side {
+        @Override
+        public List<String> within(boolean readOnly, List<Integer> before, Environment.Check between, List<Integer> after)
+                throws Exception {
+            session.raw.setReadOnly(readOnly);
+            session.raw.setAutoCommit(false);
+            var seen = new ArrayList<String>();
+            before.forEach(id -> seen.add(session.execute("SELECT value FROM w_reads WHERE id = ?", id)));
+            between.run();
+            after.forEach(id -> seen.add(session.execute("SELECT value FROM w_reads WHERE id = ?", id)));
+            session.raw.commit();
+            session.raw.setAutoCommit(true);
+            session.raw.setReadOnly(false);
+            return seen;
+        }
+
+        @Override
+        public void write() throws SQLException {
+            session.run("UPDATE w_reads SET value = 2 WHERE id = 5");
+        }
+    }
+
+    private static void transactionReads() throws Exception {
+        try (var direct = Session.connect("direct", Session.AS_IT_COMES);
+                var remora = Session.connect("remora", Session.AS_IT_COMES)) {
+            TransactionReads.check(new Transactions(direct), new Transactions(remora));
         }
     }
 

@@ -15,6 +15,8 @@ import java.util.Properties;
 final class Session implements AutoCloseable {
     /** Chosen by the program's argument. */
     static boolean isMariaDb;
+    /** Properties for a connection that prepares statements on the server only if it is told to, as both connectors do. */
+    static final String[] AS_IT_COMES = {"useServerPrepStmts", "false"};
 
     final Connection raw;
 

@@ -20,6 +20,9 @@ export const wrongAuthority = tls ? readFileSync(env.DRIVER_TLS_WRONG_CA) : unde
 /** How often the reads are repeated until memory answers all of them. */
 export const rounds = 8;
 
+/** How long transactions are repeated until memory answers as many of their reads as it can. */
+export const warmUpMs = 120_000;
+
 /** The driver, or the run, has no such thing. */
 export class NotThere extends Error {}
 

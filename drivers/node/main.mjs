@@ -159,6 +159,43 @@ const checks = {
     await other.close();
   },
 
+  async transaction_reads() {
+    const writer = await driver.connect(ports.direct);
+    await run(writer, "CREATE TABLE w_reads (id INT PRIMARY KEY, value INT) ENGINE=InnoDB",
+      "INSERT INTO w_reads VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)");
+    const observe = async (connection) => {
+      const seen = [];
+      const read = async (...ids) => {
+        for (const id of ids) seen.push(await connection.query(`SELECT value FROM w_reads WHERE id = ${id}`));
+      };
+      await run(writer, "UPDATE w_reads SET value = 0");
+      await connection.begin();
+      await read(1, 2, 3, 4);
+      await run(writer, "UPDATE w_reads SET value = 1 WHERE id = 4");
+      await read(1, 2, 3, 4);
+      await connection.commit();
+      await connection.begin();
+      await read(1, 2, 3, 4);
+      await run(connection, "UPDATE w_reads SET value = 2 WHERE id = 5");
+      await read(1, 2, 3, 5);
+      await connection.commit();
+      return seen;
+    };
+    const [direct, remora] = [await driver.connect(ports.direct), await driver.connect(ports.remora)];
+    const expected = await observe(direct);
+    same("directly", expected.map((answer) => answer.rows[0][0]), [...Array(11).fill(0), 1, 0, 0, 0, 2]);
+    // Of the rows that nobody changes, all reads but the first of each transaction.
+    const [allowed, until] = [(expected.length * 5) / 8, Date.now() + env.warmUpMs];
+    let seen = 0;
+    while (seen < allowed && Date.now() < until) {
+      const before = await hits();
+      same("answers inside transactions", await observe(remora), expected);
+      seen = Math.max(seen, await hitsSince(before, expected.length));
+    }
+    for (const connection of [direct, remora, writer]) await connection.close();
+    say("hits", "transactions", seen, expected.length);
+  },
+
   async errors() {
     const faulty = ["SELEC 1", "SELECT * FROM no_such_table", "SELECT no_such_column FROM t_empty", "SELECT 1 FROM",
       "INSERT INTO w_errors VALUES (1, 'twice')", "INSERT INTO w_errors VALUES (NULL, NULL)",

@@ -18,6 +18,9 @@ const SIDES = ['direct', 'remora'];
 /** How often the reads are repeated until memory answers all of them. */
 const ROUNDS = 8;
 
+/** How long transactions are repeated until memory answers as many of their reads as it can. */
+const WARM_UP_S = 120;
+
 function port(string $side): int
 {
     return (int) variable($side === 'direct' ? 'SERVER_PORT' : 'REMORA_PORT');

@@ -192,6 +192,40 @@ final class Checks
         self::run($one, 'ROLLBACK');
     }
 
+    public function transactionReads(): void
+    {
+        $writer = $this->open('direct');
+        self::run($writer, 'CREATE TABLE w_reads (id INT PRIMARY KEY, value INT) ENGINE=InnoDB',
+            'INSERT INTO w_reads VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)');
+        $observe = function ($connection) use ($writer): array {
+            $read = fn (int ...$ids) => array_map(fn ($id) => $connection->query("SELECT value FROM w_reads WHERE id = $id"), $ids);
+            self::run($writer, 'UPDATE w_reads SET value = 0');
+            $connection->begin();
+            $seen = $read(1, 2, 3, 4);
+            self::run($writer, 'UPDATE w_reads SET value = 1 WHERE id = 4');
+            array_push($seen, ...$read(1, 2, 3, 4));
+            $connection->commit();
+            $connection->begin();
+            array_push($seen, ...$read(1, 2, 3, 4));
+            self::run($connection, 'UPDATE w_reads SET value = 2 WHERE id = 5');
+            array_push($seen, ...$read(1, 2, 3, 5));
+            $connection->commit();
+            return $seen;
+        };
+        [$direct, $remora] = [$this->open('direct'), $this->open('remora')];
+        $expected = $observe($direct);
+        $values = array_map(fn ($answer) => (int) $answer[1][0][0], $expected);
+        same('directly', $values, [...array_fill(0, 11, 0), 1, 0, 0, 0, 2]);
+        // Of the rows that nobody changes, all reads but the first of each transaction.
+        [$allowed, $seen, $until] = [count($expected) * 5 / 8, 0, time() + WARM_UP_S];
+        while ($seen < $allowed && time() < $until) {
+            $before = hits();
+            same('answers inside transactions', $observe($remora), $expected);
+            $seen = max($seen, hitsSince($before, count($expected)));
+        }
+        say('hits', 'transactions', (string) $seen, (string) count($expected));
+    }
+
     public function errors(): void
     {
         $faulty = ['SELEC 1', 'SELECT * FROM no_such_table', 'SELECT no_such_column FROM t_empty', 'SELECT 1 FROM',
@@ -355,7 +389,7 @@ final class Checks
 
 $checks = new Checks(DRIVERS[$argv[1]]);
 $wanted = array_slice($argv, 2);
-foreach (['connect', 'auth', 'tls', 'text', 'prepared', 'transactions', 'errors', 'large', 'multi', 'local_infile', 'streaming',
-    'bulk', 'results', 'own_writes'] as $name) {
+foreach (['connect', 'auth', 'tls', 'text', 'prepared', 'transactions', 'transaction_reads', 'errors', 'large', 'multi',
+    'local_infile', 'streaming', 'bulk', 'results', 'own_writes'] as $name) {
     check($wanted, $name, [$checks, lcfirst(str_replace('_', '', ucwords($name, '_')))]);
 }

@@ -113,11 +113,12 @@ class PyMySQL(Driver):
         import pymysql
         self.module, self.errors = pymysql, pymysql.MySQLError
 
-    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False):
+    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False,
+             autocommit=True):
         from pymysql.constants import CLIENT
         security = {"ssl": {"ca": ca, "check_hostname": False}} if TLS else {"ssl_disabled": True}
         return self.module.connect(host=HOST, port=port, user=user, password=password, database=schema, charset="utf8mb4",
-                                   autocommit=True, local_infile=local, max_allowed_packet=64 << 20,
+                                   autocommit=autocommit, local_infile=local, max_allowed_packet=64 << 20,
                                    client_flag=CLIENT.MULTI_STATEMENTS if multiple else 0, **security)
 
     def describe(self, error):
@@ -156,10 +157,11 @@ class MySQLClient(Driver):
         import MySQLdb
         self.module, self.errors = MySQLdb, MySQLdb.MySQLError
 
-    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False):
+    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False,
+             autocommit=True):
         security = {"ssl": {"ca": ca}, "ssl_mode": "VERIFY_CA"} if TLS else {"ssl_mode": "DISABLED"}
         return self.module.connect(host=HOST, port=port, user=user, password=password, database=schema or "",
-                                   charset="utf8mb4", autocommit=True, local_infile=int(local),
+                                   charset="utf8mb4", autocommit=autocommit, local_infile=int(local),
                                    multi_statements=multiple, **security)
 
     def describe(self, error):
@@ -215,10 +217,11 @@ class Connector(Driver):
         import mysql.connector
         self.module, self.errors = mysql.connector, mysql.connector.Error
 
-    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False):
+    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False,
+             autocommit=True):
         security = {"ssl_ca": ca, "ssl_verify_cert": True} if TLS else {"ssl_disabled": True}
         return self.module.connect(host=HOST, port=port, user=user, password=password, database=schema, use_pure=self.pure,
-                                   charset="utf8mb4", collation="utf8mb4_general_ci", autocommit=True, consume_results=True,
+                                   charset="utf8mb4", collation="utf8mb4_general_ci", autocommit=autocommit, consume_results=True,
                                    allow_local_infile=local, **security)
 
     def describe(self, error):
@@ -320,14 +323,15 @@ class Aio(Driver):
         self.module, self.errors = aiomysql, pymysql.MySQLError
         self.loop = asyncio.new_event_loop()
 
-    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False):
+    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False,
+             autocommit=True):
         from pymysql.constants import CLIENT
         security = None
         if TLS:
             security = ssl.create_default_context(cafile=ca)
             security.check_hostname = False
         return self.loop.run_until_complete(self.module.connect(
-            host=HOST, port=port, user=user, password=password, db=schema, charset="utf8mb4", autocommit=True,
+            host=HOST, port=port, user=user, password=password, db=schema, charset="utf8mb4", autocommit=autocommit,
             local_infile=local, client_flag=CLIENT.MULTI_STATEMENTS if multiple else 0, ssl=security))
 
     def describe(self, error):
@@ -389,8 +393,22 @@ class AlchemyConnection(Connection):
         self.raw.execute(sqlalchemy.text(f"INSERT INTO {table} VALUES (:id, :data)"), {"id": number, "data": payload})
 
 
+class AlchemySession(Connection):
+    """A session, which begins a transaction when it is first used, and again after each commit."""
+
+    def query(self, text):
+        result = self.raw.execute(self.driver.module.text(text))
+        return result.cursor.description, [tuple(row) for row in result.all()]
+
+    def run(self, text):
+        return self.raw.execute(self.driver.module.text(text)).rowcount
+
+    def close(self):
+        self.raw.close()
+        self.raw.get_bind().dispose()
+
+
 class Alchemy(Driver):
-    connection = AlchemyConnection
     multiple = False
 
     def __init__(self):
@@ -398,12 +416,20 @@ class Alchemy(Driver):
         self.module, self.errors = sqlalchemy, sqlalchemy.exc.DBAPIError
         self.tables = {}
 
-    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False):
+    def open(self, port, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA, multiple=False, local=False,
+             autocommit=True):
         security = {"ssl": {"ca": ca, "check_hostname": False}} if TLS else {"ssl_disabled": True}
         url = self.module.URL.create("mysql+pymysql", user, password, HOST, port, schema, {"charset": "utf8mb4"})
-        engine = self.module.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True,
-                                           connect_args={"local_infile": local, "max_allowed_packet": 64 << 20, **security})
+        arguments = {"local_infile": local, "max_allowed_packet": 64 << 20, **security}
+        if not autocommit:
+            from sqlalchemy.orm import Session
+            return Session(self.module.create_engine(url, connect_args=arguments))
+        engine = self.module.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, connect_args=arguments)
         return engine.connect()
+
+    def connect(self, port, **options):
+        connection = AlchemyConnection if options.get("autocommit", True) else AlchemySession
+        return connection(self, port, options)
 
     def table(self, connection, name):
         """The table as reflected through this connection, once."""

@@ -29,6 +29,10 @@ ROUNDS = 8
 """How often the reads are repeated until memory answers all of them."""
 
 
+WARM_UP_S = 120
+"""How long transactions are repeated until memory answers as many of their reads as it can."""
+
+
 class NotThere(Exception):
     """The driver, or the run, has no such thing."""
 

@@ -10,6 +10,8 @@ use std::time::Duration;
 pub const SIDES: [&str; 2] = ["direct", "remora"];
 /// How often the reads are repeated until memory answers all of them.
 pub const ROUNDS: usize = 8;
+/// How long transactions are repeated until memory answers as many of their reads as it can.
+pub const WARM_UP: Duration = Duration::from_secs(120);
 
 /// A failure, in words.
 pub type Fallible<T> = Result<T, String>;

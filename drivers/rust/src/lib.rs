@@ -2,8 +2,11 @@
 
 pub mod environment;
 
+use std::time::Instant;
+
 use environment::{
-    Fallible, ROUNDS, SIDES, digest, expect, hits, hits_since, report, same, variable, words,
+    Fallible, ROUNDS, SIDES, WARM_UP, digest, expect, hits, hits_since, report, same, variable,
+    words,
 };
 
 /// What a connection is made with, beyond what the runner says.
@@ -98,7 +101,7 @@ pub async fn check_all<C: Connection>() {
             }
         )*};
     }
-    check!(connect auth tls text prepared transactions errors large multi local_infile streaming bulk results own_writes);
+    check!(connect auth tls text prepared transactions transaction_reads errors large multi local_infile streaming bulk results own_writes);
 }
 
 async fn connect<C: Connection>() -> Fallible<()> {
@@ -395,6 +398,61 @@ async fn isolation(one: &mut impl Connection, other: &mut impl Connection) -> Fa
 /// A number, as text.
 async fn number(connection: &mut impl Connection, text: &str) -> Fallible<String> {
     Ok(String::from_utf8_lossy(&connection.value(text, None).await?).into_owned())
+}
+
+async fn transaction_reads<C: Connection>() -> Fallible<()> {
+    let (mut direct, mut remora) = (open::<C>("direct").await?, open::<C>("remora").await?);
+    let mut writer = open::<C>("direct").await?;
+    let table = "CREATE TABLE w_reads (id INT PRIMARY KEY, value INT) ENGINE=InnoDB";
+    let rows = "INSERT INTO w_reads VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)";
+    run(&mut writer, &[table, rows]).await?;
+    let expected = within_transactions(&mut direct, &mut writer).await?;
+    expect(
+        expected[10] != expected[11] && expected[14] != expected[15],
+        format!("directly: {expected:?}"),
+    )?;
+    // Of the rows that nobody changes, all reads but the first of each transaction.
+    let (allowed, until) = (expected.len() * 5 / 8, Instant::now() + WARM_UP);
+    let mut seen = 0;
+    while seen < allowed && Instant::now() < until {
+        let before = hits();
+        let answers = within_transactions(&mut remora, &mut writer).await?;
+        same(
+            "answers inside transactions",
+            &answers.join("\n"),
+            &expected.join("\n"),
+        )?;
+        seen = seen.max(hits_since(before, expected.len()));
+    }
+    println!("hits transactions {seen} {}", expected.len());
+    Ok(())
+}
+
+/// Two transactions, and what they read: another's write in the first, an own one in the second.
+async fn within_transactions<C: Connection>(
+    connection: &mut C,
+    writer: &mut C,
+) -> Fallible<Vec<String>> {
+    let mut seen = Vec::new();
+    run(writer, &["UPDATE w_reads SET value = 0"]).await?;
+    run(connection, &["BEGIN"]).await?;
+    read_rows(connection, [1, 2, 3, 4], &mut seen).await;
+    run(writer, &["UPDATE w_reads SET value = 1 WHERE id = 4"]).await?;
+    read_rows(connection, [1, 2, 3, 4], &mut seen).await;
+    run(connection, &["COMMIT", "BEGIN"]).await?;
+    read_rows(connection, [1, 2, 3, 4], &mut seen).await;
+    run(connection, &["UPDATE w_reads SET value = 2 WHERE id = 5"]).await?;
+    read_rows(connection, [1, 2, 3, 5], &mut seen).await;
+    run(connection, &["COMMIT"]).await?;
+    Ok(seen)
+}
+
+/// Reads rows by a prepared statement, as both drivers do with values.
+async fn read_rows(connection: &mut impl Connection, ids: [i64; 4], seen: &mut Vec<String>) {
+    let text = "SELECT value FROM w_reads WHERE id = ?";
+    for id in ids {
+        seen.push(connection.execute(text, &[Value::Int(id)]).await);
+    }
 }
 
 async fn errors<C: Connection>() -> Fallible<()> {

@@ -4,13 +4,14 @@ use std::path::Path;
 
 /// The checks, in the order in which programs run and tables show them. `drivers/README.md` says
 /// what each does.
-pub(super) const CHECKS: [&str; 14] = [
+pub(super) const CHECKS: [&str; 15] = [
     "connect",
     "auth",
     "tls",
     "text",
     "prepared",
     "transactions",
+    "transaction_reads",
     "errors",
     "large",
     "multi",
@@ -154,7 +155,7 @@ pub(super) const DRIVERS: &[Driver] = &[
     Driver {
         name: "mariadb-client",
         runs: Runs::CommandLine,
-        without: &["prepared"],
+        without: &["prepared", "transaction_reads"],
         plugins: EVERY_PLUGIN,
         plugins_over_tls: &[],
     },

@@ -31,6 +31,7 @@ pub(super) struct Report {
     plugins: Vec<String>,
     hits_text: Option<Hits>,
     hits_prepared: Option<Hits>,
+    hits_transactions: Option<Hits>,
     /// Why the program is to be distrusted as a whole.
     crash: Option<String>,
 }
@@ -44,6 +45,7 @@ impl Report {
             plugins: Vec::new(),
             hits_text: None,
             hits_prepared: None,
+            hits_transactions: None,
             crash,
         };
         for line in lines.lines() {
@@ -61,6 +63,7 @@ impl Report {
                     match name {
                         "text" => report.hits_text = Hits::parse(detail),
                         "prepared" => report.hits_prepared = Hits::parse(detail),
+                        "transactions" => report.hits_transactions = Hits::parse(detail),
                         _ => {}
                     }
                     continue;
@@ -98,13 +101,19 @@ impl Report {
             let lacking = needed.filter(|p| !self.plugins.iter().any(|seen| seen == *p));
             faults.extend(lacking.map(|plugin| format!("auth: no login by {plugin}")));
         }
-        if asked(&"text") && !self.hits_text.is_some_and(Hits::are_complete) {
-            faults.push(format!("text: hits {}", show(self.hits_text)));
-        }
-        let prepares = !self.driver.without.contains(&"prepared");
-        if asked(&"prepared") && prepares && !self.hits_prepared.is_some_and(Hits::are_complete) {
-            faults.push(format!("prepared: hits {}", show(self.hits_prepared)));
-        }
+        let mut need = |check: &'static str, hits: Option<Hits>, are_enough: fn(Hits) -> bool| {
+            let has = !self.driver.without.contains(&check);
+            if asked(&check) && has && !hits.is_some_and(are_enough) {
+                faults.push(format!("{check}: hits {}", show(hits)));
+            }
+        };
+        need("text", self.hits_text, Hits::are_complete);
+        need("prepared", self.hits_prepared, Hits::are_complete);
+        need(
+            "transaction_reads",
+            self.hits_transactions,
+            Hits::are_all_of_a_snapshot,
+        );
         faults
     }
 
@@ -119,6 +128,7 @@ impl Report {
         fields.extend(self.verdicts.iter().map(|verdict| mark(verdict).to_owned()));
         fields.push(show(self.hits_text));
         fields.push(show(self.hits_prepared));
+        fields.push(show(self.hits_transactions));
         fields.push(self.plugins.join(" "));
         fields
     }
@@ -136,6 +146,12 @@ impl Hits {
     fn are_complete(self) -> bool {
         self.reads > 0 && self.seen >= self.reads
     }
+
+    /// Whether memory answered, inside the transactions of the check `transaction_reads`, the reads
+    /// of rows that nobody changes but the first of each transaction: five of eight.
+    fn are_all_of_a_snapshot(self) -> bool {
+        self.reads > 0 && self.seen * 8 >= self.reads * 5
+    }
 }
 
 fn show(hits: Option<Hits>) -> String {
@@ -149,7 +165,7 @@ fn show(hits: Option<Hits>) -> String {
 pub(super) fn matrix(reports: &[Report]) -> Table {
     let mut heads = vec!["driver"];
     heads.extend(CHECKS);
-    heads.extend(["hits text", "hits prepared", "plugins"]);
+    heads.extend(["hits text", "hits prepared", "hits transactions", "plugins"]);
     let mut table = Table::new(&heads);
     for report in reports {
         table.row(report.row());
@@ -175,7 +191,7 @@ mod tests {
             (false, _) => format!("ok {check}\n"),
         };
         let lines: String = CHECKS.iter().map(line).collect();
-        format!("{lines}plugins native\nhits text 5 5\nhits prepared 5 5\n")
+        format!("{lines}plugins native\nhits text 5 5\nhits prepared 5 5\nhits transactions 5 8\n")
     }
 
     #[test]
@@ -195,6 +211,11 @@ mod tests {
             ("ok text\n", "none text lazy\n", "text: left out (lazy)"),
             ("plugins native\n", "plugins\n", "auth: no login by native"),
             ("hits text 5 5\n", "hits text 4 5\n", "text: hits 4/5"),
+            (
+                "hits transactions 5 8\n",
+                "hits transactions 4 8\n",
+                "transaction_reads: hits 4/8",
+            ),
             (
                 "none prepared for a reason\n",
                 "ok prepared\n",
