@@ -17,7 +17,8 @@ import java.util.stream.IntStream;
 /** {@code Main DRIVER [CHECK…]}: the checks of one JDBC driver; see ../README.md. */
 public final class Main {
     public static void main(String[] arguments) {
-        Session.isMariaDb = arguments[0].startsWith("mariadb");
+        var name = arguments[0];
+        Session.isMariaDb = name.startsWith("mariadb");
         var checks = new LinkedHashMap<String, Environment.Check>();
         checks.put("connect", Main::connect);
         checks.put("auth", Main::auth);
@@ -34,6 +35,12 @@ public final class Main {
         checks.put("bulk", Main::bulk);
         checks.put("results", Main::results);
         checks.put("own_writes", Main::ownWrites);
+        if (name.equals("hibernate")) {
+            checks.replaceAll((check, run) -> () -> {
+                throw new Environment.NotThere("Connector/J does it for Hibernate");
+            });
+            checks.put("transaction_reads", Hibernate::transactionReads);
+        }
         var wanted = List.of(arguments).subList(1, arguments.length);
         checks.forEach((check, run) -> Environment.check(wanted, check, run));
     }

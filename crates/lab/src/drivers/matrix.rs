@@ -29,7 +29,7 @@ enum Runs {
     Python,
     /// `drivers/node/main.mjs NAME`.
     Node,
-    /// The class `Main NAME` with both connectors.
+    /// The class `Main NAME` with both connectors, and Hibernate.
     Java,
     /// `drivers/php/main.php NAME`.
     Php,
@@ -129,6 +129,29 @@ pub(super) const DRIVERS: &[Driver] = &[
         runs: Runs::Java,
         without: &[],
         plugins: &["native", "caching", "ed25519"],
+        plugins_over_tls: &[],
+    },
+    Driver {
+        name: "hibernate",
+        runs: Runs::Java,
+        // What it sends beside its transactions is Connector/J's affair.
+        without: &[
+            "connect",
+            "auth",
+            "tls",
+            "text",
+            "prepared",
+            "transactions",
+            "errors",
+            "large",
+            "multi",
+            "local_infile",
+            "streaming",
+            "bulk",
+            "results",
+            "own_writes",
+        ],
+        plugins: &[],
         plugins_over_tls: &[],
     },
     Driver {
