@@ -11,7 +11,7 @@ pub mod raw;
 use std::sync::Arc;
 
 use remora::reason::Outcome;
-use remora_cache::{FenceScope, Tag};
+use remora_cache::{BrokenRules, FenceScope, Tag};
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;
@@ -87,6 +87,17 @@ impl Front {
         options: RemoraOptions,
         statements: &[&str],
     ) -> Front {
+        Front::breaking(BrokenRules::default(), server, schema, options, statements)
+    }
+
+    /// The same with rules of consistency broken, for tests that must notice it.
+    pub fn breaking(
+        broken: BrokenRules,
+        server: Arc<Leased>,
+        schema: &str,
+        options: RemoraOptions,
+        statements: &[&str],
+    ) -> Front {
         let prepare = [format!("CREATE DATABASE {schema}"), format!("USE {schema}")];
         let given = statements.iter().map(|text| (*text).to_owned());
         server.execute(prepare.into_iter().chain(given)).unwrap();
@@ -98,7 +109,7 @@ impl Front {
             options = options.with(PATIENT, "20000");
         }
         Front {
-            remora: InProcessRemora::start(&server, &options).unwrap(),
+            remora: InProcessRemora::start_broken(&server, &options, broken).unwrap(),
             server,
             schema: schema.to_owned(),
         }

@@ -1,6 +1,7 @@
 //! Transactions that memory answers before the server knows of them: `cache.transaction_reads =
 //! "early"`.
 
+use remora_cache::{BrokenRules, BrokenSnapshots};
 use remora_testkit::client::{Client, ClientError, ConnectOptions, Value};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
@@ -219,24 +220,44 @@ fn every_flavour_of_client_gets_the_servers_bytes() {
     }
 }
 
+/// Memory answers a read. Then what that has read is changed, and after it what is to be read next.
+fn change_between_reads(front: &Front) -> (Guest<'_>, (&'static str, Option<u16>)) {
+    let mut guest = begin_with(front, READ);
+    front.direct().query(WRITE).unwrap();
+    front.direct().query(WRITE_OTHER).unwrap();
+    settle(front);
+    warm(front, &["BEGIN"]);
+    let seen = fails_with(&mut guest, OTHER);
+    (guest, seen)
+}
+
 #[test]
 fn what_memory_answers_shows_one_moment() {
     let front = front("one_moment");
     let before = expected(&front, &["BEGIN"], OTHER);
-    let mut guest = begin_with(&front, READ);
-    // A change of what it has read, and one of what it will read, in this order.
-    front.direct().query(WRITE).unwrap();
-    front.direct().query(WRITE_OTHER).unwrap();
-    settle(&front);
-    warm(&front, &["BEGIN"]);
-    let (outcome, code) = fails_with(&mut guest, OTHER);
-    assert_eq!((outcome, code), ("conflict", Some(1213)));
+    let (mut guest, seen) = change_between_reads(&front);
+    assert_eq!(seen, ("conflict", Some(1213)));
     // The transaction is over; the next one sees the new rows.
     let after = expected(&front, &["BEGIN"], OTHER);
     assert_ne!(before, after);
     guest.setup(&["BEGIN"]);
     assert_same(OTHER, &guest.run(OTHER).bytes, &after);
     guest.setup(&["COMMIT"]);
+}
+
+#[test]
+fn two_moments_are_seen_if_what_memory_has_answered_is_not_looked_at_again() {
+    let broken = BrokenRules {
+        snapshots: BrokenSnapshots::EarlyHits,
+        ..BrokenRules::default()
+    };
+    let front = Front::breaking(broken, lease(), "two_moments", options(), &TABLES);
+    in_memory(&front);
+    let seen = wait_for("the follower to be proven", PATIENCE, || {
+        let (_, seen) = change_between_reads(&front);
+        Ok((!is_unproven(seen.0)).then_some(seen))
+    });
+    assert_eq!(seen.unwrap(), ("hit", None));
 }
 
 #[test]

@@ -74,6 +74,25 @@ enum Surroundings {
     Lost,
 }
 
+/// Which reads inside transactions memory may answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Those after the first.
+    AfterSnapshot,
+    /// The first as well. Then a transaction may be refused, as after a deadlock.
+    Early,
+}
+
+impl Reads {
+    /// In the configuration.
+    fn option(self) -> &'static str {
+        match self {
+            Reads::AfterSnapshot => "after_snapshot",
+            Reads::Early => "early",
+        }
+    }
+}
+
 /// A server that everybody uses, and a Remora in front of it.
 struct World {
     // Dropped in this order: who waits for the replica is let go first, then the log.
@@ -82,17 +101,19 @@ struct World {
     remora: InProcessRemora,
     server: Arc<Leased>,
     surroundings: Surroundings,
+    reads: Reads,
     seed: u64,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl World {
-    fn new(surroundings: Surroundings, snapshots: BrokenSnapshots) -> World {
+    fn new(surroundings: Surroundings, reads: Reads, snapshots: BrokenSnapshots) -> World {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let server = lease();
         let seed = seed();
-        println!("REMORA_SNAPSHOT_SEED={seed} ({surroundings:?}, {snapshots:?})");
+        println!("REMORA_SNAPSHOT_SEED={seed} ({surroundings:?}, {reads:?}, {snapshots:?})");
         let mut options = RemoraOptions::following()
+            .with("cache.transaction_reads", reads.option())
             .with("upstream.query_timeout_ms", "20000")
             .with("follow.reconnect_ms_min", "5")
             .with("follow.reconnect_ms_max", "200");
@@ -114,6 +135,7 @@ impl World {
             remora,
             server,
             surroundings,
+            reads,
             seed,
             _turn: turn,
         }

@@ -26,7 +26,7 @@ use remora_testkit::servers::Kind;
 use self::accounts::{Account, Bank, Question};
 use super::course::{Course, Role};
 use super::{
-    BROKEN_TIME, Opening, ROUNDS_MAX, Session, Surroundings, TIME_EACH, TRANSACTIONS, World,
+    BROKEN_TIME, Opening, ROUNDS_MAX, Reads, Session, Surroundings, TIME_EACH, TRANSACTIONS, World,
     asking, is_without_late_rows, long_mode,
 };
 
@@ -164,7 +164,8 @@ struct Transaction<'r> {
 impl Transaction<'_> {
     fn ask(&mut self, question: &Question) -> Result<i64, ClientError> {
         let amount = question.ask(&mut self.session.client, &mut self.session.asking)?;
-        self.run.course.count_read(self.reads == 0);
+        let is_first = self.reads == 0 && self.run.world.reads == Reads::AfterSnapshot;
+        self.run.course.count_read(is_first);
         self.reads += 1;
         let _ = writeln!(self.words, "{amount} by {question}");
         Ok(amount)
@@ -344,23 +345,23 @@ fn bank() -> Bank {
     })
 }
 
-fn world_with_accounts(surroundings: Surroundings, broken: BrokenSnapshots) -> World {
-    let world = World::new(surroundings, broken);
+fn world_with_accounts(surroundings: Surroundings, reads: Reads, broken: BrokenSnapshots) -> World {
+    let world = World::new(surroundings, reads, broken);
     let options: ConnectOptions = world.direct();
     bank().create(&mut options.connect().unwrap()).unwrap();
     world
 }
 
 /// Of the statements behind a transaction's first, so many percent must come from memory.
-fn every_sum_is_the_same(surroundings: Surroundings, hits_percent: f32) {
+fn every_sum_is_the_same(surroundings: Surroundings, reads: Reads, hits_percent: f32) {
     let wanted = long_mode().unwrap_or(TRANSACTIONS);
-    let world = world_with_accounts(surroundings, BrokenSnapshots::Right);
+    let world = world_with_accounts(surroundings, reads, BrokenSnapshots::Right);
     let time = TIME_EACH * u32::try_from(wanted).unwrap_or(u32::MAX);
     let mut report = Report::default();
     for round in 0..ROUNDS_MAX as u64 {
         let course = Course::new(wanted, time);
         report.add(run(&world, bank(), &course, world.seed ^ round).unwrap());
-        println!("{surroundings:?}: {report}");
+        println!("{surroundings:?}, {reads:?}: {report}");
         let mut direct = world.direct().connect().unwrap();
         println!("{}", Bank::told_now(&mut direct).unwrap());
         assert_eq!(report.findings, Vec::<String>::new());
@@ -374,18 +375,18 @@ fn every_sum_is_the_same(surroundings: Surroundings, hits_percent: f32) {
 
 #[test]
 fn all_accounts_always_hold_the_same() {
-    every_sum_is_the_same(Surroundings::Plain, 20.0);
+    every_sum_is_the_same(Surroundings::Plain, Reads::AfterSnapshot, 20.0);
 }
 
 #[test]
 fn all_accounts_always_hold_the_same_when_the_log_comes_late() {
-    every_sum_is_the_same(Surroundings::LateLog, 10.0);
+    every_sum_is_the_same(Surroundings::LateLog, Reads::AfterSnapshot, 10.0);
 }
 
 #[test]
 fn all_accounts_always_hold_the_same_when_rows_come_late() {
     if !is_without_late_rows() {
-        every_sum_is_the_same(Surroundings::LateRows, 15.0);
+        every_sum_is_the_same(Surroundings::LateRows, Reads::AfterSnapshot, 15.0);
     }
 }
 
@@ -396,17 +397,17 @@ fn all_accounts_always_hold_the_same_while_tables_are_altered() {
     let kind = Kind::from_environment().unwrap();
     let loses_rows = matches!(kind, Kind::MySql56 | Kind::MySql57);
     if !kind.skips(loses_rows, "a snapshot lacks rows of tables altered since") {
-        every_sum_is_the_same(Surroundings::Definitions, 8.0);
+        every_sum_is_the_same(Surroundings::Definitions, Reads::AfterSnapshot, 8.0);
     }
 }
 
 #[test]
 fn all_accounts_always_hold_the_same_while_the_log_is_lost() {
-    every_sum_is_the_same(Surroundings::Lost, 4.0);
+    every_sum_is_the_same(Surroundings::Lost, Reads::AfterSnapshot, 4.0);
 }
 
-fn broken(surroundings: Surroundings, rule: BrokenSnapshots) {
-    let world = world_with_accounts(surroundings, rule);
+fn broken(surroundings: Surroundings, reads: Reads, rule: BrokenSnapshots) {
+    let world = world_with_accounts(surroundings, reads, rule);
     let course = Course::new(u64::MAX, BROKEN_TIME);
     let report = run(&world, bank(), &course, world.seed).unwrap();
     println!("{rule:?}: {report}");
@@ -416,15 +417,58 @@ fn broken(surroundings: Surroundings, rule: BrokenSnapshots) {
 
 #[test]
 fn a_sum_differs_if_a_newer_result_is_served() {
-    broken(Surroundings::Plain, BrokenSnapshots::Low);
+    broken(
+        Surroundings::Plain,
+        Reads::AfterSnapshot,
+        BrokenSnapshots::Low,
+    );
 }
 
 #[test]
 fn a_sum_differs_if_what_the_snapshot_may_show_needs_no_proof() {
-    broken(Surroundings::LateLog, BrokenSnapshots::High);
+    broken(
+        Surroundings::LateLog,
+        Reads::AfterSnapshot,
+        BrokenSnapshots::High,
+    );
 }
 
 #[test]
 fn a_sum_differs_if_a_transactions_own_writes_count_for_nothing() {
-    broken(Surroundings::Plain, BrokenSnapshots::OwnWrites);
+    broken(
+        Surroundings::Plain,
+        Reads::AfterSnapshot,
+        BrokenSnapshots::OwnWrites,
+    );
+}
+
+#[test]
+fn all_accounts_always_hold_the_same_in_transactions_that_memory_begins() {
+    every_sum_is_the_same(Surroundings::Plain, Reads::Early, 20.0);
+}
+
+#[test]
+fn all_accounts_always_hold_the_same_in_such_transactions_when_the_log_comes_late() {
+    every_sum_is_the_same(Surroundings::LateLog, Reads::Early, 10.0);
+}
+
+#[test]
+fn all_accounts_always_hold_the_same_in_such_transactions_when_rows_come_late() {
+    if !is_without_late_rows() {
+        every_sum_is_the_same(Surroundings::LateRows, Reads::Early, 10.0);
+    }
+}
+
+#[test]
+fn all_accounts_always_hold_the_same_in_such_transactions_while_the_log_is_lost() {
+    every_sum_is_the_same(Surroundings::Lost, Reads::Early, 4.0);
+}
+
+#[test]
+fn a_sum_differs_if_the_server_need_not_show_what_memory_has_answered() {
+    broken(
+        Surroundings::Plain,
+        Reads::Early,
+        BrokenSnapshots::EarlySnapshot,
+    );
 }

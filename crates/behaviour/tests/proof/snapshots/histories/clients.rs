@@ -11,7 +11,7 @@ use remora_testkit::mixed::asking::Asking;
 use super::Way;
 use super::tables::{self, KEYS, Question};
 use crate::snapshots::course::{Course, Role};
-use crate::snapshots::{Opening, Session, Surroundings, World, asking};
+use crate::snapshots::{Opening, Reads, Session, Surroundings, World, asking};
 
 const READERS: usize = 9;
 /// The last ones go past Remora.
@@ -185,9 +185,13 @@ impl<'a> Run<'a> {
             let (reads, span) =
                 self.timed(|| question.ask(&mut session.client, &mut session.asking))?;
             transaction.steps.extend(reads);
-            transaction.snapshot.get_or_insert(span);
+            let snapshot = transaction.snapshot.get_or_insert(span);
+            if self.world.reads == Reads::Early && session.opening != Opening::ConsistentSnapshot {
+                snapshot.answered_ns = span.answered_ns;
+            }
             if counts {
-                self.course.count_read(is_first);
+                self.course
+                    .count_read(is_first && self.world.reads == Reads::AfterSnapshot);
             }
             is_first = false;
         }

@@ -17,8 +17,8 @@ use self::clients::Run;
 use self::tables::Question;
 use super::course::Course;
 use super::{
-    BROKEN_TIME, ROUNDS_MAX, Surroundings, TIME_EACH, TRANSACTIONS, World, is_without_late_rows,
-    long_mode,
+    BROKEN_TIME, ROUNDS_MAX, Reads, Surroundings, TIME_EACH, TRANSACTIONS, World,
+    is_without_late_rows, long_mode,
 };
 
 /// So many transactions are judged together. The next ones get new lists.
@@ -126,9 +126,9 @@ fn read_all(client: &mut Client, course: &Course) -> anyhow::Result<Transaction>
     })
 }
 
-fn nothing_is_found(surroundings: Surroundings, way: Way, hits_percent: f32) {
+fn nothing_is_found(surroundings: Surroundings, reads: Reads, way: Way, hits_percent: f32) {
     let wanted = long_mode().unwrap_or(TRANSACTIONS);
-    let world = World::new(surroundings, BrokenSnapshots::Right);
+    let world = World::new(surroundings, reads, BrokenSnapshots::Right);
     let mut report = Report::default();
     let rounds = wanted.div_ceil(JUDGED_TOGETHER);
     for round in 0..rounds + ROUNDS_MAX as u64 {
@@ -136,7 +136,7 @@ fn nothing_is_found(surroundings: Surroundings, way: Way, hits_percent: f32) {
         let time = TIME_EACH * u32::try_from(count).unwrap_or(u32::MAX);
         let course = Course::new(count, time);
         report.add(run(&world, way, &course, world.seed ^ round).unwrap());
-        println!("{surroundings:?}, {way:?}: {report}");
+        println!("{surroundings:?}, {reads:?}, {way:?}: {report}");
         assert_eq!(report.findings, Vec::<String>::new());
         let is_proof = report.hits_percent() >= hits_percent && report.appends > 50;
         if round + 1 >= rounds && is_proof {
@@ -148,34 +148,66 @@ fn nothing_is_found(surroundings: Surroundings, way: Way, hits_percent: f32) {
 
 #[test]
 fn histories_fit_one_order_of_snapshots_and_commits() {
-    nothing_is_found(Surroundings::Plain, Way::Through, 15.0);
+    nothing_is_found(
+        Surroundings::Plain,
+        Reads::AfterSnapshot,
+        Way::Through,
+        15.0,
+    );
 }
 
 #[test]
 fn histories_fit_one_order_when_the_log_comes_late() {
-    nothing_is_found(Surroundings::LateLog, Way::Through, 8.0);
+    nothing_is_found(
+        Surroundings::LateLog,
+        Reads::AfterSnapshot,
+        Way::Through,
+        8.0,
+    );
 }
 
 #[test]
 fn histories_fit_one_order_when_rows_come_late() {
     if !is_without_late_rows() {
-        nothing_is_found(Surroundings::LateRows, Way::Through, 8.0);
+        nothing_is_found(
+            Surroundings::LateRows,
+            Reads::AfterSnapshot,
+            Way::Through,
+            8.0,
+        );
     }
 }
 
 #[test]
 fn histories_fit_one_order_when_shapes_are_new() {
-    nothing_is_found(Surroundings::NewShapes, Way::Through, 4.0);
+    nothing_is_found(
+        Surroundings::NewShapes,
+        Reads::AfterSnapshot,
+        Way::Through,
+        4.0,
+    );
+}
+
+/// Such a transaction shows a moment between its first read and the first statement that the server
+/// answers.
+#[test]
+fn histories_of_transactions_that_memory_begins_fit_one_order() {
+    nothing_is_found(Surroundings::Plain, Reads::Early, Way::Through, 10.0);
+}
+
+#[test]
+fn histories_of_such_transactions_fit_one_order_when_the_log_comes_late() {
+    nothing_is_found(Surroundings::LateLog, Reads::Early, Way::Through, 6.0);
 }
 
 #[test]
 fn histories_past_remora_fit_one_order() {
-    nothing_is_found(Surroundings::Plain, Way::Direct, 0.0);
+    nothing_is_found(Surroundings::Plain, Reads::AfterSnapshot, Way::Direct, 0.0);
 }
 
 /// Loads of which each is short, for what is wrong is only found when it is over.
 fn broken(surroundings: Surroundings, rule: BrokenSnapshots) {
-    let world = World::new(surroundings, rule);
+    let world = World::new(surroundings, Reads::AfterSnapshot, rule);
     let started = std::time::Instant::now();
     let mut round = 0;
     while started.elapsed() < BROKEN_TIME {
