@@ -491,3 +491,84 @@ fn nothing_is_served_while_the_server_can_not_be_checked() {
     assert!(bed.sum("remora_forgotten_total") < 1.5);
     assert!(bed.sum("remora_server_checks_total") > 0.5);
 }
+
+/// Debian's package of it.
+const GALERA: &str = "/usr/lib/galera/libgalera_smm.so";
+
+/// A Galera cluster of one node. It listens for others on a port that the system chooses.
+fn start_node() -> Server {
+    start(&[
+        "--wsrep-on=ON",
+        &format!("--wsrep-provider={GALERA}"),
+        "--wsrep-cluster-address=gcomm://",
+        "--wsrep-node-address=127.0.0.1",
+        "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:0;gcache.size=1M",
+    ])
+}
+
+/// A Remora in front of a server that it won't follow.
+fn in_vain(server: &Server) -> Bed<'_> {
+    let mut options = options().with("follow.user", FOLLOW_USER).with(
+        "follow.password_file",
+        &server.follow_password_file().display().to_string(),
+    );
+    // That it caches isn't waited for.
+    options.follow = false;
+    Bed::with(server, &options)
+}
+
+#[test]
+fn a_node_of_a_galera_cluster_is_not_cached_even_while_it_says_that_wsrep_is_off() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(
+        kind != Kind::MariaDb1011,
+        "Galera comes with Debian's server only",
+    ) {
+        return;
+    }
+    let node = start_node();
+    assert_eq!(value(&node, "SELECT @@GLOBAL.wsrep_on"), "1");
+    let bed = in_vain(&node);
+    bed.wait_for_finding("cluster");
+    // New sessions write past the cluster, and the node still applies what others write.
+    node.execute(["SET GLOBAL wsrep_on = OFF"]).unwrap();
+    assert_eq!(value(&node, "SELECT @@GLOBAL.wsrep_on"), "0");
+    let looked = || bed.remora.app().unwrap().shared().upstream.reached();
+    let before = looked();
+    wait_for("the server to be looked at again", PATIENCE, || {
+        // The first of these may have begun before.
+        Ok((looked() > before + 2).then_some(()))
+    })
+    .unwrap();
+    bed.wait_for_finding("cluster");
+    in_vain(&node).wait_for_finding("cluster");
+    let mut client = bed.client();
+    for round in 1..4 {
+        node.execute([format!("UPDATE t SET b = {round}")]).unwrap();
+        for _ in 0..2 {
+            let seen = client.query_value(READ).unwrap().unwrap();
+            assert_eq!(seen, round.to_string());
+        }
+    }
+    assert!(bed.sum("remora_hits_total") < 0.5);
+}
+
+/// Its library is named, but wsrep was off when the server was started: it can't be turned on.
+#[test]
+fn a_server_that_could_have_been_a_node_of_a_cluster_is_cached() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(
+        kind != Kind::MariaDb1011,
+        "Galera comes with Debian's server only",
+    ) {
+        return;
+    }
+    let server = start(&[&format!("--wsrep-provider={GALERA}")]);
+    let bed = Bed::new(&server);
+    assert_eq!(bed.hit(READ), "0");
+    server.execute(["UPDATE t SET b = 1"]).unwrap();
+    wait_for("the change to be seen", PATIENCE, || {
+        Ok((bed.hit(READ) == "1").then_some(()))
+    })
+    .unwrap();
+}

@@ -121,6 +121,7 @@ const VARIABLES: &[&str] = &[
     "max_binlog_size",
     "sql_log_bin",
     "wsrep_on",
+    WSREP_PROVIDER,
     "binlog_transaction_compression",
     "skip_log_bin",
     "gtid_mode",
@@ -133,6 +134,10 @@ const VARIABLES: &[&str] = &[
     "partial_revokes",
     "activate_all_roles_on_login",
 ];
+/// The library that makes a server a node of a Galera cluster, or `none`. It need not be in use.
+const WSREP_PROVIDER: &str = "wsrep_provider";
+/// A status, kept among the variables: the name of that library if it is in use.
+pub const WSREP_PROVIDER_NAME: &str = "wsrep_provider_name";
 /// Those of them by which the server judges what accounts may do. No log tells of their change.
 const PRIVILEGE_VARIABLES: [&str; 3] = [
     "mandatory_roles",
@@ -423,7 +428,16 @@ async fn variables(client: &mut Client) -> Result<BTreeMap<String, String>, Clie
     let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})");
     let rows = client.query(&sql, 1_000).await?;
     let pair = |row| Some((text(row, 0)?.to_ascii_lowercase(), text(row, 1)?.to_owned()));
-    Ok(rows.iter().filter_map(pair).collect())
+    let mut all: BTreeMap<String, String> = rows.iter().filter_map(pair).collect();
+    let has_provider = all
+        .get(WSREP_PROVIDER)
+        .is_some_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case("none"));
+    if has_provider {
+        let sql = format!("SHOW GLOBAL STATUS LIKE '{WSREP_PROVIDER_NAME}'");
+        let name = column(client, &sql, 1).await?.pop().unwrap_or_default();
+        all.insert(WSREP_PROVIDER_NAME.to_owned(), name);
+    }
+    Ok(all)
 }
 
 async fn session_variables(client: &mut Client) -> Result<BTreeSet<String>, ClientError> {

@@ -136,7 +136,8 @@ impl Server {
         let options = ConnectOptions::new(self.address, "root", "");
         process
             .wait_until("the server's first answer", PATIENCE, || {
-                options.connect().ok()
+                // A node of a cluster lets connections in before it answers statements.
+                options.connect().ok()?.query("SELECT 1").ok().map(drop)
             })
             .with_context(|| format!("{} did not start", self.kind.as_str()))?;
         Ok(())

@@ -1,6 +1,6 @@
 //! The server itself: its version, its cluster, its query cache, its names and numbers.
 
-use super::super::server_facts::{Family, ServerFacts, Visibility};
+use super::super::server_facts::{Family, ServerFacts, Visibility, WSREP_PROVIDER_NAME};
 use super::{Finding, Severity, Subject, bad, good, section};
 
 /// The oldest MySQL whose log has GTIDs.
@@ -52,7 +52,10 @@ pub(super) fn cluster(facts: &ServerFacts) -> Finding {
             "a server without group replication, or a later version of Remora",
         );
     }
-    if !facts.is_on("wsrep_on") {
+    // A node on which `wsrep_on` is turned off later stays in the cluster and applies what others
+    // write.
+    let provider = facts.variable(WSREP_PROVIDER_NAME).unwrap_or_default();
+    if !facts.is_on("wsrep_on") && provider.is_empty() {
         return good(
             Subject::Cluster,
             "the server is no node of a Galera cluster.",

@@ -53,6 +53,20 @@ fn a_server_set_up_well_is_cached() {
 }
 
 #[test]
+fn a_node_of_a_cluster_stays_one_when_wsrep_is_turned_off() {
+    let mut facts = facts();
+    let mut insert = |name: &str, value: &str| {
+        facts.variables.insert(name.into(), value.into());
+        off(&facts)
+    };
+    // Started with wsrep off: the library isn't in use, and never will be.
+    assert_eq!(insert("wsrep_provider", "/usr/lib/libgalera_smm.so"), []);
+    assert_eq!(insert("wsrep_provider_name", ""), []);
+    let node = insert("wsrep_provider_name", "Galera");
+    assert_eq!(node, [Subject::Cluster]);
+}
+
+#[test]
 fn each_fault_turns_caching_off_and_says_how_to_fix_it() {
     let mut bad = facts();
     bad.variables.insert("log_bin".into(), "OFF".into());
