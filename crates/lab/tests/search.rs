@@ -13,7 +13,9 @@
 use std::path::{Path, PathBuf};
 
 use remora_cache::BrokenRules;
-use remora_lab::search::{self, Bed, Findings, Search, SeededFault, Size, Surroundings, Tallies};
+use remora_lab::search::{
+    self, Bed, Build, Findings, Search, SeededFault, Size, Surroundings, Tallies,
+};
 use remora_testkit::load::Random;
 use remora_testkit::servers::Kind;
 
@@ -48,7 +50,11 @@ const SHRINK_RUNS: usize = 600;
 const FIRST_SEED: u64 = 1;
 
 fn bed(rules: BrokenRules) -> Bed {
-    Bed::start(Kind::from_environment().unwrap(), rules).unwrap()
+    let build = Build {
+        broken: rules,
+        ..Build::default()
+    };
+    Bed::start(Kind::from_environment().unwrap(), build).unwrap()
 }
 
 fn failures() -> PathBuf {

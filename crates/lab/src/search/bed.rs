@@ -4,16 +4,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use remora::reason::Outcome;
-use remora::upstream::UpstreamState;
-use remora_cache::BrokenRules;
 
 use super::answer::Reply;
+use super::front::{Build, Counts, Front};
 use super::script::{Change, Question, READER, READER_PASSWORD, Script, Statement};
 use remora_testkit::client::{Client, ClientError, ConnectOptions, StatementId};
 use remora_testkit::interrupt;
 use remora_testkit::log_gate::LogGate;
-use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::{FOLLOW_USER, Kind, SCHEMA, Server, ServerOptions};
 
 /// Longest wait until Remora has seen a change.
@@ -41,14 +39,14 @@ pub struct Bed {
     // Dropped in this order.
     probe: Client,
     aside: Client,
-    remora: InProcessRemora,
+    remora: Front,
     gate: LogGate,
     server: Server,
     /// A second one, once a case has needed it.
     other: Option<Other>,
     sentinel: u64,
     schemas: u32,
-    broken: BrokenRules,
+    build: Build,
 }
 
 /// The server to which the address leads at times.
@@ -86,7 +84,7 @@ impl Bed {
     ///
     /// # Errors
     /// One of them doesn't start.
-    pub fn start(kind: Kind, broken: BrokenRules) -> anyhow::Result<Bed> {
+    pub fn start(kind: Kind, build: Build) -> anyhow::Result<Bed> {
         let server = start_server(kind, &[])?;
         let gate = LogGate::start(server.address())?;
         let options = RemoraOptions {
@@ -98,7 +96,7 @@ impl Bed {
             .with("upstream.address", &gate.address().to_string())
             .with("follow.reconnect_ms_min", "5")
             .with("follow.reconnect_ms_max", "100");
-        let remora = InProcessRemora::start_broken(&server, &options, broken)?;
+        let remora = Front::start(&server, options, &build)?;
         let probe = server.app().at(remora.address()).connect()?;
         let aside = server.app().connect()?;
         Ok(Bed {
@@ -110,7 +108,7 @@ impl Bed {
             other: None,
             sentinel: 0,
             schemas: 0,
-            broken,
+            build,
         })
     }
 
@@ -122,7 +120,7 @@ impl Bed {
 
     /// Puts a fresh server and a fresh Remora in their place.
     pub(super) fn renew(&mut self) -> anyhow::Result<()> {
-        *self = Bed::start(self.kind(), self.broken)?;
+        *self = Bed::start(self.kind(), self.build.clone())?;
         Ok(())
     }
 
@@ -290,36 +288,25 @@ impl Bed {
         Ok(())
     }
 
-    /// Statements counted so far: all of them, and those answered from memory.
-    fn counts(&self) -> (u64, u64) {
-        let Some(app) = self.remora.app() else {
-            return (0, 0);
-        };
-        let metrics = &app.shared().metrics;
-        let count = |outcome: Outcome| -> u64 {
-            metrics
-                .workers()
-                .iter()
-                .map(|one| one.outcome(outcome))
-                .sum()
-        };
-        (
-            Outcome::all().iter().map(|outcome| count(*outcome)).sum(),
-            count(Outcome::Hit),
-        )
-    }
-
     /// Runs what is one statement to Remora, while nobody else speaks to it; tells whether memory
     /// answered it.
     pub(super) fn counted<T>(&self, run: impl FnOnce() -> T) -> (bool, T) {
-        let before = self.counts();
+        // If it has ended, no connection to it goes on, and they say so.
+        let before = self.remora.counts().ok();
         let value = run();
         let end = Instant::now() + COUNTING;
+        let all = |counts: Option<Counts>| counts.map(|counts| counts.all);
+        let mut after = self.remora.counts().ok();
         // It is counted after its answer was sent.
-        while self.counts().0 == before.0 && Instant::now() < end {
+        while after.is_some() && all(after) == all(before) && Instant::now() < end {
             std::thread::yield_now();
+            after = self.remora.counts().ok();
         }
-        (self.counts().1 > before.1, value)
+        let is_hit = match (before, after) {
+            (Some(before), Some(after)) => after.hits > before.hits,
+            _ => false,
+        };
+        (is_hit, value)
     }
 
     /// The same if it goes to Remora at all.
@@ -344,10 +331,10 @@ impl Bed {
         loop {
             interrupt::check()?;
             let (is_hit, value) = counted_apart(&self.remora, &mut self.probe)?;
-            if is_hit && value.as_ref() == Some(&wanted) && self.knows_views() {
+            if is_hit && value.as_ref() == Some(&wanted) && self.remora.knows_views() {
                 return Ok(());
             }
-            if may_be_off && self.is_off() {
+            if may_be_off && self.remora.is_off()? {
                 return Ok(());
             }
             if Instant::now() >= end {
@@ -358,43 +345,17 @@ impl Bed {
             std::thread::sleep(Duration::from_micros(200));
         }
     }
-
-    /// Whether Remora has found the server unfit.
-    fn is_off(&self) -> bool {
-        let state = self.remora.app().map(|app| app.shared().upstream.state());
-        matches!(state, Some(UpstreamState::CachingOff(_)))
-    }
-
-    /// Whether Remora knows which views run code. Until then it takes each for one that does, and
-    /// nothing could be found out about what it makes of them.
-    fn knows_views(&self) -> bool {
-        let app = self.remora.app();
-        app.is_some_and(|app| app.shared().upstream.catalogue.hidden_code.is_known())
-    }
 }
 
 /// Asks for the sentinel.
-fn counted_apart(
-    remora: &InProcessRemora,
-    probe: &mut Client,
-) -> anyhow::Result<(bool, Option<String>)> {
-    let hits = |remora: &InProcessRemora| -> Option<u64> {
-        let metrics = &remora.app()?.shared().metrics;
-        Some(
-            metrics
-                .workers()
-                .iter()
-                .map(|one| one.outcome(Outcome::Hit))
-                .sum(),
-        )
-    };
-    let before = hits(remora);
+fn counted_apart(remora: &Front, probe: &mut Client) -> anyhow::Result<(bool, Option<String>)> {
+    let before = remora.counts()?.hits;
     let value = probe.query_value(SENTINEL).context("the sentinel")?;
     let end = Instant::now() + Duration::from_micros(300);
-    while hits(remora) == before && Instant::now() < end {
+    while remora.counts()?.hits == before && Instant::now() < end {
         std::thread::yield_now();
     }
-    Ok((hits(remora) > before, value))
+    Ok((remora.counts()?.hits > before, value))
 }
 
 /// Who asks the questions, on one connection.

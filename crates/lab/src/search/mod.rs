@@ -24,6 +24,7 @@ mod conditions;
 mod definitions;
 mod dice;
 mod fault;
+mod front;
 pub mod generate;
 mod hidden;
 mod joins;
@@ -44,6 +45,7 @@ use anyhow::{Context as _, bail};
 pub use bed::Bed;
 use dice::Dice;
 pub use fault::SeededFault;
+pub use front::Build;
 pub use generate::Size;
 pub use report::{Tallies, Tally};
 pub use run::{Failure, Run};
@@ -54,11 +56,12 @@ pub use surroundings::Surroundings;
 use crate::progress::Progress;
 use remora_testkit::interrupt;
 use remora_testkit::load::Random;
+use remora_testkit::programs;
 use remora_testkit::servers::Kind;
 
 /// One case of so many is a race.
 const RACES: u64 = 6;
-/// Runs that making a case small may take.
+/// So many runs are taken to make a case small, if nothing else is asked for.
 const SHRINK_RUNS: usize = 1_500;
 /// So many cases are run in any case before a search that finds no pairs is given up.
 const CASES_MIN: u64 = 20;
@@ -96,6 +99,12 @@ pub struct SearchOptions {
     /// which it shows.
     #[arg(long)]
     pub surroundings: Option<Surroundings>,
+    /// The Remora to search, to see what another build does [default: this build].
+    #[arg(long, value_name = "PATH", conflicts_with = "fault")]
+    pub remora: Option<PathBuf>,
+    /// Runs that making a failing case small may take.
+    #[arg(long, value_name = "NUMBER", default_value_t = SHRINK_RUNS)]
+    pub shrink_runs: usize,
     /// Goes on after a failure.
     #[arg(long)]
     pub keep_going: bool,
@@ -263,11 +272,12 @@ pub fn regressions(directory: &Path, kind: Kind) -> anyhow::Result<Vec<(String, 
 /// Something was found, or a part is missing or did not start, or the user asked to stop.
 pub fn run(options: &SearchOptions) -> anyhow::Result<()> {
     let kind = kind(options.server.as_deref())?;
-    let rules = match options.fault {
-        None => remora_cache::BrokenRules::default(),
-        Some(fault) => fault.rules(),
+    let other = options.remora.as_deref().map(programs::other_remora);
+    let build = Build {
+        program: other.transpose()?,
+        broken: options.fault.map(SeededFault::rules).unwrap_or_default(),
     };
-    let mut bed = Bed::start(kind, rules)?;
+    let mut bed = Bed::start(kind, build)?;
     if let Some(file) = &options.replay {
         return replay(&mut bed, file);
     }
@@ -284,7 +294,7 @@ pub fn run(options: &SearchOptions) -> anyhow::Result<()> {
                 .or(options.fault.and_then(SeededFault::surroundings)),
         },
         until_failure: !options.keep_going,
-        shrink_runs: SHRINK_RUNS,
+        shrink_runs: options.shrink_runs,
         failures: options.failures.clone(),
     };
     let mut progress = Progress::new(Duration::from_secs(options.pairs / USUAL_PAIRS_PER_SECOND));

@@ -87,6 +87,8 @@ impl RemoraOptions {
         if let Some(memory) = self.memory_mib {
             all.push(("cache.memory_bytes_max".to_owned(), format!("{memory}MiB")));
         }
+        // The command line takes an option once.
+        all.retain(|(option, _)| self.set.iter().all(|(further, _)| further != option));
         all.extend(self.set.iter().cloned());
         all
     }
