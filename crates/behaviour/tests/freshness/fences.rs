@@ -122,6 +122,15 @@ fn hidden_writes(has_hint: bool, has_windows: bool) -> Vec<(&'static str, Vec<&'
             "",
             vec![b"SET NAMES sjis", b"DO '\x95\x5c\\'', f(1), ' -- '"],
         ),
+        // So they are if no text has said it. What a routine sets ends with it.
+        (
+            "",
+            vec![
+                b"PREPARE s FROM 'SET NAMES sjis'",
+                b"EXECUTE s",
+                b"DO '\x95\x5c\\'', f(1), ' -- '",
+            ],
+        ),
         // What only the server sees of several statements changes how the next is read.
         (
             "",
