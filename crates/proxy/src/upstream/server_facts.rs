@@ -130,6 +130,7 @@ const VARIABLES: &[&str] = &[
     "group_replication_group_name",
     "init_connect",
     "daemon_memcached_r_batch_size",
+    "rewriter_enabled",
     "mandatory_roles",
     "partial_revokes",
     "activate_all_roles_on_login",

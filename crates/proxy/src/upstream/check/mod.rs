@@ -51,6 +51,8 @@ pub enum Subject {
     CommitOrder,
     /// Its own query cache.
     QueryCache,
+    /// It runs other statements than those that it is sent.
+    Rewriter,
     /// The privileges of the follower's account.
     Privileges,
     /// How the server folds table names.
@@ -61,7 +63,7 @@ pub enum Subject {
 
 impl Subject {
     /// Every subject.
-    pub const ALL: [Subject; 13] = [
+    pub const ALL: [Subject; 14] = [
         Subject::Version,
         Subject::BinaryLog,
         Subject::LogFormat,
@@ -72,6 +74,7 @@ impl Subject {
         Subject::Cluster,
         Subject::CommitOrder,
         Subject::QueryCache,
+        Subject::Rewriter,
         Subject::Privileges,
         Subject::TableNames,
         Subject::ServerId,
@@ -90,6 +93,7 @@ impl Subject {
             Subject::Cluster => "cluster",
             Subject::CommitOrder => "commit_order",
             Subject::QueryCache => "query_cache",
+            Subject::Rewriter => "rewriter",
             Subject::Privileges => "privileges",
             Subject::TableNames => "table_names",
             Subject::ServerId => "server_id",
@@ -134,6 +138,7 @@ pub fn check(facts: &ServerFacts, server_id: u32) -> Vec<Finding> {
         server::cluster(facts),
         log::commit_order(facts),
         server::query_cache(facts),
+        server::rewriter(facts),
         privileges::privileges(facts),
         server::table_names(facts),
         server::own_number(facts, server_id),

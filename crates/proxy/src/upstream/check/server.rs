@@ -93,6 +93,20 @@ pub(super) fn query_cache(facts: &ServerFacts) -> Finding {
     }
 }
 
+/// MySQL's plugin puts other statements in the place of those that it has rules for. The server
+/// reads the rules again when a function is called, of which the log says nothing.
+pub(super) fn rewriter(facts: &ServerFacts) -> Finding {
+    if facts.is_on("rewriter_enabled") {
+        return bad(
+            Subject::Rewriter,
+            Severity::CachingOff,
+            "the plugin rewriter is on: what the server makes of a statement can change without a word in the log.",
+            "SET GLOBAL rewriter_enabled = OFF;",
+        );
+    }
+    good(Subject::Rewriter, "the server runs statements as they are.")
+}
+
 pub(super) fn table_names(facts: &ServerFacts) -> Finding {
     match facts.lower_case_table_names() {
         Some(0) => good(Subject::TableNames, "table names are case-sensitive."),

@@ -87,9 +87,11 @@ fn each_fault_turns_caching_off_and_says_how_to_fix_it() {
     bad.grants = vec!["GRANT TRIGGER ON `app`.* TO `r`@`%`".into()];
     bad.version = "5.5.5-5.3.1-MariaDB".into();
     let found = off(&bad);
+    // Any row image will do, and the others are of MySQL.
+    let fine = [Subject::RowImage, Subject::Gtids, Subject::Rewriter];
     let expected: Vec<_> = Subject::ALL
         .into_iter()
-        .filter(|subject| !matches!(subject, Subject::RowImage | Subject::Gtids))
+        .filter(|subject| !fine.contains(subject))
         .collect();
     assert_eq!(found, expected);
     for finding in check(&bad, 2) {
@@ -221,6 +223,17 @@ fn without_gtids_a_mysql_is_not_cached_and_is_told_how_to_get_them() {
 }
 
 #[test]
+fn a_server_that_rewrites_statements_is_not_cached() {
+    let mut facts = mysql("8.0.31");
+    for (value, expected) in [("OFF", &[][..]), ("ON", &[Subject::Rewriter])] {
+        facts
+            .variables
+            .insert("rewriter_enabled".into(), value.into());
+        assert_eq!(off(&facts), expected);
+    }
+}
+
+#[test]
 fn each_fault_of_a_mysql_turns_caching_off_and_says_how_to_fix_it() {
     let mut bad = mysql("5.7.22");
     for (name, value) in [
@@ -228,6 +241,7 @@ fn each_fault_of_a_mysql_turns_caching_off_and_says_how_to_fix_it() {
         ("binlog_format", "STATEMENT"),
         ("gtid_mode", "OFF"),
         ("query_cache_type", "ON"),
+        ("rewriter_enabled", "ON"),
         ("lower_case_table_names", "2"),
         (
             "group_replication_group_name",
