@@ -17,11 +17,14 @@ use remora_lab::search::{
     self, Bed, Build, Findings, Search, SeededFault, Size, Surroundings, Tallies,
 };
 use remora_testkit::load::Random;
+use remora_testkit::programs;
 use remora_testkit::servers::Kind;
 
 /// Pairs of each seed.
 const PAIRS: u64 = 3_500;
 const SEEDS: u64 = 3;
+/// Pairs through a program. They take longer: its pages are asked after each statement.
+const PROGRAM_PAIRS: u64 = 800;
 /// By when a broken rule must have been noticed.
 const PAIRS_UNTIL_FOUND: u64 = 300_000;
 const SIZE: Size = Size {
@@ -171,6 +174,27 @@ fn no_held_result_differs_whatever_happens_around_the_statements() {
     assert!(
         total.held * 2 > total.questions && total.changed > 50,
         "too little was held or changed to prove anything: {total:?}"
+    );
+}
+
+/// `--remora`, by which older builds are searched, with the program of this one.
+#[test]
+fn the_program_of_a_build_is_searched_like_what_is_linked() {
+    if is_left_to_two_servers() {
+        return;
+    }
+    let build = Build {
+        program: Some(programs::remora().unwrap()),
+        ..Build::default()
+    };
+    let mut bed = Bed::start(Kind::from_environment().unwrap(), build).unwrap();
+    let findings = look(&mut bed, FIRST_SEED, SIZE, PROGRAM_PAIRS, SHRINK_RUNS);
+    println!("{}", findings.tallies);
+    assert_nothing_found(FIRST_SEED, &findings);
+    let total = findings.tallies.total();
+    assert!(
+        total.held * 2 > total.questions && total.measured > 50,
+        "too few results were seen in memory: {total:?}"
     );
 }
 
