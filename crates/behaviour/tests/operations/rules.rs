@@ -532,3 +532,31 @@ fn a_hang_up_signal_brings_the_new_rules() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_rule_lets_one_account_read_from_memory_before_the_server_knows_of_its_transaction() {
+    let scratch = Scratch::new().unwrap();
+    let file = scratch.join("remora.toml");
+    let rule = format!("[[rules]]\naccount = \"{OTHER_USER}\"\ntransaction_reads = \"early\"\n");
+    put(&file, &rule);
+    let options = RemoraOptions::following().with_config(&file);
+    let front = Front::with("early_account", options, &TABLE);
+    let read = "SELECT b FROM t WHERE a = 1";
+    let mut other = front.options();
+    other.user = OTHER_USER.to_owned();
+    other.password = OTHER_PASSWORD.to_owned();
+    let mut early = front.guest_as(&other);
+    let begun = wait_for("a transaction from memory", PATIENCE, || {
+        early.setup(&["BEGIN"]);
+        let outcome = early.run(read).outcome;
+        early.setup(&["COMMIT"]);
+        Ok((outcome == "hit").then_some(()))
+    });
+    begun.unwrap();
+    let mut guest = front.guest();
+    for _ in 0..5 {
+        guest.setup(&["BEGIN"]);
+        assert_ne!(guest.run(read).outcome, "hit");
+        guest.setup(&["COMMIT"]);
+    }
+}

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::ConfigError;
 use super::merge::{line_of, nearest};
 use super::options::CacheOptions;
-use super::value::ByteSize;
+use super::value::{ByteSize, TransactionReads};
 use crate::rules::{Action, Bounds, Rule, is_unlike_a_name};
 
 /// The longest time to live: a year.
@@ -33,7 +33,7 @@ pub(super) struct Key {
 pub(super) const DESCRIPTION: &str = "What is cached, decided by the operator: the first rule that matches a read decides about it. Each begins with [[rules]]; its conditions must all hold. docs/rules.md has examples. Read again on SIGHUP.";
 
 /// All keys: first the conditions.
-pub(super) const KEYS: [Key; 7] = [
+pub(super) const KEYS: [Key; 8] = [
     Key {
         name: "digest",
         accepts: "16 hexadecimal digits, as `remora digests` shows them",
@@ -75,6 +75,12 @@ pub(super) const KEYS: [Key; 7] = [
         accepts: "a size of at least 1B and at most cache.result_bytes_max, such as \"64KiB\"",
         meaning: "The largest result that is kept.",
         example: "\"64KiB\"",
+    },
+    Key {
+        name: "transaction_reads",
+        accepts: "off, after_snapshot or early, in a rule without digest, table and other actions",
+        meaning: "What cache.transaction_reads says, for sessions with this account or schema. Such a rule decides about nothing else.",
+        example: "\"early\"",
     },
 ];
 
@@ -182,6 +188,7 @@ impl Reader<'_> {
             ..Rule::default()
         };
         let (mut cache, mut bounds) = (None, Bounds::default());
+        let mut transaction_reads = None;
         for (name, value) in table {
             let key = self.key(name)?;
             match key.name {
@@ -193,6 +200,9 @@ impl Reader<'_> {
                 "time_to_live_ms" => {
                     bounds.time_to_live_ms = Some(self.value(key, value, time_to_live)?);
                 }
+                "transaction_reads" => {
+                    transaction_reads = Some(self.text_as(key, value, parse_transaction_reads)?);
+                }
                 _ => {
                     let size = self.value(key, value, size)?;
                     sizes.push((self.line(value), size));
@@ -200,7 +210,22 @@ impl Reader<'_> {
                 }
             }
         }
-        rule.action = self.action(line, cache, bounds)?;
+        rule.action = match transaction_reads {
+            None => self.action(line, cache, bounds)?,
+            Some(reads) => {
+                let says_more = cache.is_some() || bounds != Bounds::default();
+                if says_more || rule.digest.is_some() || rule.table.is_some() {
+                    return Err(written_wrongly(
+                        self.file,
+                        line,
+                        "rules",
+                        "a rule with transaction_reads and more",
+                        "beside it account and schema only: it is about all of a session's transactions",
+                    ));
+                }
+                Action::ReadInTransactions(reads)
+            }
+        };
         Ok(rule)
     }
 
@@ -220,7 +245,7 @@ impl Reader<'_> {
             Some(false) => Ok(Action::Refuse),
             None if !is_bounded => wrong(
                 "a rule that says nothing",
-                "rules with cache, time_to_live_ms or result_bytes_max",
+                "rules with cache, time_to_live_ms, result_bytes_max or transaction_reads",
             ),
             Some(true) | None => Ok(Action::Keep(bounds)),
         }
@@ -285,6 +310,15 @@ fn parse_digest(text: &str) -> Option<Digest> {
 fn parse_schema(text: &str) -> Option<Box<str>> {
     let is_name = !text.is_empty() && !is_unlike_a_name(text) && !text.contains('*');
     is_name.then(|| text.into())
+}
+
+fn parse_transaction_reads(text: &str) -> Option<TransactionReads> {
+    let all = [
+        TransactionReads::Off,
+        TransactionReads::AfterSnapshot,
+        TransactionReads::Early,
+    ];
+    all.into_iter().find(|reads| reads.as_str() == text)
 }
 
 fn boolean(value: &DeValue<'_>) -> Option<bool> {

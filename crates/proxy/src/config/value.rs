@@ -290,6 +290,17 @@ pub enum TransactionReads {
     Early,
 }
 
+impl TransactionReads {
+    /// As in the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            TransactionReads::Off => "off",
+            TransactionReads::AfterSnapshot => "after_snapshot",
+            TransactionReads::Early => "early",
+        }
+    }
+}
+
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

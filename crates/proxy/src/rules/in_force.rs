@@ -10,7 +10,7 @@ use remora_cache::Store;
 use serde::Serialize;
 
 use super::{Action, Bounds, Facts, Rule, RuleSet};
-use crate::config::{ConfigError, Reread, Source};
+use crate::config::{ConfigError, Reread, Source, TransactionReads};
 use crate::reason::{Bypass, Reason, RuleOutcome, RulesReload};
 
 /// The most changed rules that a reload tells one by one.
@@ -126,14 +126,18 @@ pub struct RuleReport {
     /// The default schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Whether results may be kept.
-    pub cache: bool,
+    /// Whether results may be kept, in a rule about reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<bool>,
     /// For how long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_to_live_ms: Option<u64>,
     /// The largest that are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_bytes_max: Option<usize>,
+    /// Which reads inside transactions memory may answer, in a rule about sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction_reads: Option<TransactionReads>,
     /// All of that in words.
     pub words: String,
     /// Statements about which it decided, since it came into force.
@@ -170,6 +174,8 @@ impl RulesInForce {
         rules.count(decision);
         let (outcome, said) = match decision.rule.action {
             Action::Refuse => (RuleOutcome::Refused, Err(Bypass::RuleRefuses)),
+            // Never found for a read.
+            Action::ReadInTransactions(_) => return Ok(Bounds::default()),
             Action::Keep(bounds) if bounds == Bounds::default() => (RuleOutcome::Kept, Ok(bounds)),
             Action::Keep(bounds) => (RuleOutcome::Bounded, Ok(bounds)),
         };
@@ -246,9 +252,10 @@ impl RulesInForce {
     pub fn report(&self) -> RulesReport {
         let rules = self.get();
         let report = |(at, rule): (usize, &Rule)| {
-            let bounds = match rule.action {
-                Action::Refuse => None,
-                Action::Keep(bounds) => Some(bounds),
+            let (cache, bounds, transaction_reads) = match rule.action {
+                Action::Refuse => (Some(false), None, None),
+                Action::Keep(bounds) => (Some(true), Some(bounds), None),
+                Action::ReadInTransactions(reads) => (None, None, Some(reads)),
             };
             RuleReport {
                 rule: at + 1,
@@ -257,9 +264,10 @@ impl RulesInForce {
                 table: rule.table.as_ref().map(ToString::to_string),
                 account: rule.account.as_ref().map(ToString::to_string),
                 schema: rule.schema.as_deref().map(str::to_owned),
-                cache: bounds.is_some(),
+                cache,
                 time_to_live_ms: bounds.and_then(|bounds| bounds.time_to_live_ms),
                 result_bytes_max: bounds.and_then(|bounds| bounds.result_bytes_max),
+                transaction_reads,
                 words: rule.to_string(),
                 decided: rules.decided(at),
             }

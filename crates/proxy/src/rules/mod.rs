@@ -1,5 +1,7 @@
 //! What an operator decides about caching: the `[[rules]]` of the configuration file.
 //!
+//! Rules of one kind are about a session's transactions; all that follows is about the others.
+//!
 //! The first rule that matches a read decides. Rules only ever keep back: what the analysis refuses
 //! stays refused, and whatever outdates a result does so under every rule.
 //!
@@ -29,6 +31,7 @@ use remora_sql::Digest;
 pub use self::in_force::{ReloadError, Reloaded, RuleReport, RulesInForce, RulesReport};
 pub(crate) use self::pattern::is_unlike_a_name;
 pub use self::pattern::{AccountPattern, NamePattern, NotAPattern, TablePattern};
+use crate::config::TransactionReads;
 use crate::upstream::catalogue::TableFacts;
 
 /// A rule: the conditions, all of which must hold, and what then happens.
@@ -48,13 +51,17 @@ pub struct Rule {
     pub action: Action,
 }
 
-/// What happens with the results of reads that a rule decides about.
+/// What happens with the results of reads that a rule decides about, or with a session's
+/// transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// They are never kept.
     Refuse,
     /// They may be kept, within bounds.
     Keep(Bounds),
+    /// These of the reads in a session's transactions are answered from memory. About single reads
+    /// such a rule decides nothing.
+    ReadInTransactions(TransactionReads),
 }
 
 impl Default for Action {
@@ -104,6 +111,11 @@ impl Rule {
             })
     }
 
+    /// Whether it decides about single reads.
+    fn is_about_reads(&self) -> bool {
+        !matches!(self.action, Action::ReadInTransactions(_))
+    }
+
     fn matches(&self, facts: &Facts<'_>) -> bool {
         self.account
             .as_ref()
@@ -126,6 +138,9 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.action {
             Action::Refuse => f.write_str("never cached")?,
+            Action::ReadInTransactions(reads) => {
+                write!(f, "transaction_reads = \"{}\"", reads.as_str())?;
+            }
             Action::Keep(bounds) => {
                 f.write_str("cached")?;
                 if let Some(time) = bounds.time_to_live_ms {
@@ -150,7 +165,10 @@ impl fmt::Display for Rule {
             conditions.push(format!("schema = \"{schema}\""));
         }
         if conditions.is_empty() {
-            return f.write_str(", all of them");
+            return f.write_str(match self.action {
+                Action::ReadInTransactions(_) => ", in all sessions",
+                Action::Refuse | Action::Keep(_) => ", all of them",
+            });
         }
         write!(f, ", where {}", conditions.join(" and "))
     }
@@ -194,6 +212,7 @@ impl RuleSet {
             asks_for_digests: rules.iter().any(|rule| rule.digest.is_some()),
             asks_for_sessions: rules
                 .iter()
+                .filter(|rule| rule.is_about_reads())
                 .any(|rule| rule.account.is_some() || rule.schema.is_some()),
             asks_for_tables: rules.iter().any(|rule| rule.table.is_some()),
             rules: rules.into(),
@@ -228,11 +247,27 @@ impl RuleSet {
     /// The first rule that matches, counting nothing.
     pub fn find(&self, facts: &Facts<'_>) -> Option<Decision<'_>> {
         let mut rules = self.rules.iter().enumerate();
-        let (at, rule) = rules.find(|(_, rule)| rule.matches(facts))?;
+        let (at, rule) = rules.find(|(_, rule)| rule.is_about_reads() && rule.matches(facts))?;
         Some(Decision {
             number: at + 1,
             rule,
         })
+    }
+
+    /// Which reads of a session's transactions memory may answer, if a rule says so: none if a rule
+    /// asks for an account and that isn't known.
+    pub fn transaction_reads(&self, session: &Facts<'_>) -> Option<TransactionReads> {
+        let is_unknown = session.account.is_none();
+        let mut rules = self.rules.iter().filter(|rule| !rule.is_about_reads());
+        let first = rules.find(|rule| {
+            rule.matches(session)
+                || is_unknown && rule.account.is_some() && rule.matches_but_for_account(session)
+        })?;
+        match first.action {
+            _ if is_unknown && first.account.is_some() => Some(TransactionReads::Off),
+            Action::ReadInTransactions(reads) => Some(reads),
+            Action::Refuse | Action::Keep(_) => None,
+        }
     }
 
     /// The rules for single accounts that decide before `before` does, or before the last rule has
@@ -244,8 +279,9 @@ impl RuleSet {
     ) -> Vec<Decision<'r>> {
         let end = before.map_or(self.rules.len(), |decision| decision.number - 1);
         let rules = self.rules[..end].iter().enumerate();
-        let of_accounts =
-            rules.filter(|(_, rule)| rule.account.is_some() && rule.matches_but_for_account(facts));
+        let of_accounts = rules.filter(|(_, rule)| {
+            rule.is_about_reads() && rule.account.is_some() && rule.matches_but_for_account(facts)
+        });
         let decision = |(at, rule)| Decision {
             number: at + 1,
             rule,

@@ -263,3 +263,57 @@ fn a_rule_is_told_in_words() {
          and account = \"app@%\""
     );
 }
+
+fn session<'a>(account: Option<&'a str>, schema: &'a str) -> Facts<'a> {
+    Facts {
+        digest: None,
+        account,
+        schema: Some(schema),
+        ..facts(&[])
+    }
+}
+
+#[test]
+fn the_first_rule_about_transactions_that_matches_a_session_says_what_memory_answers_there() {
+    use TransactionReads::{AfterSnapshot, Early, Off};
+    let about = |reads, change: fn(&mut Rule)| {
+        let mut rule = rule(change);
+        rule.action = Action::ReadInTransactions(reads);
+        rule
+    };
+    let rules = RuleSet::new(vec![
+        rule(|rule| rule.account = Some("app".parse().unwrap())),
+        about(Early, |rule| {
+            rule.account = Some("report@%".parse().unwrap());
+        }),
+        about(AfterSnapshot, |rule| rule.schema = Some("shop".into())),
+        about(Off, |_| ()),
+    ]);
+    for (account, schema, expected) in [
+        ("report@%", "shop", Early),
+        ("app@%", "shop", AfterSnapshot),
+        ("app@%", "other", Off),
+    ] {
+        let reads = rules.transaction_reads(&session(Some(account), schema));
+        assert_eq!(reads, Some(expected), "{account}, {schema}");
+    }
+    // It could be the account that a rule is for.
+    assert_eq!(rules.transaction_reads(&session(None, "shop")), Some(Off));
+    let none = RuleSet::new(vec![rule(|_| ())]);
+    assert_eq!(
+        none.transaction_reads(&session(Some("app@%"), "shop")),
+        None
+    );
+}
+
+#[test]
+fn rules_about_transactions_decide_about_no_read() {
+    let mut about = rule(|rule| rule.account = Some("app".parse().unwrap()));
+    about.action = Action::ReadInTransactions(TransactionReads::Early);
+    let rules = RuleSet::new(vec![about, rule(|_| ())]);
+    assert!(!rules.asks_for_sessions());
+    let found = rules.find(&facts(&[("shop", "t")])).unwrap();
+    assert_eq!(found.number, 2);
+    let first = rules.find(&facts(&[])).unwrap();
+    assert!(rules.of_accounts(&facts(&[]), Some(first)).is_empty());
+}

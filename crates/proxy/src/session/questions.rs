@@ -60,7 +60,9 @@ impl Session {
         }
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
+            let reads = self.transaction_reads_of(&fingerprint);
             self.state.learn(fingerprint);
+            self.state.set_transaction_reads(reads);
             self.state.asked_for_mark(query.mark_number(), sees_mark);
         } else {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);

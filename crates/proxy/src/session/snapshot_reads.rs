@@ -5,11 +5,28 @@ use remora_cache::{BrokenSnapshots, Snapshot, Tag, Unservable};
 use remora_sql::Select;
 
 use super::Session;
+use super::settings::Fingerprint;
 use super::snapshot::Evidence;
 use super::state::Effects;
+use crate::config::TransactionReads;
 use crate::reason::{Bypass, Limit};
+use crate::rules::Facts;
 
 impl Session {
+    /// Which reads inside a session's transactions memory may answer: as a rule says, or as is
+    /// configured for all.
+    pub(super) fn transaction_reads_of(&self, known: &Fingerprint) -> TransactionReads {
+        let facts = Facts {
+            digest: None,
+            tables: &[],
+            names_have_case: self.shared.upstream.catalogue.names_have_case(),
+            account: known.account.as_deref(),
+            schema: known.schema.as_deref(),
+        };
+        let of_rule = self.shared.rules.get().transaction_reads(&facts);
+        of_rule.unwrap_or(self.shared.limits.transaction_reads)
+    }
+
     /// What the answer to a statement can tell of the transaction's snapshot, if the statement is
     /// a `SELECT` that can be cached.
     pub(super) fn evidence_of(&self, select: Option<&Select>) -> Evidence {

@@ -5,7 +5,7 @@ use remora_wire::StatusFlags;
 use remora_wire::walker::Summary;
 
 use super::super::settings::Isolation;
-use super::super::snapshot::{Evidence, OpenSnapshot};
+use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
 use super::super::transaction_flags::Border;
 use super::{Effects, SessionState};
 use crate::config::TransactionReads;
@@ -33,6 +33,18 @@ impl SessionState {
     #[inline]
     pub fn is_early(&self) -> bool {
         self.snapshot == OpenSnapshot::Early
+    }
+
+    /// Which reads inside transactions memory may answer from now on.
+    pub fn set_transaction_reads(&mut self, reads: TransactionReads) {
+        if self.transaction_reads != reads {
+            self.transaction_reads = reads;
+            // What was noted under the other rule may be less than this one needs.
+            if !self.is_certainly_outside_transaction() {
+                self.snapshot = self.snapshot.after(None, Passed::Unsure);
+            }
+            self.derive_scope();
+        }
     }
 
     /// Whether memory may answer in a transaction of which the server doesn't know.
