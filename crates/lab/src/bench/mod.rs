@@ -8,6 +8,7 @@
 mod arms;
 mod changes;
 mod closed_loop;
+mod conflicts;
 mod encrypted;
 mod following;
 mod heavy;
@@ -57,10 +58,12 @@ pub enum Part {
     Tags,
     /// Reads inside transactions at `REPEATABLE READ`.
     Transactions,
+    /// Transactions that memory begins beside a row that changes.
+    Conflicts,
 }
 
 impl Part {
-    const ALL: [Part; 8] = [
+    const ALL: [Part; 9] = [
         Part::Points,
         Part::Changes,
         Part::Following,
@@ -69,6 +72,7 @@ impl Part {
         Part::Tables,
         Part::Tags,
         Part::Transactions,
+        Part::Conflicts,
     ];
 
     fn name(self) -> &'static str {
@@ -81,6 +85,7 @@ impl Part {
             Part::Tables => "tables",
             Part::Tags => "tags",
             Part::Transactions => "transactions",
+            Part::Conflicts => "conflicts",
         }
     }
 
@@ -94,7 +99,8 @@ impl Part {
             Part::Following | Part::Tags => 5 * rounds,
             Part::Ratio => Duration::from_mins(1),
             Part::E8 => 9 * rounds,
-            Part::Transactions => 20 * rounds,
+            Part::Transactions => 24 * rounds,
+            Part::Conflicts => 8 * rounds,
             Part::Tables => Duration::from_mins(3),
         }
     }
@@ -102,7 +108,12 @@ impl Part {
     fn needs_sysbench_table(self) -> bool {
         matches!(
             self,
-            Part::Changes | Part::Following | Part::Ratio | Part::Tags | Part::Transactions
+            Part::Changes
+                | Part::Following
+                | Part::Ratio
+                | Part::Tags
+                | Part::Transactions
+                | Part::Conflicts
         )
     }
 }
@@ -210,5 +221,6 @@ fn measure(
         Part::Tables => many_tables::run(tables, size, progress),
         Part::Tags => many_tags::run(of_sysbench()?, size, progress),
         Part::Transactions => transactions::run(of_sysbench()?, size, progress),
+        Part::Conflicts => conflicts::run(of_sysbench()?, size, progress),
     }
 }

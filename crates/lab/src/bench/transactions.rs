@@ -1,9 +1,9 @@
 //! sysbench's `oltp_read_only` as it is: reads inside transactions at `REPEATABLE READ`.
 //!
 //! A transaction reads ten rows by key and four ranges of a hundred rows. Some of it repeats, or
-//! all, or nothing. And one that reads a single row, which memory can't answer: there only the way
-//! through Remora shows. Besides the rate it is told what the server has to do for a transaction,
-//! with Remora's questions.
+//! all, or nothing. And one that reads a single row, with `BEGIN`, which memory answers only before
+//! the server knows of the transaction. Besides the rate it is told what the server has to do for a
+//! transaction, with Remora's questions.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -85,16 +85,23 @@ enum Arm {
     BuiltIn,
     Off,
     Remora,
+    Early,
 }
 
 impl Arm {
-    const ALL: [Arm; 5] = [
+    const ALL: [Arm; 6] = [
         Arm::Direct,
         Arm::HaProxy,
         Arm::BuiltIn,
         Arm::Off,
         Arm::Remora,
+        Arm::Early,
     ];
+
+    /// Its median among those of all arms.
+    fn of<T: Copy>(self, medians: &[T; Arm::ALL.len()]) -> T {
+        medians[self as usize]
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -103,6 +110,7 @@ impl Arm {
             Arm::BuiltIn => "query cache, direct",
             Arm::Off => "Remora, reads in transactions off",
             Arm::Remora => "Remora",
+            Arm::Early => "Remora, early",
         }
     }
 }
@@ -110,10 +118,17 @@ impl Arm {
 /// All that takes part. Dropped in this order.
 struct Ways<'s> {
     haproxy: HaProxy,
-    /// Without and with reads in transactions; for what could hit, and for what couldn't.
-    remoras: [[Remora; 2]; 2],
+    /// For what could hit, and for what couldn't.
+    remoras: [Remoras; 2],
     built_in: Server,
     server: &'s Server,
+}
+
+/// One for each way to read in transactions.
+struct Remoras {
+    off: Remora,
+    after_snapshot: Remora,
+    early: Remora,
 }
 
 /// What a round of an arm showed.
@@ -138,23 +153,27 @@ impl<'s> Ways<'s> {
             };
             Remora::start(server, &options.with("cache.transaction_reads", reads))
         };
-        let both = |memory_mib| -> anyhow::Result<[Remora; 2]> {
-            let on = remora("after_snapshot", memory_mib)?;
-            Ok([remora("off", memory_mib)?, on])
+        let all = |memory_mib| -> anyhow::Result<Remoras> {
+            Ok(Remoras {
+                off: remora("off", memory_mib)?,
+                after_snapshot: remora("after_snapshot", memory_mib)?,
+                early: remora("early", memory_mib)?,
+            })
         };
         Ok(Ways {
             haproxy: HaProxy::start(server.address(), HAPROXY_THREADS, None)?,
-            remoras: [both(None)?, both(Some(COLD_MEMORY_MIB))?],
+            remoras: [all(None)?, all(Some(COLD_MEMORY_MIB))?],
             built_in: built_in(size)?,
             server,
         })
     }
 
     fn remora(&self, arm: Arm, load: Load) -> Option<&Remora> {
-        let pair = &self.remoras[usize::from(load == Load::Cold)];
+        let remoras = &self.remoras[usize::from(load == Load::Cold)];
         match arm {
-            Arm::Off => Some(&pair[0]),
-            Arm::Remora => Some(&pair[1]),
+            Arm::Off => Some(&remoras.off),
+            Arm::Remora => Some(&remoras.after_snapshot),
+            Arm::Early => Some(&remoras.early),
             Arm::Direct | Arm::HaProxy | Arm::BuiltIn => None,
         }
     }
@@ -276,8 +295,8 @@ fn report(samples: &[Vec<Vec<Sample>>], size: Size) -> PartReport {
     ]);
     let (mut marks, mut figures) = (Vec::new(), Vec::new());
     for (load, arms) in Load::ALL.into_iter().zip(samples) {
-        let medians: Vec<Sample> = arms.iter().map(|samples| median_of(samples)).collect();
-        let direct = medians[0];
+        let medians = Arm::ALL.map(|arm| median_of(&arms[arm as usize]));
+        let direct = Arm::Direct.of(&medians);
         for (arm, sample) in Arm::ALL.into_iter().zip(&medians) {
             let rate = sample.transactions_per_s / direct.transactions_per_s.max(1e-9);
             let time = sample.server_us / direct.server_us.max(1e-9);
@@ -298,15 +317,15 @@ fn report(samples: &[Vec<Vec<Sample>>], size: Size) -> PartReport {
                 "server_us": sample.server_us, "questions": sample.questions,
                 "hits": sample.hits,
             }));
-            if arm == Arm::Remora && matches!(load, Load::Hot | Load::Skewed) {
-                let what = |what| format!("Remora / direct, {}: {what}", load.name());
+            if matches!(arm, Arm::Remora | Arm::Early) && matches!(load, Load::Hot | Load::Skewed) {
+                let what = |what| format!("{} / direct, {}: {what}", arm.name(), load.name());
                 marks.push(Mark::at_least(what("transactions"), RATE_MIN, rate, ""));
                 let server = what("server time");
                 marks.push(Mark::at_most(server, SERVER_TIME_MAX, time, ""));
             }
         }
         if load == Load::Cold {
-            let (off, on) = (medians[3], medians[4]);
+            let (off, on) = (Arm::Off.of(&medians), Arm::Remora.of(&medians));
             let what = "nothing hits: Remora with reads in transactions / without";
             let ratio = on.transactions_per_s / off.transactions_per_s.max(1e-9);
             marks.push(Mark::at_least(what, COLD_MIN, ratio, ""));
