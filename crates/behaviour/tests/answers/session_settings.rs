@@ -80,6 +80,7 @@ const CASES: &[Case] = &[
     case("collation_connection", Differs, "SET collation_connection=utf8mb4_bin", "SET collation_connection=utf8mb4_general_ci", "SELECT 'a' = 'A', a FROM t"),
     case("collation_database", MayDiffer, "SET collation_database=latin1_bin", "SET collation_database=utf8mb4_bin", "SELECT s, 'a' = 'A' FROM t"),
     case("collation_server", MayDiffer, "SET collation_server=latin1_bin", "SET collation_server=utf8mb4_bin", "SELECT s, 'a' = 'A' FROM t"),
+    case("completion_type", Differs, "SET completion_type=NO_CHAIN", "SET completion_type=CHAIN", "COMMIT"),
     case("cte_max_recursion_depth", Differs, "SET cte_max_recursion_depth=1000", "SET cte_max_recursion_depth=2", RECURSION),
     case("default_collation_for_utf8mb4", Differs, "SET default_collation_for_utf8mb4=utf8mb4_general_ci", "SET default_collation_for_utf8mb4=utf8mb4_0900_ai_ci", "SELECT _utf8mb4'a' = _utf8mb4'a ', a FROM t"),
     case("default_regex_flags", Differs, "SET default_regex_flags=''", "SET default_regex_flags='DOTALL'", "SELECT 'a\\nb' REGEXP 'a.b', a FROM t"),

@@ -487,6 +487,65 @@ fn results_beyond_those_that_may_wait_for_proof_are_not_kept_and_it_shows() {
     assert!(reached >= 1.0);
 }
 
+/// `COMMIT` begins another transaction then, or ends the session.
+#[test]
+fn what_a_setting_makes_of_a_commit_is_left_to_the_server() {
+    let front = front("completion");
+    let (mut guest, mut direct) = (front.guest(), front.direct());
+    let read = expected(&front, &["BEGIN"], READ);
+    for sql in ["SET completion_type = 1", "BEGIN", READ, "COMMIT", READ] {
+        let expected = direct.query_bytes(sql).unwrap().to_vec();
+        assert_same(sql, &guest.run(sql).bytes, &expected);
+    }
+    front.direct().query(WRITE).unwrap();
+    settle(&front);
+    assert_same(READ, &guest.run(READ).bytes, &read);
+    let mut leaving = front.guest();
+    leaving.setup(&["SET completion_type = 2", "BEGIN", READ, "COMMIT"]);
+    assert!(leaving.client().query("SELECT 1").is_err());
+}
+
+/// What doesn't read is sent when the server has opened the transaction, in every mode.
+#[test]
+fn a_transaction_is_opened_on_the_server_with_its_first_statement() {
+    for mode in ["after_snapshot", "early"] {
+        let options = RemoraOptions::following().with("cache.transaction_reads", mode);
+        let front = Front::with("first_statement", options, &TABLES);
+        let (mut guest, mut direct) = (front.guest(), front.direct());
+        guest.setup(&["BEGIN", READ, "COMMIT"]);
+        for first in [
+            READ,
+            "SELECT id FROM accounts WHERE id = 9",
+            "SELECT 1",
+            "SELECT id FROM accounts WHERE id = 3 FOR UPDATE",
+            "UPDATE accounts SET memo = 'x' WHERE id = 3",
+            "SELECT wrong FROM accounts",
+            "SAVEPOINT here",
+            "SET @a = 1",
+        ] {
+            let before = statements(&mut direct, "Com_begin");
+            guest.setup(&["BEGIN"]);
+            assert_eq!(statements(&mut direct, "Com_begin"), before, "{mode}");
+            direct.query("BEGIN").unwrap();
+            let expected = direct.query_raw(first.as_bytes()).map(drop);
+            let wanted = direct.answer_bytes().to_vec();
+            direct.query("ROLLBACK").unwrap();
+            let (_, answer) = guest.observe(|client| client.query_raw(first.as_bytes()).map(drop));
+            assert_eq!(answer.is_ok(), expected.is_ok(), "{mode}: {first}");
+            assert_same(first, guest.client().answer_bytes(), &wanted);
+            // The direct connection's own, and this one.
+            assert_eq!(statements(&mut direct, "Com_begin"), before + 2, "{mode}");
+            guest.setup(&["ROLLBACK"]);
+        }
+        guest.setup(&["BEGIN", "COMMIT", "BEGIN", "BEGIN", WRITE, "ROLLBACK"]);
+        drop(guest);
+        front
+            .direct()
+            .query(&format!("DROP DATABASE {}", front.schema()))
+            .unwrap();
+    }
+}
+
 /// A message that is too long to be held is taken from the client, and not run.
 #[test]
 fn a_long_statement_is_refused_too() {

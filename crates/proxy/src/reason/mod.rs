@@ -129,7 +129,7 @@ impl Outcome {
             Self::Fill => "Not in memory, or outdated there; answered by the server and kept.",
             Self::Write => "May change data; sent to the server behind a fence.",
             Self::Transaction => {
-                "Begins or ends a transaction of which the server knows nothing: answered in its place. Only with `cache.transaction_reads = \"early\"`."
+                "Begins a transaction, which the server hears of with the next statement, or ends one of which it knows nothing: answered in its place."
             }
             Self::Conflict => {
                 "Refused with error 1213 (try again): what memory had answered in its transaction is no longer so. Only with `cache.transaction_reads = \"early\"`."

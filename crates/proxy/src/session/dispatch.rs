@@ -13,6 +13,7 @@ use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, Command};
 
+use super::early::SentOpening;
 use super::emulation::Assigning;
 use super::exchange::{Exchange, OnSuccess, Plan, PrivilegeWrite, Writing};
 use super::fence::{PlannedWrites, PrivilegeStatement};
@@ -289,7 +290,13 @@ impl Session {
             self.state.sends(low);
         }
         self.mark(Stage::Plan);
-        self.send(message)?;
+        let is_held = plan
+            .opening
+            .as_ref()
+            .is_some_and(SentOpening::holds_message);
+        if !is_held {
+            self.send(message)?;
+        }
         let definitions = self.definition_change.take();
         let exchange = Exchange::new(plan, writing, look, definitions);
         Ok(Step::Exchange(Box::new(exchange)))

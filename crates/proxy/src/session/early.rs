@@ -1,11 +1,13 @@
-//! Transactions that memory answers before the server knows of them (`cache.transaction_reads =
-//! "early"`).
+//! Transactions of which the server doesn't know yet, and which memory answers before it does
+//! (`cache.transaction_reads = "early"`).
 //!
 //! `BEGIN` is answered in the server's place, as are `COMMIT` and `ROLLBACK` of a transaction that
 //! memory has answered wholly. With autocommit off the first read opens the transaction. The server
 //! hears of it when a message comes that memory can't answer:
 //!
-//! - Memory has answered nothing yet: the server gets `BEGIN`, and the message behind it.
+//! - Memory has answered nothing yet, or each answer has a moment of its own (`READ COMMITTED`):
+//!   the server gets `BEGIN`, and the message behind it. A read is sent together with it. This is
+//!   so in the other modes, too, but for `off`: there memory answers nothing at this point.
 //! - Else it is told to make the transaction's snapshot now, and what memory has answered must hold
 //!   in it: [`remora_cache::EarlyRead`] has the rule, and why it is right. If something doesn't,
 //!   the transaction is rolled back, and the client gets error 1213, which asks it to try again.
@@ -23,7 +25,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 use super::dispatch::{Step, gets_answer};
 use super::exchange::{OnSuccess, Plan};
 use super::fence::PlannedWrites;
-use super::snapshot::OpenSnapshot;
+use super::snapshot::{Evidence, OpenSnapshot};
 use super::state::Effects;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
 use crate::digests::Label;
@@ -89,10 +91,19 @@ impl EarlyHit {
 }
 
 /// A statement that opens a transaction, sent before the message that needs it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct SentOpening {
     /// The watermark before it was sent.
     low: Option<AsOf>,
+    /// The message, if it may only be sent when the transaction is open.
+    held: Option<Vec<u8>>,
+}
+
+impl SentOpening {
+    /// Whether the message has not been sent.
+    pub(super) fn holds_message(&self) -> bool {
+        self.held.is_some()
+    }
 }
 
 /// How the server is to open a transaction.
@@ -234,7 +245,8 @@ impl Session {
     }
 
     /// What must be done before a message is sent to the server: the step, if it must be looked at
-    /// again afterwards. A read gets the server's `BEGIN` before it in one go.
+    /// again afterwards. If memory has answered nothing that binds the transaction, the server gets
+    /// `BEGIN` before the message.
     pub(super) fn open_before(
         &mut self,
         message: &[u8],
@@ -243,56 +255,68 @@ impl Session {
         if !self.state.is_early() || !gets_answer(message) {
             return Ok(None);
         }
-        if matches!(plan.on_success, OnSuccess::Reset)
-            || plan.expect == ResponseKind::Authentication
-        {
-            // It ends with the session of before, and the server never hears of it.
-            let status = self.state.status_outside();
+        let ends_session = matches!(plan.on_success, OnSuccess::Reset)
+            || plan.expect == ResponseKind::Authentication;
+        if ends_session {
+            // The transaction ends with the session of before, and the server never hears of it.
             self.forget_early();
-            self.state.ends_early(status);
+            self.state.ends_early(self.state.status_outside());
             return Ok(None);
         }
-        let begin = match &self.early {
-            Some(early) if early.answered.is_empty() => early.begin,
-            _ => return Ok(Some(Step::OpenTransaction)),
-        };
-        let reads_only = plan.fill.is_some()
+        let early = self.early.as_deref();
+        if early.is_some_and(|early| !early.answered.is_empty()) {
+            return Ok(Some(Step::OpenTransaction));
+        }
+        let opening = Opening::of(early.and_then(|early| early.begin), false);
+        let mut begin = Vec::new();
+        let payload = [self.query_head(), opening.text().as_bytes()].concat();
+        put_message(&mut begin, 0, &payload);
+        let low = self.shared.timeline.as_of();
+        self.send(&begin)?;
+        // Should `BEGIN` fail, the message runs outside a transaction if it has been sent. A read
+        // does no harm there.
+        let reads_only = plan.effects.snapshot == Evidence::InRows
             && plan.writes == PlannedWrites::Nothing
             && plan.rest.is_none()
             && plan.code.is_some();
-        if begin.is_none() || !reads_only {
-            return Ok(Some(Step::OpenTransaction));
-        }
-        let opening = Opening::of(begin, false);
-        let mut packet = Vec::new();
-        put_message(
-            &mut packet,
-            0,
-            &[self.query_head(), opening.text().as_bytes()].concat(),
-        );
-        let low = self.shared.timeline.as_of();
-        self.send(&packet)?;
-        plan.opening = Some(SentOpening { low });
+        plan.opening = Some(SentOpening {
+            low,
+            held: (!reads_only).then(|| message.to_vec()),
+        });
         Ok(None)
     }
 
-    /// Awaits the server's answer to the `BEGIN` that was sent before a message.
-    pub(super) async fn await_opening(&mut self, sent: SentOpening) -> Result<(), Ended> {
+    /// Awaits the server's answer to the `BEGIN` that was sent before a message, and sends the
+    /// message if it was held. Gives the summary if that failed: the client has the error in place
+    /// of the message's answer.
+    pub(super) async fn await_opening(
+        &mut self,
+        sent: SentOpening,
+    ) -> Result<Option<Summary>, Ended> {
+        let begun = std::mem::take(&mut self.outbox);
+        self.server.write_all(&begun).await?;
         let packet = self.read_packet().await?;
         let mut walker = ResponseWalker::new(ResponseKind::Results, self.capabilities());
         let Progress::Done(summary) = walker.feed(&packet)?.1 else {
             return Err(Ended::closed());
         };
         if !summary.succeeded() {
-            // The message behind it was run outside the transaction. It only reads; what it read is
-            // nobody's, and what comes next from the server can't be told apart from it.
             self.client.write_all(&packet).await?;
-            return Err(Ended::closed());
+            self.forget_early();
+            self.state.ends_early(self.state.status_outside());
+            // What was sent behind it is answered, too, and nobody wants that answer.
+            return match sent.held {
+                Some(_) => Ok(Some(summary)),
+                None => Err(Ended::closed()),
+            };
         }
         self.opened(sent.low, &summary);
-        // The message behind it is under way.
+        // The message is under way.
         self.state.sends(sent.low);
-        Ok(())
+        if let Some(message) = sent.held {
+            self.send(&message)?;
+        }
+        Ok(None)
     }
 
     /// The server has opened the transaction. `low`: the watermark before it was told to.

@@ -343,11 +343,13 @@ impl Session {
         writing: &mut Writing,
         look: Look,
     ) -> Result<Option<Summary>, Ended> {
+        if let Some(opening) = plan.opening.take()
+            && let Some(failed) = self.await_opening(opening).await?
+        {
+            return Ok(Some(failed));
+        }
         if let Err(ended) = self.send_all(plan, writing).await {
             return Err(self.relay_last_words(ended).await);
-        }
-        if let Some(opening) = plan.opening.take() {
-            self.await_opening(opening).await?;
         }
         match plan.expect {
             ResponseKind::Nothing => Ok(None),

@@ -9,6 +9,7 @@ use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
 use super::super::transaction_flags::Border;
 use super::{Effects, SessionState};
 use crate::config::TransactionReads;
+use crate::reason::Bypass;
 
 impl SessionState {
     /// The flags that the answer to a read carries: with autocommit off, those of the transaction
@@ -79,7 +80,7 @@ impl SessionState {
     pub fn answer_to(&self, control: TransactionControl) -> Option<StatusFlags> {
         let is_outside =
             self.snapshot == OpenSnapshot::NotMade && !self.status.has(StatusFlags::IN_TRANSACTION);
-        if !self.may_open_early() || !(is_outside || self.is_early()) {
+        if self.transaction_reads == TransactionReads::Off || !(is_outside || self.is_early()) {
             return None;
         }
         let known = self.fingerprint()?;
@@ -88,14 +89,16 @@ impl SessionState {
             return None;
         }
         let flags = known.transaction_flags.after(border, self.status)?;
-        // Whether memory could answer in the transaction; of one that ends, that doesn't matter.
+        // Whether memory could answer in the transaction, now or later.
         let inside = if border == Border::End {
             self.status.with(StatusFlags::IN_TRANSACTION)
         } else {
             flags
         };
-        self.find_scope_at(inside, OpenSnapshot::Early).ok()?;
-        Some(flags)
+        match self.find_scope_at(inside, OpenSnapshot::Early) {
+            Ok(_) | Err(Bypass::SnapshotNotMade) => Some(flags),
+            Err(_) => None,
+        }
     }
 
     /// Memory has answered a statement that begins a transaction, or with autocommit off the first
@@ -131,7 +134,10 @@ impl SessionState {
         let (Some(known), Some(mark)) = (self.fingerprint(), summary.mark) else {
             return;
         };
-        if !self.may_open_early() || !summary.succeeded() || !self.status_is_certain {
+        if self.transaction_reads == TransactionReads::Off
+            || !summary.succeeded()
+            || !self.status_is_certain
+        {
             return;
         }
         let is_outside = !self.status.has(StatusFlags::IN_TRANSACTION);
