@@ -27,6 +27,8 @@ pub(super) enum Path {
     Write,
     /// A commit of one changed row, made at the server itself, in the binary log.
     RowEvent,
+    /// `BEGIN`, a read that makes the transaction's snapshot, `COMMIT`.
+    Transaction,
     /// A `SET`, the question for the settings that Remora has for the server then, and the hit
     /// after it.
     Settings,
@@ -66,11 +68,12 @@ impl Connections {
 
 impl Path {
     /// All of them, in the order in which they are measured.
-    pub(super) const ALL: [Path; 6] = [
+    pub(super) const ALL: [Path; 7] = [
         Path::Hit,
         Path::PreparedHit,
         Path::Miss,
         Path::Settings,
+        Path::Transaction,
         Path::Write,
         Path::RowEvent,
     ];
@@ -84,6 +87,7 @@ impl Path {
             Path::Write => "write",
             Path::RowEvent => "row_event",
             Path::Settings => "settings",
+            Path::Transaction => "transaction",
         }
     }
 
@@ -104,7 +108,7 @@ impl Path {
     pub(super) fn times(self) -> u32 {
         match self {
             Path::Hit | Path::PreparedHit => 1_000,
-            Path::Miss | Path::Write | Path::RowEvent | Path::Settings => 400,
+            Path::Miss | Path::Write | Path::RowEvent | Path::Settings | Path::Transaction => 400,
         }
     }
 
@@ -133,6 +137,11 @@ impl Path {
                 connections.through.query(SET)?;
                 connections.through.query(HIT)
             }
+            Path::Transaction => {
+                connections.through.query("BEGIN")?;
+                connections.through.query(HIT)?;
+                connections.through.query("COMMIT")
+            }
         };
         let what = || format!("the path {} could not be taken", self.name());
         answer.map(drop).with_context(what)
@@ -145,6 +154,9 @@ impl Path {
             Path::Hit | Path::PreparedHit | Path::Settings => outcome("hit"),
             Path::Miss => outcome("fill"),
             Path::Write => outcome("write"),
+            Path::Transaction => {
+                metrics.sum_where("remora_statements_total", "reason", "snapshot_not_made")
+            }
             Path::RowEvent => {
                 let everything = metrics.sum("remora_follower_commits_of_everything_total");
                 metrics.sum("remora_follower_commits_total") - everything
