@@ -53,8 +53,7 @@ pub enum OpenSnapshot {
     Perhaps(Option<AsOf>),
     /// It has one.
     Made(Snapshot),
-    /// The server doesn't know of the transaction: memory has answered all of it, see
-    /// [`super::early`].
+    /// The server doesn't know of the transaction: memory has answered all of it, see `early.rs`.
     Early,
 }
 
