@@ -266,7 +266,8 @@ func checkTransactionReads() {
 	writer.run("CREATE TABLE w_reads (id INT PRIMARY KEY, value INT) ENGINE=InnoDB",
 		"INSERT INTO w_reads VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)")
 	observe := func(c *connection) (seen []string) {
-		// A transaction that reads these rows, does something, and reads those. The arguments make the reads prepared ones.
+		// A transaction that reads these rows, does something, and reads those. The arguments
+		// make the reads prepared ones.
 		within := func(options *sql.TxOptions, before []int, between func(*sql.Tx), after []int) {
 			inside := must(c.BeginTx(background, options))
 			read := func(ids []int) {

@@ -18,8 +18,8 @@ import org.springframework.orm.jpa.vendor.HibernateJpaDialect;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /**
- * Hibernate's transactions by Spring, which are those of {@code @Transactional}, read-only and not; on Connector/J in
- * HikariCP's pool, and set up as Spring Boot does it.
+ * Hibernate's transactions as Spring begins them for {@code @Transactional}, read-only and not.
+ * They run on Connector/J in HikariCP's pool, set up as Spring Boot does it.
  */
 final class Hibernate implements TransactionReads.Side, AutoCloseable {
     @Entity(name = "Row")

@@ -15,7 +15,7 @@ import java.util.Properties;
 final class Session implements AutoCloseable {
     /** Chosen by the program's argument. */
     static boolean isMariaDb;
-    /** Properties for a connection that prepares statements on the server only if it is told to, as both connectors do. */
+    /** Both connectors' default: a connection prepares on the server only if it is told to. */
     static final String[] AS_IT_COMES = {"useServerPrepStmts", "false"};
 
     final Connection raw;

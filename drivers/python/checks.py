@@ -186,7 +186,7 @@ class Checks:
             connection.commit()
             return seen
 
-        # Python's drivers begin a transaction with the first statement, unless they are told not to.
+        # Python's drivers begin a transaction with the first statement, unless told not to.
         direct, remora = (self.driver.connect(PORTS[side], autocommit=False) for side in ("direct", "remora"))
         expected = observe(direct)
         values = [answer[1][0][0] for answer in expected]

@@ -12,9 +12,9 @@
 //!   found* no earlier one had been touched above its `as_of`.
 //! - **When the server must answer**: it is told to make the snapshot. Then, when the follower has
 //!   applied everything that the snapshot may show, no earlier result is fenced or has been touched
-//!   above its `as_of`. Of those that are or have, or if the follower doesn't come that far in
-//!   time, the server must answer the statement once more, inside the snapshot, and to the byte as
-//!   memory did. Otherwise the transaction can't go on.
+//!   above its `as_of`. If one is or has, or if the follower is late, the server runs that result's
+//!   statement once more, inside the snapshot. It must answer to the byte as memory did. Otherwise
+//!   the transaction can't go on.
 //!
 //! # Why it is right
 //!

@@ -167,7 +167,7 @@ impl Unservable {
                 "The open transaction has written something that it depends on."
             }
             Unservable::EarlierRead => {
-                "Something that memory answered earlier in the open transaction has changed since, and a transaction's answers must show one moment."
+                "Something that memory has answered in the open transaction has changed since, and all its answers must show one moment."
             }
         }
     }

@@ -60,7 +60,7 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
     setting("collation_server", "the collation of new schemas"),
     setting(
         "completion_type",
-        "whether COMMIT begins another transaction",
+        "whether COMMIT begins another transaction or ends the session",
     ),
     setting("cte_max_recursion_depth", "where a recursive query fails"),
     setting(

@@ -45,8 +45,8 @@ pub struct Seen {
     /// earlier one had changed.
     pub early_hits: u64,
     pub earlier_read: u64,
-    /// Such transactions that the server opened with their snapshot, those of them in which it had
-    /// to be asked again and answered as memory had, and those in which it hadn't.
+    /// Such transactions that the server opened with their snapshot. Of them, those in which it had
+    /// to be asked again and answered as memory had, and those in which it answered otherwise.
     pub opened: u64,
     pub opened_after_change: u64,
     pub conflicts: u64,

@@ -1,9 +1,10 @@
-//! How many transactions are refused that memory begins: `cache.transaction_reads = "early"`.
+//! How many of the transactions that memory begins are refused, with `cache.transaction_reads =
+//! "early"`.
 //!
-//! Each transaction reads a row that all read, and then changes a row of its own, so the server has
-//! to know of it. Somebody past Remora changes the row that all read, so many times a second. A
-//! transaction is refused (error 1213) if that comes between its read and the snapshot that the
-//! server makes for its write. Where the server takes the first read, none is.
+//! All transactions read the same row. Then each changes a row of its own, so the server has to
+//! know of it. Another client, past Remora, changes the row that all read so many times a second. A
+//! transaction is refused (error 1213) if such a change comes between its read and the snapshot
+//! that the server makes for its write. Where the server answers the first read, none is refused.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,7 +37,7 @@ const TRY_AGAIN: u16 = 1213;
 struct Sample {
     committed: u64,
     refused: u64,
-    /// Reads of the changing row that memory answered.
+    /// Reads of the row that all read, answered from memory.
     hits: f64,
     seconds: f64,
 }

@@ -58,7 +58,7 @@ pub enum Part {
     Tags,
     /// Reads inside transactions at `REPEATABLE READ`.
     Transactions,
-    /// Transactions that memory begins beside a row that changes.
+    /// How many of the transactions that memory begins are refused, beside a row that changes.
     Conflicts,
 }
 

@@ -61,7 +61,7 @@ use remora_testkit::servers::Kind;
 
 /// One case of so many is a race.
 const RACES: u64 = 6;
-/// So many runs are taken to make a case small, if nothing else is asked for.
+/// Runs that making a failing case small may take, unless the user says otherwise.
 const SHRINK_RUNS: usize = 1_500;
 /// So many cases are run in any case before a search that finds no pairs is given up.
 const CASES_MIN: u64 = 20;
@@ -99,7 +99,7 @@ pub struct SearchOptions {
     /// which it shows.
     #[arg(long)]
     pub surroundings: Option<Surroundings>,
-    /// The Remora to search, to see what another build does [default: this build].
+    /// The program of another build, which is searched in place of this one.
     #[arg(long, value_name = "PATH", conflicts_with = "fault")]
     pub remora: Option<PathBuf>,
     /// Runs that making a failing case small may take.

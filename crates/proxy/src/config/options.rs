@@ -307,20 +307,23 @@ pub struct CacheOptions {
     pub strip_comments: bool,
     /// Which reads inside transactions at `REPEATABLE READ` are answered from memory:
     /// `after_snapshot` (those after the transaction's first), `early` (the first, too) or `off`.
-    /// What a transaction reads always fits one moment. With `early` a transaction that is answered
-    /// from memory alone needs no server. One that needs it later may be refused with error 1213
-    /// (try again), if what memory had answered has changed meanwhile.
+    /// What a transaction reads always fits one moment. With `early` a transaction that memory
+    /// answers wholly doesn't reach the server. One that needs the server later may be refused with
+    /// error 1213 (try restarting transaction), if what memory has answered has changed since.
+    /// docs/consistency.md says when to choose it. At `READ COMMITTED` memory answers such reads in
+    /// each mode.
     pub transaction_reads: TransactionReads,
-    /// How long a read in such a transaction waits, once, for proof that the follower has applied
-    /// all that its snapshot may show. Then the server answers. 0: it doesn't wait.
+    /// How long such a transaction waits, once, for proof that the follower has applied all that
+    /// its snapshot may show. Then the server answers. 0: it doesn't wait.
     #[schemars(range(min = 0, max = 10_000))]
     pub snapshot_wait_ms_max: u64,
-    /// Answers from memory that are remembered of a transaction of which the server doesn't know.
-    /// The next statement makes the server open it.
+    /// How many answers Remora remembers of a transaction that the server doesn't know of. The next
+    /// read makes the server open the transaction.
     #[schemars(range(min = 1, max = 65_536))]
     pub early_reads_max: usize,
-    /// Results of transactions that a worker keeps aside until it is proven that they show one
-    /// moment. Another one takes the place of the oldest.
+    /// How many results of transactions a worker keeps aside until the follower has applied all
+    /// that they may show. A further one takes the place of the oldest. 0: such results aren't
+    /// kept.
     #[schemars(range(min = 0, max = 65_536))]
     pub waiting_fills_max: usize,
     /// Parts of the store that take new results independently of one another. A power of two.

@@ -78,8 +78,8 @@ pub(super) const KEYS: [Key; 8] = [
     },
     Key {
         name: "transaction_reads",
-        accepts: "off, after_snapshot or early, in a rule without digest, table and other actions",
-        meaning: "What cache.transaction_reads says, for sessions with this account or schema. Such a rule decides about nothing else.",
+        accepts: "off, after_snapshot or early, in a rule without digest, table or another action",
+        meaning: "The value of cache.transaction_reads for sessions with this account and schema. Such a rule decides about nothing else.",
         example: "\"early\"",
     },
 ];
@@ -220,7 +220,7 @@ impl Reader<'_> {
                         line,
                         "rules",
                         "a rule with transaction_reads and more",
-                        "beside it account and schema only: it is about all of a session's transactions",
+                        "only account and schema beside it, for it is about all transactions of a session",
                     ));
                 }
                 Action::ReadInTransactions(reads)

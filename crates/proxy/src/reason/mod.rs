@@ -61,7 +61,7 @@ pub enum Outcome {
     Write,
     /// Begins or ends a transaction that the server needn't know of; answered in its place.
     Transaction,
-    /// Refused, because its transaction can't go on as memory has begun it.
+    /// Refused, because its transaction can't go on as memory has begun it, or can't be opened.
     Conflict,
     /// Answered by the server and not kept, for this reason.
     Bypass(Bypass),
@@ -129,10 +129,10 @@ impl Outcome {
             Self::Fill => "Not in memory, or outdated there; answered by the server and kept.",
             Self::Write => "May change data; sent to the server behind a fence.",
             Self::Transaction => {
-                "Begins a transaction, which the server hears of with the next statement, or ends one of which it knows nothing: answered in its place."
+                "Begins a transaction, of which the server hears with the next statement, or ends one of which it knows nothing; answered by Remora itself."
             }
             Self::Conflict => {
-                "Refused with error 1213 (try again): what memory had answered in its transaction is no longer so. Only with `cache.transaction_reads = \"early\"`."
+                "Not run. With `cache.transaction_reads = \"early\"`: what memory has answered in its transaction has changed since, and the client got error 1213 (try restarting transaction). In any mode: the server didn't open the transaction, and the client got the server's error."
             }
             Self::Bypass(bypass) => bypass.describe(),
         }

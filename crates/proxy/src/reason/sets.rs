@@ -168,9 +168,9 @@ reasons! {
         CatalogueTables: "follow.catalogue_tables_max", "A table's definition made room for another.";
         CatalogueScanTime: "follow.catalogue_scan_timeout_ms", "The server did not list its foreign keys or its views in time, and definitions stay unknown.";
         DefinitionWait: "follow.definition_wait_ms", "A statement that changes a definition was sent although Remora's own questions about definitions had not been answered.";
-        SnapshotWait: "cache.snapshot_wait_ms_max", "A read in a transaction went to the server, because the follower was not proven in time to have applied everything that its snapshot may show.";
-        EarlyReads: "cache.early_reads_max", "A transaction was opened on the server because memory had answered as much of it as is remembered.";
-        WaitingFills: "cache.waiting_fills_max", "A result of a transaction was not kept because too many others were waiting for proof that they show one moment.";
+        SnapshotWait: "cache.snapshot_wait_ms_max", "The server answered reads of a transaction, because the follower was not proven in time to have applied everything that its snapshot may show.";
+        EarlyReads: "cache.early_reads_max", "The server had to open a transaction, because memory had given as many answers in it as are remembered.";
+        WaitingFills: "cache.waiting_fills_max", "A result of a transaction was not kept, because too many were waiting for the follower to apply all that they may show.";
         TableCounts: "follow.table_counts_max", "A commit changed a table that has no count of its own, and was counted with those of other such tables.";
         CatalogueViews: "follow.catalogue_views_max", "The server has more views than are looked at, so each statement that reads a table may run code.";
         CatalogueQueue: "follow.catalogue_queue_max", "A definition was not asked for because too many others were.";

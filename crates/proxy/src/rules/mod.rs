@@ -1,6 +1,7 @@
 //! What an operator decides about caching: the `[[rules]]` of the configuration file.
 //!
-//! Rules of one kind are about a session's transactions; all that follows is about the others.
+//! Rules with `transaction_reads` are about a session's transactions. All that follows is about the
+//! other rules.
 //!
 //! The first rule that matches a read decides. Rules only ever keep back: what the analysis refuses
 //! stays refused, and whatever outdates a result does so under every rule.
@@ -254,8 +255,8 @@ impl RuleSet {
         })
     }
 
-    /// Which reads of a session's transactions memory may answer, if a rule says so: none if a rule
-    /// asks for an account and that isn't known.
+    /// Which reads of a session's transactions memory may answer, if a rule says so. `Off`, if
+    /// the rule asks for an account and the session's isn't known.
     pub fn transaction_reads(&self, session: &Facts<'_>) -> Option<TransactionReads> {
         let is_unknown = session.account.is_none();
         let mut rules = self.rules.iter().filter(|rule| !rule.is_about_reads());

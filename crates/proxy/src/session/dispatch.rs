@@ -71,7 +71,7 @@ pub(super) enum Step {
     /// The server must open the transaction that memory has answered so far; then the message is
     /// looked at again.
     OpenTransaction,
-    /// What the client has yet to send of a message that is refused must be taken from it.
+    /// The message is refused, and the client hasn't sent all of it: the rest must be read first.
     Discard(MessageWalker),
     /// The server must say whether the account may assign; then the variables change, and the
     /// client is told.

@@ -7,7 +7,8 @@
 //!
 //! - Memory has answered nothing yet, or each answer has a moment of its own (`READ COMMITTED`):
 //!   the server gets `BEGIN`, and the message behind it. A read is sent together with it. This is
-//!   so in the other modes, too, but for `off`: there memory answers nothing at this point.
+//!   so with `after_snapshot`, too. There memory answers reads at this point only if each has a
+//!   moment of its own. With `off` the server gets `BEGIN` at once.
 //! - Else it is told to make the transaction's snapshot now, and what memory has answered must hold
 //!   in it: [`remora_cache::EarlyRead`] has the rule, and why it is right. If something doesn't,
 //!   the transaction is rolled back, and the client gets error 1213, which asks it to try again.
@@ -37,7 +38,7 @@ const TRY_AGAIN: (u16, &str) = (1213, "40001");
 /// What is remembered of such a transaction. Kept for the session's next one.
 #[derive(Default)]
 pub(super) struct EarlyTransaction {
-    /// The statement that began it, as text; none if autocommit is off and it began by itself.
+    /// What began it; none if autocommit is off and a read did.
     begin: Option<TransactionControl>,
     answered: Vec<Answered>,
     /// The messages that memory answered, one behind the other.
@@ -187,7 +188,8 @@ impl Session {
         Ok(Some(Step::Send { packets, written }))
     }
 
-    /// Whether memory has answered as much of the open transaction as is remembered.
+    /// Whether what memory has answered in the open transaction still shows one moment with a
+    /// result that was found to be servable just now.
     #[inline]
     pub(super) fn check_early(&self) -> Result<(), Unservable> {
         match &self.early {
@@ -196,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Whether a hit now must be remembered; `Err`: so many are that it must not be one.
+    /// Whether a hit now must be remembered; `Err`: there is no room, so the server must answer.
     #[inline]
     pub(super) fn remembers_hits(&self, message_bytes: usize) -> Result<bool, TooMuch> {
         if !self.state.reads_first() {
@@ -287,8 +289,8 @@ impl Session {
     }
 
     /// Awaits the server's answer to the `BEGIN` that was sent before a message, and sends the
-    /// message if it was held. Gives the summary if that failed: the client has the error in place
-    /// of the message's answer.
+    /// message if it was held. Gives the summary if `BEGIN` failed: the client has its error in
+    /// place of the message's answer.
     pub(super) async fn await_opening(
         &mut self,
         sent: SentOpening,

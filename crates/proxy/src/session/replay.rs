@@ -11,7 +11,7 @@ use super::prepared::StatementId;
 pub(super) struct UnreplayedHit {
     /// The message's payload; empty if there is none.
     payload: Vec<u8>,
-    /// It ended a transaction of which the server knew nothing, and has no result.
+    /// Whether it ended a transaction of which the server knew nothing. Then it has no result.
     is_control: bool,
     /// The prepared statement that it executes.
     statement: Option<StatementId>,

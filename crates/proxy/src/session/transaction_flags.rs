@@ -49,8 +49,8 @@ impl TransactionFlags {
         (word & IS_KNOWN != 0).then_some(StatusFlags(bits))
     }
 
-    /// The server has answered so. An answer that says more than the session's flags teaches
-    /// nothing about a statement that has none of the same.
+    /// The server has answered so. An answer with a warning, or with flags of the moment, isn't
+    /// what the next one will be, and teaches nothing. Of a first read's the latter are left out.
     pub fn learn(&self, border: Border, before: StatusFlags, mark: EndMark) {
         let flags = mark.status.within(StatusFlags::OF_SESSION);
         let is_plain = mark.warnings == 0 && flags == mark.status;
