@@ -25,6 +25,10 @@ use crate::reason::{Bypass, Limit, Outcome, Stage};
 /// `COM_REFRESH`: flushes what its bits say, privileges among them, without a trace in the log.
 const REFRESH: u8 = 0x07;
 
+/// So much is kept of a long message that is refused, bytes: its command, and which prepared
+/// statement it means.
+const REFUSED_BYTES_KEPT: usize = HEADER_BYTES + 5;
+
 /// What is to be done next in a session.
 pub(super) enum Step {
     /// Nothing: the message is answered, or needs no answer.
@@ -42,6 +46,12 @@ pub(super) enum Step {
         packets: Vec<u8>,
         /// How much of it the socket took, bytes.
         written: usize,
+    },
+    /// The client must be told an error, and the connection be closed: nobody could go on after the
+    /// message that is refused.
+    Refuse {
+        /// The error.
+        packets: Vec<u8>,
     },
     /// The server must answer what memory has answered, so that the two can be compared. First the
     /// rest of the entry must be written to the client.
@@ -72,7 +82,8 @@ pub(super) enum Step {
     /// looked at again.
     OpenTransaction,
     /// The message is refused, and the client hasn't sent all of it: the rest must be read first.
-    Discard(MessageWalker),
+    /// With the message's first bytes.
+    Discard(MessageWalker, Vec<u8>),
     /// The server must say whether the account may assign; then the variables change, and the
     /// client is told.
     Assign(Box<Assigning>),
@@ -113,7 +124,7 @@ impl Session {
         let command = Command::from_byte(message.get(HEADER_BYTES).copied().unwrap_or_default());
         let body = message.get(HEADER_BYTES + 1..).unwrap_or_default();
         if self.refusal.is_some() && gets_answer(message) {
-            return self.refuse();
+            return self.refuse(message, message.len());
         }
         match command {
             Command::Query => self.handle_query(message, body),
@@ -138,14 +149,18 @@ impl Session {
         let body = start.get(HEADER_BYTES + 1..).unwrap_or_default();
         if self.refusal.is_some() && gets_answer(start) {
             if complete {
-                return self.refuse();
+                return self.refuse(start, start.len());
             }
             let mut walker = MessageWalker::new();
             walker.feed(start);
-            return Ok(Step::Discard(walker));
+            let start = start[..start.len().min(REFUSED_BYTES_KEPT)].to_vec();
+            return Ok(Step::Discard(walker, start));
         }
         if self.should_ask_about_log() {
             return Ok(Step::LearnSettings);
+        }
+        if self.binds_transaction() && gets_answer(start) {
+            return Ok(Step::OpenTransaction);
         }
         match command {
             Command::Query => self.trace_text(Stage::Key, None),
@@ -284,7 +299,8 @@ impl Session {
                 self.close_late(closed)?;
             }
         }
-        if may_read(message) {
+        // A session that ends leaves the transaction that the server doesn't know.
+        if may_read(message) && (!self.state.is_early() || plan.opening.is_some()) {
             let wants_low = self.state.wants_low(&plan.effects);
             let low = wants_low.then(|| self.shared.timeline.as_of()).flatten();
             self.state.sends(low);

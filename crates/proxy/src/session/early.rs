@@ -17,8 +17,9 @@ use std::ops::Range;
 
 use remora_cache::{AsOf, EarlyRead, Entry, Snapshot, Unservable};
 use remora_sql::{Transaction, TransactionControl};
+use remora_wire::Command;
 use remora_wire::command::ResponseKind;
-use remora_wire::packet::{HEADER_BYTES, Header, put_message};
+use remora_wire::packet::{Extent, HEADER_BYTES, Header, extent, put_message};
 use remora_wire::response::{OK_MARK, ServerError};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
@@ -26,11 +27,17 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 use super::dispatch::{Step, gets_answer};
 use super::exchange::{OnSuccess, Plan};
 use super::fence::PlannedWrites;
+use super::questions::QUERY;
 use super::snapshot::{Evidence, OpenSnapshot};
 use super::state::Effects;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
 use crate::digests::Label;
 use crate::reason::{Limit, Outcome};
+
+/// A read may be sent behind `BEGIN` before that is answered if it is no longer than this, bytes.
+const SENT_TOGETHER_BYTES_MAX: usize = 16 * 1024;
+/// The longest payload of one packet, bytes.
+const PACKET_PAYLOAD_BYTES_MAX: usize = 0xff_ffff;
 
 /// `ER_LOCK_DEADLOCK`: the transaction was rolled back, and the client is asked to try it again.
 const TRY_AGAIN: (u16, &str) = (1213, "40001");
@@ -156,6 +163,15 @@ impl Session {
         if self.may_be_elsewhere() || !self.shared.is_caching() {
             return Ok(None);
         }
+        let silent_ms = self
+            .shared
+            .clock
+            .now_ms()
+            .saturating_sub(self.server_contact_ms);
+        if !self.state.is_early() && silent_ms > self.server_contact_ms_max {
+            // Else the server would end a session that it hears nothing from.
+            return Ok(None);
+        }
         let Some(status) = self.state.answer_to(control) else {
             return Ok(None);
         };
@@ -254,21 +270,22 @@ impl Session {
         message: &[u8],
         plan: &mut Plan,
     ) -> Result<Option<Step>, Ended> {
-        if !self.state.is_early() || !gets_answer(message) {
-            return Ok(None);
-        }
         let ends_session = matches!(plan.on_success, OnSuccess::Reset)
             || plan.expect == ResponseKind::Authentication;
-        if ends_session {
-            // The transaction ends with the session of before, and the server never hears of it.
-            self.forget_early();
-            self.state.ends_early(self.state.status_outside());
+        if !self.state.is_early() || ends_session {
+            // If the session ends, so does its transaction, and the server never hears of it.
+            return Ok(None);
+        }
+        let command = Command::from_byte(message.get(HEADER_BYTES).copied().unwrap_or_default());
+        let is_heard = gets_answer(message) || command == Command::StmtSendLongData;
+        if is_heard && self.binds_transaction() {
+            // What was sent ahead would go to what is run again.
+            return Ok(Some(Step::OpenTransaction));
+        }
+        if !gets_answer(message) {
             return Ok(None);
         }
         let early = self.early.as_deref();
-        if early.is_some_and(|early| !early.answered.is_empty()) {
-            return Ok(Some(Step::OpenTransaction));
-        }
         let opening = Opening::of(early.and_then(|early| early.begin), false);
         let mut begin = Vec::new();
         let payload = [self.query_head(), opening.text().as_bytes()].concat();
@@ -277,7 +294,9 @@ impl Session {
         self.send(&begin)?;
         // Should `BEGIN` fail, the message runs outside a transaction if it has been sent. A read
         // does no harm there.
-        let reads_only = plan.effects.snapshot == Evidence::InRows
+        // A long message could take several turns of a compressed connection.
+        let reads_only = message.len() <= SENT_TOGETHER_BYTES_MAX
+            && plan.effects.snapshot == Evidence::InRows
             && plan.writes == PlannedWrites::Nothing
             && plan.rest.is_none()
             && plan.code.is_some();
@@ -290,10 +309,11 @@ impl Session {
 
     /// Awaits the server's answer to the `BEGIN` that was sent before a message, and sends the
     /// message if it was held. Gives the summary if `BEGIN` failed: the client has its error in
-    /// place of the message's answer.
+    /// place of the message's answer, which would be of the kind `expect`.
     pub(super) async fn await_opening(
         &mut self,
         sent: SentOpening,
+        expect: ResponseKind,
     ) -> Result<Option<Summary>, Ended> {
         let begun = std::mem::take(&mut self.outbox);
         self.server.write_all(&begun).await?;
@@ -303,14 +323,17 @@ impl Session {
             return Err(Ended::closed());
         };
         if !summary.succeeded() {
-            self.client.write_all(&packet).await?;
             self.forget_early();
             self.state.ends_early(self.state.status_outside());
-            // What was sent behind it is answered, too, and nobody wants that answer.
-            return match sent.held {
-                Some(_) => Ok(Some(summary)),
-                None => Err(Ended::closed()),
-            };
+            self.client.write_all(&packet).await?;
+            match sent.held {
+                None => drop(self.skip_answer_to(expect).await?),
+                // The client believes that the server has this one: the types of its parameters, or
+                // its first part.
+                Some(message) if !is_whole_query(&message) => return Err(Ended::closed()),
+                Some(_) => {}
+            }
+            return Ok(Some(summary));
         }
         self.opened(sent.low, &summary);
         // The message is under way.
@@ -412,7 +435,7 @@ impl Session {
 
     /// Ends the transaction on the server, and has the client told to try it again.
     async fn roll_back_early(&mut self) -> Result<(), Ended> {
-        let text = [self.query_head(), b"ROLLBACK"].concat();
+        let text = [self.query_head(), b"ROLLBACK AND NO CHAIN NO RELEASE"].concat();
         self.state.sends(None);
         let summary = self.ask(&text, ResponseKind::Results, None).await?;
         let rollback = Effects {
@@ -433,17 +456,72 @@ impl Session {
         Ok(())
     }
 
-    /// Answers a message that is refused, instead of having it run.
-    pub(super) fn refuse(&mut self) -> Result<Step, Ended> {
+    /// Whether memory has answered something that binds the open transaction to a moment.
+    pub(super) fn binds_transaction(&self) -> bool {
+        self.state.is_early()
+            && self
+                .early
+                .as_ref()
+                .is_some_and(|early| !early.answered.is_empty())
+    }
+
+    /// Whether the client believes that the server has something of an execution that is refused:
+    /// the types of its parameters, which it won't name again, or a part of one that was sent ahead.
+    fn loses_what_was_sent_with(&mut self, start: &[u8]) -> bool {
+        let command = Command::from_byte(start.get(HEADER_BYTES).copied().unwrap_or_default());
+        if !matches!(command, Command::StmtExecute | Command::StmtBulkExecute) {
+            return false;
+        }
+        let body = start.get(HEADER_BYTES + 1..).unwrap_or_default();
+        let capabilities = self.capabilities();
+        let read = self
+            .statement_meant(body)
+            .and_then(|id| self.prepared.read_mut(id));
+        // Only what reads can be run so that the server learns them.
+        let Some(read) = read.filter(|read| !read.has_long_data()) else {
+            return true;
+        };
+        let execution = body
+            .get(4..)
+            .and_then(|body| read.execution(body, capabilities));
+        let Some(execution) = execution else {
+            return true;
+        };
+        read.name_types(&execution);
+        if read.names_unseen_types(&execution) {
+            read.types_stay_unseen(&start[HEADER_BYTES..]);
+        }
+        false
+    }
+
+    /// Answers a message that is refused, instead of having it run. It begins with `start`, and has
+    /// so many bytes.
+    pub(super) fn refuse(&mut self, start: &[u8], bytes: usize) -> Result<Step, Ended> {
         let Some(error) = self.refusal.take() else {
             return Ok(Step::Answered);
         };
         self.count(None, Outcome::Conflict);
-        let packets = error.packet(1);
+        self.definition_change = None;
+        // Behind the last packet of the message.
+        let last = bytes / PACKET_PAYLOAD_BYTES_MAX % 256;
+        let packets = error.packet(u8::try_from(last).unwrap_or_default().wrapping_add(1));
         self.worker.metrics.count_client_bytes_out(packets.len());
+        if self.loses_what_was_sent_with(start) {
+            return Ok(Step::Refuse { packets });
+        }
         let written = self.client.write_now(&packets)?;
         Ok(Step::Send { packets, written })
     }
+}
+
+/// Whether a message is a statement as text, and all of it.
+fn is_whole_query(message: &[u8]) -> bool {
+    let is_query = message.get(HEADER_BYTES).copied() == Some(QUERY);
+    let is_whole = matches!(
+        extent(message, 0),
+        Ok(Extent::Complete { bytes, .. }) if bytes == message.len()
+    );
+    is_query && is_whole
 }
 
 /// Memory must not answer: more than is remembered of a transaction would have to be.

@@ -344,7 +344,7 @@ impl Session {
         look: Look,
     ) -> Result<Option<Summary>, Ended> {
         if let Some(opening) = plan.opening.take()
-            && let Some(failed) = self.await_opening(opening).await?
+            && let Some(failed) = self.await_opening(opening, plan.expect).await?
         {
             return Ok(Some(failed));
         }
@@ -415,12 +415,16 @@ impl Session {
     }
 
     /// Takes the rest of a message that is refused from the client, and answers it.
-    pub(super) async fn discard(&mut self, walker: &mut MessageWalker) -> Result<(), Ended> {
-        loop {
+    pub(super) async fn discard(
+        &mut self,
+        walker: &mut MessageWalker,
+        start: &[u8],
+    ) -> Result<(), Ended> {
+        let payload_bytes = loop {
             let (used, end) = walker.feed(&self.inbox);
             self.inbox.drain(..used);
-            if end.is_some() {
-                break;
+            if let Some(end) = end {
+                break end.payload_bytes;
             }
             self.client.readable().await?;
             let worker = Rc::clone(&self.worker);
@@ -434,10 +438,15 @@ impl Session {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
-        }
-        match self.refuse()? {
+        };
+        let bytes = usize::try_from(payload_bytes).unwrap_or(usize::MAX);
+        match self.refuse(start, bytes)? {
             Step::Send { packets, written } => {
                 Ok(self.client.write_all(&packets[written..]).await?)
+            }
+            Step::Refuse { packets } => {
+                self.client.write_all(&packets).await?;
+                Err(Ended::closed())
             }
             _ => Ok(()),
         }

@@ -155,6 +155,7 @@ impl Session {
         let statement = self.prepared.get(id).ok_or(Bypass::PreparedStatement)?;
         statement.read.as_ref().map_err(|why| *why)?;
         let server = self.check_server();
+        let binds_transaction = self.binds_transaction();
         let read = self
             .prepared
             .read_mut(id)
@@ -163,9 +164,14 @@ impl Session {
         let Some(execution) = read.execution(body, capabilities) else {
             return Err(Bypass::PreparedParameters);
         };
-        let names_types = read.name_types(&execution) || read.unseen_types().is_some();
-        if names_types && execution.types().is_some() && message_bytes > BUFFER_BYTES_KEPT {
+        let has_new_types = read.name_types(&execution);
+        let names_types = read.names_unseen_types(&execution);
+        if names_types && message_bytes > BUFFER_BYTES_KEPT {
             // It would have to be kept in case that memory answers it.
+            return Err(Bypass::PreparedParameters);
+        }
+        if has_new_types && binds_transaction {
+            // What memory has answered may have to be run again, under the types of before.
             return Err(Bypass::PreparedParameters);
         }
         let scope = self.state.binary_scope()?;
@@ -177,7 +183,7 @@ impl Session {
         let digest = KeyRef { scope, text: key }.digest();
         Ok(Wanted {
             place: Place { scope, digest },
-            names_types: names_types && execution.types().is_some(),
+            names_types,
         })
     }
 
@@ -189,7 +195,7 @@ impl Session {
         key: &[u8],
         began: Instant,
     ) -> Result<Step, Ended> {
-        match self.look_up(wanted.place, key, began)? {
+        match self.look_up(wanted.place, key, message.len(), began)? {
             Look::Sent(sent) => {
                 if wanted.names_types
                     && let Some(read) = self.prepared.read_mut(id)
@@ -225,6 +231,9 @@ impl Session {
     ) -> Result<Step, Ended> {
         if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
             return Ok(Step::DeliverTypes(id));
+        }
+        if self.binds_transaction() {
+            return Ok(Step::OpenTransaction);
         }
         self.trace_execution(Stage::LookUp, Some(id));
         let mut plan = self.plan_execution(message, id, Command::StmtExecute);
@@ -272,6 +281,9 @@ impl Session {
         if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
             return Ok(Step::DeliverTypes(id));
         }
+        if self.binds_transaction() {
+            return Ok(Step::OpenTransaction);
+        }
         self.trace_execution(Stage::Key, Some(id));
         let mut plan = self.plan_execution(message, id, command);
         plan.looked_up = Some(began);
@@ -297,7 +309,8 @@ impl Session {
                 .is_some_and(names_types)
     }
 
-    /// What an execution on the server does. The message, or what there is of it, will be sent.
+    /// What an execution on the server does. The message, or what there is of it, will be sent: a
+    /// transaction that memory has answered was opened before, or the message is refused.
     pub(super) fn plan_execution(
         &mut self,
         message: &[u8],

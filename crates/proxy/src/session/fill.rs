@@ -57,8 +57,8 @@ pub(super) struct Fill {
     pub(super) label: Label,
     /// Warnings that its answer may have.
     warnings_max: u16,
-    /// At most one fill per key at a time.
-    _permit: FillPermit,
+    /// At most one fill per key at a time; none while it waits for a proof.
+    permit: Option<FillPermit>,
     /// The answer so far, if it came in several pieces.
     captured: Vec<u8>,
 }
@@ -179,7 +179,7 @@ impl Session {
             reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
             label: read.label,
             warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
-            _permit: permit,
+            permit: Some(permit),
             captured: Vec::new(),
         })
     }
@@ -349,9 +349,18 @@ impl Session {
         if limit == 0 {
             return self.count_bypass(fill.label, Bypass::SnapshotUnproven);
         }
+        let mut waiting = self.worker.waiting_fills.borrow_mut();
+        let is_same =
+            |one: &WaitingFill| one.fill.scope == fill.scope && one.text == self.fill_text;
+        if waiting.iter().any(is_same) {
+            // That one is proven sooner.
+            drop(waiting);
+            return self.count_bypass(fill.label, Bypass::Fill(FillRefused::InFlight));
+        }
         self.count(Some(fill.label), Outcome::Fill);
         fill.captured.extend_from_slice(last_piece);
-        let mut waiting = self.worker.waiting_fills.borrow_mut();
+        // Nobody may look anything up on this worker for long.
+        fill.permit = None;
         if waiting.len() >= limit {
             waiting.pop_front();
             self.shared.metrics.rare.count_limit(Limit::WaitingFills);

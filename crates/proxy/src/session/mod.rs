@@ -341,6 +341,10 @@ impl Session {
                 self.trace = None;
                 Ok(())
             }
+            Step::Refuse { packets } => {
+                self.client.write_all(&packets).await?;
+                Err(Ended::closed())
+            }
             Step::Verify { entry, written } => self.verify(&entry, written).await,
             Step::LearnSettings => {
                 let learnt = self.learn_settings().await;
@@ -377,7 +381,7 @@ impl Session {
                 self.mark(Stage::Questions);
                 opened
             }
-            Step::Discard(mut walker) => Box::pin(self.discard(&mut walker)).await,
+            Step::Discard(mut walker, start) => Box::pin(self.discard(&mut walker, &start)).await,
             Step::Assign(assigning) => {
                 let assigned = self.assign(*assigning).await;
                 self.end_trace(Stage::Settle);

@@ -171,6 +171,8 @@ pub(super) struct PreparedRead {
     parameters: u16,
     /// The types that the client named last; empty before the first time.
     types: Vec<u8>,
+    /// Whether a message that named them was sent to the server.
+    server_has_types: bool,
     history: TypeHistory,
     /// The message that named them, if only memory has answered it.
     unseen_types: Option<Box<[u8]>>,
@@ -195,6 +197,7 @@ impl PreparedRead {
             prepared_at,
             parameters: 0,
             types: Vec::new(),
+            server_has_types: false,
             history: TypeHistory::default(),
             unseen_types: None,
             has_long_data: false,
@@ -216,14 +219,22 @@ impl PreparedRead {
         Execution::parse(body, self.parameters, capabilities).ok()
     }
 
-    /// The client names the parameters' types. Gives whether they are new.
+    /// The client names the parameters' types, if it does. Gives whether they were others before.
+    /// The message may be looked at more than once.
     pub(super) fn name_types(&mut self, execution: &Execution<'_>) -> bool {
         let Some(types) = execution.types().filter(|types| !types.are(&self.types)) else {
             return false;
         };
+        let had_others = !self.types.is_empty();
         types.store(&mut self.types);
         self.history.note(&self.types);
-        true
+        self.server_has_types = false;
+        had_others
+    }
+
+    /// Whether the server lacks the types that were named last, and this execution names them.
+    pub(super) fn names_unseen_types(&self, execution: &Execution<'_>) -> bool {
+        !self.server_has_types && execution.types().is_some()
     }
 
     /// The values that an execution binds.
@@ -278,6 +289,7 @@ impl PreparedRead {
 
     /// The same, if it is run now: the server has the types then.
     pub(super) fn take_unseen_types(&mut self) -> Option<Box<[u8]>> {
+        self.server_has_types |= self.unseen_types.is_some();
         self.unseen_types.take()
     }
 
@@ -287,7 +299,10 @@ impl PreparedRead {
         self.has_long_data = false;
         self.has_cursor = execution.is_none_or(|execution| execution.wants_cursor);
         match execution {
-            Some(execution) if execution.types().is_some() => self.unseen_types = None,
+            Some(execution) if execution.types().is_some() => {
+                self.unseen_types = None;
+                self.server_has_types = true;
+            }
             Some(_) => {}
             None => self.forget_types(),
         }
@@ -297,7 +312,13 @@ impl PreparedRead {
     /// up.
     pub(super) fn forget_types(&mut self) {
         self.types.clear();
+        self.server_has_types = false;
         self.unseen_types = None;
+    }
+
+    /// Whether a part of a parameter was sent ahead.
+    pub(super) fn has_long_data(&self) -> bool {
+        self.has_long_data
     }
 }
 

@@ -134,7 +134,7 @@ impl Session {
         let place = self.place_of(key);
         let began = Instant::now();
         if let Some(place) = place {
-            match self.look_up(place, key, began)? {
+            match self.look_up(place, key, message.len(), began)? {
                 Look::Sent(sent) => {
                     return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
                 }
@@ -192,8 +192,14 @@ impl Session {
 
     /// Looks a key text up and sends what is stored, if that may be served now.
     #[inline]
-    pub(super) fn look_up(&self, place: Place, text: &[u8], began: Instant) -> Result<Look, Ended> {
-        let Ok(remembers) = self.remembers_hits(text.len()) else {
+    pub(super) fn look_up(
+        &self,
+        place: Place,
+        text: &[u8],
+        message_bytes: usize,
+        began: Instant,
+    ) -> Result<Look, Ended> {
+        let Ok(remembers) = self.remembers_hits(message_bytes) else {
             return Ok(Look::Nothing);
         };
         match self.find(place, text, began, |entry| self.serve(entry, remembers)) {

@@ -240,11 +240,25 @@ impl Session {
         &mut self,
         payload: &[u8],
         expect: ResponseKind,
-        mut take: impl FnMut(&[u8]),
+        take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
         let mut message = std::mem::take(&mut self.outbox);
         put_message(&mut message, 0, payload);
         self.server.write_all(&message).await?;
+        self.read_answer(expect, take).await
+    }
+
+    /// Reads a whole answer of which nobody wants to know more than its end.
+    pub(super) async fn skip_answer_to(&mut self, expect: ResponseKind) -> Result<Summary, Ended> {
+        self.read_answer(expect, ignore).await
+    }
+
+    /// Reads a whole answer that no client gets, and hands it on in pieces.
+    async fn read_answer(
+        &mut self,
+        expect: ResponseKind,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<Summary, Ended> {
         let mut walker = ResponseWalker::new(expect, self.capabilities());
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {

@@ -33,6 +33,10 @@ impl From<TransactionControl> for Border {
     }
 }
 
+/// These stay what they are. They follow `sql_mode`, but not always: a trigger that sets it leaves
+/// them behind, in its session only.
+const OF_LANGUAGE: StatusFlags = StatusFlags::NO_BACKSLASH_ESCAPES.with(StatusFlags::ANSI_QUOTES);
+
 const BORDERS: usize = 4;
 /// In a word that holds flags.
 const IS_KNOWN: u32 = 1 << 16;
@@ -46,7 +50,8 @@ impl TransactionFlags {
     pub fn after(&self, border: Border, before: StatusFlags) -> Option<StatusFlags> {
         let word = self.word(border, before).load(Relaxed);
         let bits = u16::try_from(word & !IS_KNOWN).ok()?;
-        (word & IS_KNOWN != 0).then_some(StatusFlags(bits))
+        let flags = StatusFlags(bits).with(before.within(OF_LANGUAGE));
+        (word & IS_KNOWN != 0).then_some(flags)
     }
 
     /// The server has answered so. An answer with a warning, or with flags of the moment, isn't
@@ -57,7 +62,7 @@ impl TransactionFlags {
         let fits = flags.has(StatusFlags::IN_TRANSACTION) == (border != Border::End);
         if fits && (is_plain || border == Border::FirstRead) {
             let word = self.word(border, before);
-            let known = IS_KNOWN | u32::from(flags.0);
+            let known = IS_KNOWN | u32::from(flags.without(OF_LANGUAGE).0);
             if word.load(Relaxed) != known {
                 word.store(known, Relaxed);
             }
@@ -89,6 +94,17 @@ mod tests {
         let flags = TransactionFlags::default();
         assert_eq!(flags.after(Border::Begin, AUTOCOMMIT), None);
         flags.learn(Border::Begin, AUTOCOMMIT, mark(INSIDE));
+        assert_eq!(flags.after(Border::Begin, AUTOCOMMIT), Some(INSIDE));
+        let escapes = StatusFlags::NO_BACKSLASH_ESCAPES;
+        assert_eq!(
+            flags.after(Border::Begin, AUTOCOMMIT.with(escapes)),
+            Some(INSIDE.with(escapes))
+        );
+        flags.learn(
+            Border::Begin,
+            AUTOCOMMIT.with(escapes),
+            mark(INSIDE.with(escapes)),
+        );
         assert_eq!(flags.after(Border::Begin, AUTOCOMMIT), Some(INSIDE));
         assert_eq!(flags.after(Border::Begin, StatusFlags::default()), None);
         assert_eq!(flags.after(Border::BeginReadOnly, AUTOCOMMIT), None);
