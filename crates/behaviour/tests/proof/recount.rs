@@ -140,11 +140,15 @@ const FORMS: [Form; 13] = [
 /// How many of them come first that memory may answer.
 const READS: usize = 6;
 
-const BEGIN: Form = other("BEGIN", "BEGIN", Known::Refused("statement_not_select"));
+const BEGIN: Form = other(
+    "BEGIN",
+    "BEGIN",
+    Known::OneOf(&["statement_not_select", "transaction"]),
+);
 const COMMIT: Form = other(
     "COMMIT",
     "COMMIT",
-    Known::OneOf(&["statement_not_select", "write"]),
+    Known::OneOf(&["statement_not_select", "write", "transaction"]),
 );
 
 /// A statement that was sent, and what came of it.

@@ -439,14 +439,6 @@ fn without_a_look_at_what_memory_has_answered_before_a_read_is_torn() {
 }
 
 #[test]
-fn with_a_look_at_that_before_the_result_is_found_a_read_is_torn() {
-    assert!(finds_a_torn_early_read(Faults {
-        slip: Slip::EarlierFirst,
-        ..Faults::default()
-    }));
-}
-
-#[test]
 fn with_a_snapshot_that_need_not_show_what_memory_has_answered_a_read_is_torn() {
     assert!(finds_a_torn_early_read(of_snapshots(
         BrokenSnapshots::EarlySnapshot

@@ -84,8 +84,6 @@ pub enum Slip {
     EarlyMadeAfter,
     /// A transaction that lacked the proof alone looks at nothing else again.
     LateProof,
-    /// It is looked at what memory has answered in a transaction before the next result is found.
-    EarlierFirst,
 }
 
 /// What readers really got, over all schedules: a model in which nothing happens proves nothing.
@@ -600,16 +598,6 @@ impl World {
     }
 
     fn read_early(&self, row: usize, reads: &mut Vec<(usize, u64, EarlyRead)>) {
-        let is_first = self.faults.slip == Slip::EarlierFirst;
-        let earlier = || {
-            self.timeline
-                .check_early(reads.iter().map(|(_, _, read)| read))
-        };
-        let looked_before = is_first.then(earlier);
-        if is_first {
-            // Two writes, the log, and a transaction that reads must come between.
-            (0..20).for_each(|_| dawdle());
-        }
         let now_ms = self.now_ms();
         let Some(stored) = lock(&self.exact)[row].clone() else {
             return;
@@ -617,7 +605,11 @@ impl World {
         let Stored { as_of, tags, .. } = &stored;
         let check = self.timeline.check(*as_of, tags, now_ms);
         let count = |counter: &PlainCounter| _ = counter.fetch_add(1, Ordering::Relaxed);
-        match check.and_then(|()| looked_before.unwrap_or_else(earlier)) {
+        let earlier = || {
+            self.timeline
+                .check_early(reads.iter().map(|(_, _, read)| read))
+        };
+        match check.and_then(|()| earlier()) {
             Ok(()) => count(&self.seen.early_hits),
             Err(Unservable::EarlierRead) => return count(&self.seen.earlier_reads_changed),
             Err(_) => return count(&self.seen.refused),

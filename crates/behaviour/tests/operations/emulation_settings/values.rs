@@ -105,7 +105,7 @@ fn a_smaller_memory_holds_less() {
         let sql = format!("SELECT {number}, REPEAT('x', 4000) FROM t WHERE a = 1");
         let expected = direct_bytes(&front, &sql);
         for _ in 0..2 {
-            assert_eq!(guest.client().query_bytes(&sql).unwrap(), expected);
+            assert_eq!(guest.run(&sql).bytes, expected);
         }
         assert!(shared.store.stats().entry_bytes <= SIZE);
     }

@@ -39,6 +39,9 @@ const ROLLBACK: usize = 6;
 const HOT_LISTS: usize = 8;
 const HOT_ELEMENTS: u64 = 40;
 
+/// `follow.lag_ms_max`, nanoseconds.
+const LAG_NS_MAX: u64 = 1_000_000_000;
+
 /// After so many elements other columns are read, where that is wanted.
 const SHAPE_ELEMENTS: u64 = 20;
 
@@ -188,6 +191,10 @@ impl<'a> Run<'a> {
             let snapshot = transaction.snapshot.get_or_insert(span);
             if self.world.reads == Reads::Early && session.opening != Opening::ConsistentSnapshot {
                 snapshot.answered_ns = span.answered_ns;
+                if is_first {
+                    // Outside a transaction memory may lack so much of what others write past it.
+                    snapshot.sent_ns = snapshot.sent_ns.saturating_sub(LAG_NS_MAX);
+                }
             }
             if counts {
                 self.course
