@@ -466,7 +466,8 @@ impl Session {
     }
 
     /// Whether the client believes that the server has something of an execution that is refused:
-    /// the types of its parameters, which it won't name again, or a part of one that was sent ahead.
+    /// the types of its parameters, which it won't name again, or a part of one that was sent
+    /// ahead.
     fn loses_what_was_sent_with(&mut self, start: &[u8]) -> bool {
         let command = Command::from_byte(start.get(HEADER_BYTES).copied().unwrap_or_default());
         if !matches!(command, Command::StmtExecute | Command::StmtBulkExecute) {
