@@ -83,7 +83,7 @@ pub(super) enum Step {
     OpenTransaction,
     /// The message is refused, and the client hasn't sent all of it: the rest must be read first.
     /// With the message's first bytes.
-    Discard(MessageWalker, Vec<u8>),
+    Discard(Box<(MessageWalker, Vec<u8>)>),
     /// The server must say whether the account may assign; then the variables change, and the
     /// client is told.
     Assign(Box<Assigning>),
@@ -154,7 +154,7 @@ impl Session {
             let mut walker = MessageWalker::new();
             walker.feed(start);
             let start = start[..start.len().min(REFUSED_BYTES_KEPT)].to_vec();
-            return Ok(Step::Discard(walker, start));
+            return Ok(Step::Discard(Box::new((walker, start))));
         }
         if self.should_ask_about_log() {
             return Ok(Step::LearnSettings);

@@ -217,7 +217,7 @@ impl Session {
     /// Whether a hit now must be remembered; `Err`: there is no room, so the server must answer.
     #[inline]
     pub(super) fn remembers_hits(&self, message_bytes: usize) -> Result<bool, TooMuch> {
-        if !self.state.reads_first() {
+        if !self.state.may_open_early() || !self.state.reads_first() {
             return Ok(false);
         }
         let limit = self.shared.limits.early_reads_max;

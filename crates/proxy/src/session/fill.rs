@@ -361,6 +361,7 @@ impl Session {
         fill.captured.extend_from_slice(last_piece);
         // Nobody may look anything up on this worker for long.
         fill.permit = None;
+        self.worker.has_waiting_fills.set(true);
         if waiting.len() >= limit {
             waiting.pop_front();
             self.shared.metrics.rare.count_limit(Limit::WaitingFills);
@@ -376,7 +377,7 @@ impl Session {
     /// Keeps what was waiting for a proof that has come.
     #[inline]
     pub(super) fn keep_waiting_fills(&self) {
-        if !self.worker.waiting_fills.borrow().is_empty() {
+        if self.worker.has_waiting_fills.get() {
             self.keep_proven_fills();
         }
     }
@@ -392,6 +393,7 @@ impl Session {
             }
             !is_proven
         });
+        self.worker.has_waiting_fills.set(!waiting.is_empty());
     }
 }
 

@@ -381,7 +381,10 @@ impl Session {
                 self.mark(Stage::Questions);
                 opened
             }
-            Step::Discard(mut walker, start) => Box::pin(self.discard(&mut walker, &start)).await,
+            Step::Discard(mut rest) => {
+                let (walker, start) = &mut *rest;
+                Box::pin(self.discard(walker, start)).await
+            }
             Step::Assign(assigning) => {
                 let assigned = self.assign(*assigning).await;
                 self.end_trace(Stage::Settle);
