@@ -637,3 +637,86 @@ fn constants_beyond_the_limit_are_not_kept_either_and_it_shows() {
     guest.setup(&["DO 1"]);
     assert!(reached() < before + 0.5);
 }
+
+/// What the server answers to executions in one transaction, the first with types.
+fn truths_inside(front: &Front, sql: &str, values: &[Value]) -> Vec<Vec<u8>> {
+    let mut direct = front.direct();
+    let id = direct.prepare(sql.as_bytes()).unwrap().0;
+    direct.query("BEGIN").unwrap();
+    let types = [Types::Named]
+        .into_iter()
+        .chain(std::iter::repeat(Types::Remembered));
+    let of = |(value, types): (&Value, Types)| {
+        let body = execution(id, slice::from_ref(value), types, 0);
+        command(&mut direct, EXECUTE, &body, ResponseKind::Results)
+    };
+    values.iter().zip(types).map(of).collect()
+}
+
+/// A message may be looked at more than once before memory answers it: here it waits for proof that
+/// the follower has applied what the snapshot may show.
+#[test]
+fn the_server_learns_the_types_of_an_execution_that_had_to_wait() {
+    const FIRST: &str = "SELECT s FROM t WHERE a = 1";
+    let front = Front::new("prepared_waiting", &T);
+    let mut waited = 0;
+    for number in 0..20 {
+        // Each time a statement that nobody has executed yet.
+        let sql = format!("SELECT a, s, {number} FROM t WHERE a = ?");
+        let truths = truths_inside(&front, &sql, &[text("2"), text("10")]);
+        let mut guest = front.guest();
+        let id = prepare(&mut guest, &sql);
+        let warm = wait_for("a hit", PATIENCE, || {
+            guest.setup(&["ROLLBACK", "BEGIN", FIRST]);
+            let (outcome, bytes) = run(&mut guest, id, &[text("2")], Types::Named);
+            assert_same(&sql, &bytes, &truths[0]);
+            Ok((outcome == "hit").then_some(()))
+        });
+        warm.unwrap();
+        let mut guest = front.guest();
+        let id = prepare(&mut guest, &sql);
+        guest.setup(&["BEGIN", FIRST]);
+        let body = execution(id, &[text("2")], Types::Named, 0);
+        let first = guest.command(EXECUTE, &body, ResponseKind::Results);
+        assert_same(&sql, &first.bytes, &truths[0]);
+        waited += usize::from(first.outcome == "hit");
+        let body = execution(id, &[text("10")], Types::Remembered, 0);
+        let second = guest.command(EXECUTE, &body, ResponseKind::Results);
+        assert_same(&sql, &second.bytes, &truths[1]);
+    }
+    assert!(waited > 0, "memory answered none");
+}
+
+/// The client believes that the server has the types of what was refused, and won't name them again.
+#[test]
+fn the_types_of_an_execution_that_was_refused_are_not_lost() {
+    let options = RemoraOptions::following().with("cache.transaction_reads", "early");
+    let front = Front::with("prepared_refused", options, &T);
+    let write = "UPDATE t SET s = ? WHERE a = 3";
+    for prepared in [BY_KEY, write] {
+        let mut guest = front.guest();
+        let id = prepare(&mut guest, prepared);
+        let refused = wait_for("a refused execution", PATIENCE, || {
+            // The types are named once only.
+            let types = Types::Named;
+            guest.setup(&["ROLLBACK", "BEGIN"]);
+            if guest.run("SELECT s FROM t WHERE a = 1").outcome != "hit" {
+                return Ok(None);
+            }
+            let change = "UPDATE t SET s = CONCAT('x', s) WHERE a = 1";
+            front.direct().query(change).unwrap();
+            front.catch_up();
+            let body = execution(id, &[text("10")], types, 0);
+            let seen = guest.command(EXECUTE, &body, ResponseKind::Results);
+            Ok(Some(seen.outcome))
+        });
+        assert_eq!(refused.unwrap(), "conflict");
+        if prepared == write {
+            // Nothing tells the server of them without writing.
+            assert!(guest.client().query("SELECT 1").is_err());
+            continue;
+        }
+        let (_, bytes) = run(&mut guest, id, &[text("10")], Types::Remembered);
+        assert_same(prepared, &bytes, &truth(&front, prepared, &[text("10")]));
+    }
+}
