@@ -31,7 +31,6 @@ use super::questions::QUERY;
 use super::snapshot::{Evidence, OpenSnapshot};
 use super::state::Effects;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
-use crate::digests::Label;
 use crate::reason::{Limit, Outcome};
 
 /// A read may be sent behind `BEGIN` before that is answered if it is no longer than this, bytes.
@@ -158,7 +157,6 @@ impl Session {
         &mut self,
         control: TransactionControl,
         message: &[u8],
-        label: impl FnOnce(&Session) -> Label,
     ) -> Result<Option<Step>, Ended> {
         if self.may_be_elsewhere() || !self.shared.is_caching() {
             return Ok(None);
@@ -175,7 +173,6 @@ impl Session {
         let Some(status) = self.state.answer_to(control) else {
             return Ok(None);
         };
-        let label = label(self);
         self.note_found_rows(message);
         let closed = self.unreplayed_hit.clear();
         match control {
@@ -194,7 +191,8 @@ impl Session {
         if let Some(closed) = closed {
             self.close_late(closed)?;
         }
-        self.count(Some(label), Outcome::Transaction);
+        // Without a digest: neither the server nor memory has done anything for it.
+        self.count(None, Outcome::Transaction);
         self.registration.update(&self.state);
         let [low, high] = status.0.to_le_bytes();
         let mut packets = Vec::with_capacity(HEADER_BYTES + 7);

@@ -351,11 +351,10 @@ impl Session {
         {
             return Ok(Step::SetFoundRows);
         }
-        if let Some(control) = statement.control {
-            let label = |session: &Session| session.label_of(text, dialect);
-            if let Some(step) = self.control_early(control, message, label)? {
-                return Ok(step);
-            }
+        if let Some(control) = statement.control
+            && let Some(step) = self.control_early(control, message)?
+        {
+            return Ok(step);
         }
         if let Some(emulated) = &emulated
             && let Some(step) = self.forward_emulated(emulated, &statement, text, dialect, began)
