@@ -687,7 +687,8 @@ fn the_server_learns_the_types_of_an_execution_that_had_to_wait() {
     assert!(waited > 0, "memory answered none");
 }
 
-/// The client believes that the server has the types of what was refused, and won't name them again.
+/// The client believes that the server has the types of what was refused, and won't name them
+/// again.
 #[test]
 fn the_types_of_an_execution_that_was_refused_are_not_lost() {
     let options = RemoraOptions::following().with("cache.transaction_reads", "early");
