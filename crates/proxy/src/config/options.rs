@@ -321,9 +321,9 @@ pub struct CacheOptions {
     /// read makes the server open the transaction.
     #[schemars(range(min = 1, max = 65_536))]
     pub early_reads_max: usize,
-    /// How many results of transactions a worker keeps aside until the follower has applied all
-    /// that they may show. A further one takes the place of the oldest. 0: such results aren't
-    /// kept.
+    /// With `early`: how many results of transactions a worker keeps aside until the follower has
+    /// applied all that they may show. A further one takes the place of the oldest. 0: such results
+    /// aren't kept.
     #[schemars(range(min = 0, max = 65_536))]
     pub waiting_fills_max: usize,
     /// Parts of the store that take new results independently of one another. A power of two.

@@ -126,7 +126,9 @@ impl Outcome {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Hit => "Answered from memory.",
-            Self::Fill => "Not in memory, or outdated there; answered by the server and kept.",
+            Self::Fill => {
+                "Not in memory, or outdated there; answered by the server and kept. With `cache.transaction_reads = \"early\"` also a result that waits to be kept."
+            }
             Self::Write => "May change data; sent to the server behind a fence.",
             Self::Transaction => {
                 "Begins a transaction, of which the server hears with the next statement, or ends one of which it knows nothing; answered by Remora itself."

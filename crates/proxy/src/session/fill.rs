@@ -346,7 +346,9 @@ impl Session {
     /// Keeps an answer aside that is kept when its snapshot is proven to be covered.
     fn keep_later(&mut self, mut fill: Fill, last_piece: &[u8], snapshot: Snapshot) {
         let limit = self.shared.limits.waiting_fills_max;
-        if limit == 0 {
+        // Where a first read is never asked for again, the next one that isn't the first can fill
+        // as well, and most often needn't wait.
+        if limit == 0 || !self.state.may_open_early() {
             return self.count_bypass(fill.label, Bypass::SnapshotUnproven);
         }
         let mut waiting = self.worker.waiting_fills.borrow_mut();
