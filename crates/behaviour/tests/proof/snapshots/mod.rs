@@ -54,6 +54,11 @@ const ROUNDS_MAX: usize = 10;
 /// can't have.
 const ROLLED_BACK: [u16; 4] = [1213, 1205, 1020, 1412];
 
+/// For how many seconds a row's lock is waited for. Who waits for a row of somebody who waits for a
+/// definition that an `ALTER` behind the first is about to change would wait for as long as the
+/// server lets it: no server sees that circle.
+const ROW_LOCK_S: u32 = 2;
+
 /// The runs would only take the processors from one another.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -232,6 +237,7 @@ impl Session {
     ) -> Result<Session, ClientError> {
         let mut client = options.connect()?;
         client.query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+        client.query(&format!("SET innodb_lock_wait_timeout = {ROW_LOCK_S}"))?;
         if opening == Opening::NoAutocommit {
             client.query("SET autocommit = 0")?;
         }

@@ -3,6 +3,7 @@
 use remora_testkit::client::{Client, ClientError};
 use remora_testkit::load::Random;
 use remora_testkit::mixed::asking::{Asking, filled_in};
+use remora_testkit::servers::Kind;
 use remora_wire::rows::Row;
 
 /// What each account holds at first.
@@ -153,16 +154,27 @@ const TABLES: [&str; 7] = [
 ];
 
 /// What can be done to the tables again and again, while they are read and written.
-pub(super) const ALTERATIONS: [&str; 8] = [
+const ALTERATIONS: [&str; 8] = [
     "ALTER TABLE checking COMMENT 'altered'",
     "ALTER TABLE savings ADD COLUMN more INT",
     "ALTER TABLE checking ADD KEY by_balance (balance)",
     "ALTER TABLE savings DROP COLUMN more",
     "CREATE OR REPLACE VIEW seen AS SELECT id AS number, balance + 0 AS amount FROM checking",
     "ALTER TABLE checking DROP KEY by_balance",
-    "ALTER TABLE pockets ENGINE = InnoDB",
+    REBUILD,
     "CREATE OR REPLACE VIEW seen AS SELECT id AS number, balance AS amount FROM checking",
 ];
+
+const REBUILD: &str = "ALTER TABLE pockets ENGINE = InnoDB";
+
+/// Those of [`ALTERATIONS`] that the server itself stands. With the rebuild MariaDB loses rows from
+/// snapshots, or shows some twice, if keys of the table change meanwhile: without Remora, too.
+pub(super) fn alterations(kind: Kind) -> impl Iterator<Item = &'static str> {
+    let is_mariadb = matches!(kind, Kind::MariaDb1011 | Kind::MariaDb114);
+    ALTERATIONS
+        .into_iter()
+        .filter(move |&text| !(is_mariadb && text == REBUILD))
+}
 
 /// How many accounts there are.
 #[derive(Debug, Clone, Copy)]

@@ -296,13 +296,14 @@ impl Run<'_> {
             self.world.through().connect()?,
             self.world.direct().connect()?,
         ];
+        let kind = Kind::from_environment()?;
         let mut round = 0;
         // A round leaves the tables as they were.
         while !self.course.is_over() {
-            for (nth, text) in accounts::ALTERATIONS.iter().enumerate() {
+            for (nth, text) in accounts::alterations(kind).enumerate() {
                 self.await_disturbance();
                 let client = &mut ways[(nth + round) % 2];
-                client.query(text).with_context(|| (*text).to_owned())?;
+                client.query(text).with_context(|| text.to_owned())?;
             }
             round += 1;
         }
