@@ -721,3 +721,32 @@ fn the_types_of_an_execution_that_was_refused_are_not_lost() {
         assert_same(prepared, &bytes, &truth(&front, prepared, &[text("10")]));
     }
 }
+
+/// A message that is too long to be looked up may name other types. What comes after it without any
+/// means those, though it could be read as of the types before.
+#[test]
+fn the_types_of_an_execution_that_is_not_looked_up_count() {
+    let options = RemoraOptions::following().with("cache.statement_bytes_max", "1024");
+    let front = Front::with("prepared_retyped", options, &T);
+    let below = "SELECT a, s FROM t WHERE a < ?";
+    let short = text("three");
+    let mut bytes = Vec::new();
+    short.put(&mut bytes);
+    let number = Int(i64::from_le_bytes(bytes[..].try_into().unwrap()));
+    warm(&front, &mut front.guest(), below, slice::from_ref(&number));
+    let (mut guest, mut direct) = (front.guest(), front.direct());
+    let id = prepare(&mut guest, below);
+    let known = direct.prepare(below.as_bytes()).unwrap().0;
+    let long = text(&"x".repeat(5_000));
+    for (value, types) in [
+        (&number, Types::Named),
+        (&long, Types::Named),
+        (&short, Types::Remembered),
+    ] {
+        let values = slice::from_ref(value);
+        let body = execution(known, values, types, 0);
+        let expected = command(&mut direct, EXECUTE, &body, ResponseKind::Results);
+        let (_, bytes) = run(&mut guest, id, values, types);
+        assert_same("retyped", &bytes, &expected);
+    }
+}

@@ -300,6 +300,8 @@ impl PreparedRead {
         self.has_cursor = execution.is_none_or(|execution| execution.wants_cursor);
         match execution {
             Some(execution) if execution.types().is_some() => {
+                // Not every message is looked up before.
+                self.name_types(execution);
                 self.unseen_types = None;
                 self.server_has_types = true;
             }
