@@ -213,6 +213,19 @@ impl Front {
         .unwrap();
     }
 
+    /// Waits until all that was committed is known, and known to be visible: transactions that begin
+    /// from now on have it.
+    pub fn settle(&self) {
+        self.catch_up();
+        let shared = self.remora.app().unwrap().shared();
+        wait_for("the watermark", PATIENCE, || {
+            shared.upstream.wake();
+            let timeline = &shared.timeline;
+            Ok((timeline.visible() >= timeline.applied()).then_some(()))
+        })
+        .unwrap();
+    }
+
     /// Statements answered from memory so far.
     pub fn hits(&self) -> u64 {
         counts(&self.remora)[Outcome::Hit.index()]

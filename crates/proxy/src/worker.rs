@@ -35,8 +35,6 @@ pub(crate) struct Worker {
     /// Results of transactions that are kept when it is proven that they show one moment: at most
     /// `cache.waiting_fills_max`.
     pub waiting_fills: RefCell<VecDeque<WaitingFill>>,
-    /// Whether there are any.
-    pub has_waiting_fills: Cell<bool>,
     /// The last text that a statement was looked up by, where that isn't its own: room for the next
     /// one. It is no longer than `cache.statement_bytes_max`.
     pub key_text: Cell<Vec<u8>>,
@@ -96,7 +94,6 @@ pub(crate) fn run(
         scratch: RefCell::new(vec![0; shared.limits.read_bytes_max].into_boxed_slice()),
         capture_buffer: Cell::default(),
         waiting_fills: RefCell::default(),
-        has_waiting_fills: Cell::new(false),
         key_text: Cell::default(),
         metrics,
         digests: Digester::new(digests),

@@ -8,6 +8,7 @@ use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
+use remora_wire::compress::Algorithm;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
 use remora_behaviour::outcome::is_unproven;
@@ -61,21 +62,8 @@ fn in_memory(front: &Front) {
     ] {
         front.direct().query(write).unwrap();
     }
-    settle(front);
+    front.settle();
     warm(front, &["BEGIN"]);
-}
-
-/// Waits until all that was committed is known, and known to be visible.
-fn settle(front: &Front) {
-    front.catch_up();
-    let app = front.remora().app().unwrap();
-    let shared = app.shared();
-    let seen = wait_for("the watermark", PATIENCE, || {
-        shared.upstream.wake();
-        let timeline = &shared.timeline;
-        Ok((timeline.visible() >= timeline.applied()).then_some(()))
-    });
-    seen.unwrap();
 }
 
 /// What the server itself answers first in such a transaction.
@@ -225,7 +213,7 @@ fn change_between_reads(front: &Front) -> (Guest<'_>, (&'static str, Option<u16>
     let mut guest = begin_with(front, READ);
     front.direct().query(WRITE).unwrap();
     front.direct().query(WRITE_OTHER).unwrap();
-    settle(front);
+    front.settle();
     warm(front, &["BEGIN"]);
     let seen = fails_with(&mut guest, OTHER);
     (guest, seen)
@@ -265,14 +253,14 @@ fn a_change_of_something_else_does_not_matter() {
     let front = front("something_else");
     let mut guest = begin_with(&front, READ);
     front.direct().query(WRITE_OTHER).unwrap();
-    settle(&front);
+    front.settle();
     // The server's snapshot is made now: what memory has answered holds in it.
     let other = expected(&front, &["BEGIN"], OTHER);
     let read = expected(&front, &["BEGIN"], READ);
     assert_same(OTHER, &guest.run(OTHER).bytes, &other);
     front.direct().query(WRITE).unwrap();
     front.direct().query(WRITE_OTHER).unwrap();
-    settle(&front);
+    front.settle();
     for _ in 0..3 {
         assert_same(READ, &guest.run(READ).bytes, &read);
         assert_same(OTHER, &guest.run(OTHER).bytes, &other);
@@ -298,7 +286,7 @@ fn a_transaction_that_writes_after_memory_has_answered_is_one_on_the_server() {
         if end == "COMMIT" {
             assert_eq!(front.direct().query_value(OTHER).unwrap(), own);
         }
-        settle(&front);
+        front.settle();
         warm(&front, &["BEGIN"]);
     }
 }
@@ -317,13 +305,13 @@ fn what_has_changed_since_is_refused_and_nothing_is_written() {
         let mut guest = begin_with(&front, READ);
         front.direct().query(WRITE).unwrap();
         let before = amounts(&front);
-        settle(&front);
+        front.settle();
         let (outcome, code) = fails_with(&mut guest, statement);
         assert_eq!((outcome, code), ("conflict", Some(1213)), "{statement}");
         assert_eq!(amounts(&front), before, "{statement}");
         guest.setup(&["BEGIN", WRITE_OTHER, "COMMIT"]);
         assert_ne!(amounts(&front), before, "{statement}");
-        settle(&front);
+        front.settle();
         warm(&front, &["BEGIN"]);
     }
 }
@@ -355,7 +343,7 @@ fn a_change_that_leaves_the_answer_as_it_was_is_no_conflict() {
     let mut guest = begin_with(&front, READ);
     let memo = "UPDATE accounts SET memo = CONCAT(memo, 'x') WHERE id = 1";
     front.direct().query(memo).unwrap();
-    settle(&front);
+    front.settle();
     guest.setup(&[WRITE_OTHER, "COMMIT"]);
 }
 
@@ -377,7 +365,7 @@ fn prepared_statements_are_answered_and_checked_like_others() {
         if is_changed {
             let write = "UPDATE accounts SET amount = amount + 1 WHERE id = 2";
             front.direct().query(write).unwrap();
-            settle(&front);
+            front.settle();
         }
         let (outcome, code) = fails_with(&mut guest, WRITE_OTHER);
         if is_changed {
@@ -432,7 +420,7 @@ fn a_session_that_is_reset_leaves_its_transaction() {
     }
     let mut guest = begin_with(&front, READ);
     front.direct().query(WRITE).unwrap();
-    settle(&front);
+    front.settle();
     guest.command(RESET, &[], ResponseKind::Single);
     let expected = front.direct().query_bytes(OTHER).unwrap().to_vec();
     assert_same(OTHER, &guest.run(OTHER).bytes, &expected);
@@ -467,7 +455,7 @@ fn results_beyond_those_that_may_wait_for_proof_are_not_kept_and_it_shows() {
     for write in [WRITE, WRITE_OTHER] {
         front.direct().query(write).unwrap();
     }
-    settle(&front);
+    front.settle();
     gate.hold(true);
     // Where the log ends now isn't reached while it is held back.
     front
@@ -498,7 +486,7 @@ fn what_a_setting_makes_of_a_commit_is_left_to_the_server() {
         assert_same(sql, &guest.run(sql).bytes, &expected);
     }
     front.direct().query(WRITE).unwrap();
-    settle(&front);
+    front.settle();
     assert_same(READ, &guest.run(READ).bytes, &read);
     let mut leaving = front.guest();
     leaving.setup(&["SET completion_type = 2", "BEGIN", READ, "COMMIT"]);
@@ -546,6 +534,30 @@ fn a_transaction_is_opened_on_the_server_with_its_first_statement() {
     }
 }
 
+#[test]
+fn compressed_clients_get_the_same() {
+    for mode in ["after_snapshot", "early"] {
+        let options = RemoraOptions::following().with("cache.transaction_reads", mode);
+        let front = Front::with(&format!("compressed_{mode}"), options, &TABLES);
+        let options = ConnectOptions {
+            compression: Some(Algorithm::Zlib),
+            ..front.options()
+        };
+        let (mut guest, mut direct) = (front.guest_as(&options), options.connect().unwrap());
+        // So long that it takes more than one packet, compressed or not.
+        let long = format!("{OTHER} AND '{}' <> ''", "x".repeat(100_000));
+        for round in 0..4 {
+            let other = format!("SELECT amount, {round} FROM accounts WHERE id = 3");
+            for sql in [
+                "BEGIN", READ, &other, "COMMIT", "BEGIN", &long, READ, "ROLLBACK",
+            ] {
+                let expected = direct.query_bytes(sql).unwrap().to_vec();
+                assert_same(mode, &guest.run(sql).bytes, &expected);
+            }
+        }
+    }
+}
+
 /// A message that is too long to be held is taken from the client, and not run.
 #[test]
 fn a_long_statement_is_refused_too() {
@@ -556,14 +568,14 @@ fn a_long_statement_is_refused_too() {
         let mut guest = begin_with(&front, READ);
         front.direct().query(WRITE).unwrap();
         let before = amounts(&front);
-        settle(&front);
+        front.settle();
         let long = format!("{WRITE_OTHER} AND '{}' <> ''", "x".repeat(length));
         let (outcome, code) = fails_with(&mut guest, &long);
         assert_eq!((outcome, code), ("conflict", Some(1213)));
         assert_eq!(amounts(&front), before);
         guest.setup(&["BEGIN", &long, "COMMIT"]);
         assert_ne!(amounts(&front), before);
-        settle(&front);
+        front.settle();
         warm(&front, &["BEGIN"]);
     }
 }

@@ -39,15 +39,7 @@ fn begin(guest: &mut Guest<'_>) {
 /// have that.
 fn write_elsewhere(front: &Front) {
     front.direct().query(WRITE).unwrap();
-    front.catch_up();
-    let app = front.remora().app().unwrap();
-    let shared = app.shared();
-    let seen = wait_for("the watermark", PATIENCE, || {
-        shared.upstream.wake();
-        let timeline = &shared.timeline;
-        Ok((timeline.visible() >= timeline.applied()).then_some(()))
-    });
-    seen.unwrap();
+    front.settle();
 }
 
 /// Begins transactions until memory answers what it should.

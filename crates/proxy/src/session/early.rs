@@ -213,9 +213,8 @@ impl Session {
     }
 
     /// Whether a hit now must be remembered; `Err`: there is no room, so the server must answer.
-    #[inline]
     pub(super) fn remembers_hits(&self, message_bytes: usize) -> Result<bool, TooMuch> {
-        if !self.state.may_open_early() || !self.state.reads_first() {
+        if !self.state.reads_first() {
             return Ok(false);
         }
         let limit = self.shared.limits.early_reads_max;
@@ -290,9 +289,8 @@ impl Session {
         put_message(&mut begin, 0, &payload);
         let low = self.shared.timeline.as_of();
         self.send(&begin)?;
-        // Should `BEGIN` fail, the message runs outside a transaction if it has been sent. A read
-        // does no harm there.
-        // A long message could take several turns of a compressed connection.
+        // Should `BEGIN` fail, what was sent with it runs outside a transaction. A read does no
+        // harm there. A long message could take several turns of a compressed connection.
         let reads_only = message.len() <= SENT_TOGETHER_BYTES_MAX
             && plan.effects.snapshot == Evidence::InRows
             && plan.writes == PlannedWrites::Nothing

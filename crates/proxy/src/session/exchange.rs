@@ -389,18 +389,7 @@ impl Session {
         mut at_end: impl FnMut(&Session),
     ) -> Result<Option<u64>, Ended> {
         if self.inbox.is_empty() {
-            self.client.readable().await?;
-            let worker = Rc::clone(&self.worker);
-            let mut scratch = worker.scratch.borrow_mut();
-            match self.client.try_read(&mut scratch) {
-                Ok(0) => return Err(Ended::closed()),
-                Ok(count) => {
-                    worker.metrics.count_client_bytes_in(count);
-                    self.inbox.extend_from_slice(&scratch[..count]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
+            self.read_into_inbox().await?;
         }
         let (used, end) = walker.feed(&self.inbox);
         if end.is_some() {
@@ -412,6 +401,23 @@ impl Session {
             self.inbox = Vec::new();
         }
         Ok(end.map(|end| end.payload_bytes))
+    }
+
+    /// Waits until the client sends more, and takes what there is then: perhaps nothing.
+    async fn read_into_inbox(&mut self) -> Result<(), Ended> {
+        self.client.readable().await?;
+        let worker = Rc::clone(&self.worker);
+        let mut scratch = worker.scratch.borrow_mut();
+        match self.client.try_read(&mut scratch) {
+            Ok(0) => Err(Ended::closed()),
+            Ok(count) => {
+                worker.metrics.count_client_bytes_in(count);
+                self.inbox.extend_from_slice(&scratch[..count]);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Takes the rest of a message that is refused from the client, and answers it.
@@ -426,18 +432,7 @@ impl Session {
             if let Some(end) = end {
                 break end.payload_bytes;
             }
-            self.client.readable().await?;
-            let worker = Rc::clone(&self.worker);
-            let mut scratch = worker.scratch.borrow_mut();
-            match self.client.try_read(&mut scratch) {
-                Ok(0) => return Err(Ended::closed()),
-                Ok(count) => {
-                    worker.metrics.count_client_bytes_in(count);
-                    self.inbox.extend_from_slice(&scratch[..count]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.read_into_inbox().await?;
         };
         let bytes = usize::try_from(payload_bytes).unwrap_or(usize::MAX);
         match self.refuse(start, bytes)? {

@@ -346,8 +346,7 @@ impl Session {
     /// Keeps an answer aside that is kept when its snapshot is proven to be covered.
     fn keep_later(&mut self, mut fill: Fill, last_piece: &[u8], snapshot: Snapshot) {
         let limit = self.shared.limits.waiting_fills_max;
-        // Where a first read is never asked for again, the next one that isn't the first can fill
-        // as well, and most often needn't wait.
+        // In the other modes no first read fills, and most others are proven when they come.
         if limit == 0 || !self.state.may_open_early() {
             return self.count_bypass(fill.label, Bypass::SnapshotUnproven);
         }
@@ -363,7 +362,6 @@ impl Session {
         fill.captured.extend_from_slice(last_piece);
         // Nobody may look anything up on this worker for long.
         fill.permit = None;
-        self.worker.has_waiting_fills.set(true);
         if waiting.len() >= limit {
             waiting.pop_front();
             self.shared.metrics.rare.count_limit(Limit::WaitingFills);
@@ -377,15 +375,7 @@ impl Session {
     }
 
     /// Keeps what was waiting for a proof that has come.
-    #[inline]
     pub(super) fn keep_waiting_fills(&self) {
-        if self.worker.has_waiting_fills.get() {
-            self.keep_proven_fills();
-        }
-    }
-
-    #[cold]
-    fn keep_proven_fills(&self) {
         let (shared, mut waiting) = (&self.shared, self.worker.waiting_fills.borrow_mut());
         waiting.retain_mut(|one| {
             let is_proven = shared.timeline.covers(one.snapshot);
@@ -395,7 +385,6 @@ impl Session {
             }
             !is_proven
         });
-        self.worker.has_waiting_fills.set(!waiting.is_empty());
     }
 }
 

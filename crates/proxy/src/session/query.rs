@@ -13,7 +13,7 @@ use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
 
 use super::dispatch::Step;
-use super::early::EarlyHit;
+use super::early::{EarlyHit, TooMuch};
 use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
@@ -199,9 +199,15 @@ impl Session {
         message_bytes: usize,
         began: Instant,
     ) -> Result<Look, Ended> {
-        let Ok(remembers) = self.remembers_hits(message_bytes) else {
-            return Ok(Look::Nothing);
-        };
+        let mut remembers = false;
+        if self.state.may_open_early() {
+            // Only then does anything wait.
+            self.keep_waiting_fills();
+            remembers = match self.remembers_hits(message_bytes) {
+                Ok(remembers) => remembers,
+                Err(TooMuch) => return Ok(Look::Nothing),
+            };
+        }
         match self.find(place, text, began, |entry| self.serve(entry, remembers)) {
             Ok(sent) => sent.map(Look::Sent),
             Err(look) => Ok(look),
@@ -219,7 +225,6 @@ impl Session {
     ) -> Result<T, Look> {
         let shared = &*self.shared;
         self.mark(Stage::Key);
-        self.keep_waiting_fills();
         let now_ms = shared.clock.to_ms(began);
         if now_ms.saturating_sub(self.server_contact_ms) > self.server_contact_ms_max {
             // Else the server would end a session that it hears nothing from.
