@@ -10,6 +10,8 @@ pub struct ResultSetting {
     /// If given: results may only be cached or served while the variable has one of these values
     /// (compared without regard to case).
     pub only_when: Option<&'static [&'static str]>,
+    /// A status flag of each of the server's answers tells its value, which needn't be asked for.
+    pub is_in_status: bool,
 }
 
 const fn setting(name: &'static str, why: &'static str) -> ResultSetting {
@@ -17,16 +19,21 @@ const fn setting(name: &'static str, why: &'static str) -> ResultSetting {
         name,
         why,
         only_when: None,
+        is_in_status: false,
     }
 }
 
 /// Every session variable that can change a result. The values of all of them belong into a key
-/// under which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`].
+/// under which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`], unless
+/// it [is in the status](ResultSetting::is_in_status) and the statement does nothing else.
 pub const RESULT_SETTINGS: &[ResultSetting] = &[
-    setting(
-        "autocommit",
-        "whether a read begins a transaction, and a status flag of each answer",
-    ),
+    ResultSetting {
+        is_in_status: true,
+        ..setting(
+            "autocommit",
+            "whether a read begins a transaction, and a status flag of each answer",
+        )
+    },
     setting(
         "block_encryption_mode",
         "the cipher of AES_ENCRYPT() and AES_DECRYPT()",
@@ -122,9 +129,11 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "the order of rows where none is asked for",
     ),
     ResultSetting {
-        name: "query_cache_type",
-        why: "the server's own query cache may answer, from before a change",
         only_when: Some(&["0", "OFF"]),
+        ..setting(
+            "query_cache_type",
+            "the server's own query cache may answer, from before a change",
+        )
     },
     setting("resultset_metadata", "whether an answer holds metadata"),
     setting(
@@ -144,14 +153,18 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "what an OK packet tells about the session",
     ),
     ResultSetting {
-        name: "session_track_transaction_info",
-        why: "each answer tells what the statements since the one before did to the transaction",
         only_when: Some(&["0", "OFF"]),
+        ..setting(
+            "session_track_transaction_info",
+            "each answer tells what the statements since the one before did to the transaction",
+        )
     },
     ResultSetting {
-        name: "sql_auto_is_null",
-        why: "`id IS NULL` finds the row inserted last by this session",
         only_when: Some(&["0", "OFF"]),
+        ..setting(
+            "sql_auto_is_null",
+            "`id IS NULL` finds the row inserted last by this session",
+        )
     },
     setting("sql_big_selects", "which queries are refused as too large"),
     setting("sql_buffer_result", "how a result is put together"),
@@ -171,9 +184,11 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "which recursive queries are allowed",
     ),
     ResultSetting {
-        name: "system_versioning_asof",
-        why: "tables with system versioning are read as of another time",
         only_when: Some(&["DEFAULT"]),
+        ..setting(
+            "system_versioning_asof",
+            "tables with system versioning are read as of another time",
+        )
     },
     setting(
         "time_zone",

@@ -406,7 +406,6 @@ fn set_tells_what_the_assignments_do_together() {
         "SET @@local.tx_read_only = 1",
         "SET wait_timeout = 3, sql_mode = (SELECT 'ANSI'), @a = 3",
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
-        "SET autocommit = 0",
         "SET wait_timeout = 100",
         "SET SESSION idle_transaction_timeout = 100",
         "/*!40101 SET NAMES utf8 */",
@@ -457,17 +456,86 @@ fn set_tells_what_the_assignments_do_together() {
     ] {
         everything(text, Why::Setting);
     }
+}
+
+/// The server's answer tells whether autocommit is on, so nothing else needs to be known of it.
+#[test]
+fn autocommit_leaves_the_settings_as_they_are_if_nothing_else_is_said() {
+    for text in [
+        "SET autocommit = 0",
+        "set AUTOCOMMIT=off;",
+        "SET @@autocommit = FALSE",
+        "SET SESSION autocommit = 0",
+        "SET @@session.autocommit := 0",
+        "SET LOCAL `autocommit` = 0",
+        "SET unique_checks = 0, autocommit = 0, @a = 3, lock_wait_timeout = DEFAULT",
+        "/*!40101 SET autocommit = 0 */",
+    ] {
+        nothing(text, Kind::Set, Session::None, Tx::None);
+    }
     for text in [
         "SET autocommit = 1",
         "SET @@autocommit = ON",
-        "SET autocommit = 0 + 1",
+        "SET SESSION autocommit=true",
+        "SET @@local.autocommit = 1",
+        "SET foreign_key_checks = 1, autocommit = 1",
+        "SET autocommit = 0, autocommit = 1",
     ] {
-        nothing(
-            text,
-            Kind::Set,
-            Session::SettingsChanged,
-            Tx::ImplicitCommit,
-        );
+        nothing(text, Kind::Set, Session::None, Tx::ImplicitCommit);
+    }
+    // Not this session's.
+    for text in ["SET GLOBAL autocommit = 1", "SET @@global.autocommit = 0"] {
+        nothing(text, Kind::Set, Session::None, Tx::None);
+    }
+}
+
+#[test]
+fn autocommit_with_anything_else_counts_as_a_change_of_settings() {
+    let changed = Session::SettingsChanged;
+    for text in [
+        "SET autocommit = 0, sql_mode = ''",
+        "SET NAMES utf8, autocommit = 0",
+        // A query may have read something in the transaction that it is no longer in.
+        "SET @a = (SELECT MAX(a) FROM t), autocommit = 0",
+        "SET autocommit = 0, @a = (SELECT MAX(a) FROM t)",
+        "SET autocommit = 0, sort_buffer_size = (SELECT MAX(a) FROM t)",
+        "SET autocommit = 0, @a = 'x'",
+        "SET autocommit = OFF, GLOBAL max_connections = 1 + 1",
+        // Servers differ in whether this is the session's.
+        "SET GLOBAL max_connections = 100, autocommit = 0",
+    ] {
+        nothing(text, Kind::Set, changed, Tx::None);
+    }
+    for text in [
+        "SET autocommit = 0 + 1",
+        "SET autocommit = -0",
+        "SET autocommit = 00",
+        "SET autocommit = 2",
+        "SET autocommit = '1'",
+        "SET autocommit = `on`",
+        "SET autocommit = DEFAULT",
+        "SET autocommit = @a",
+        "SET autocommit = ?",
+        "SET autocommit = @@global.autocommit",
+        "SET autocommit = (0)",
+        "SET autocommit = (SELECT MAX(a) FROM t)",
+        "SET autocommit = 1, time_zone = '+00:00'",
+    ] {
+        nothing(text, Kind::Set, changed, Tx::ImplicitCommit);
+    }
+    nothing(
+        "SET autocommit = 1, sql_log_bin = 0",
+        Kind::Set,
+        Session::BinlogOff,
+        Tx::ImplicitCommit,
+    );
+    for text in [
+        "SET autocommit = 1, foo = 2",
+        "SET autocommit = 1, @@tx_isolation = 'SERIALIZABLE'",
+        "SET @@tx_read_only = 1, autocommit = 1",
+    ] {
+        let unknown = Session::Unknown(UnknownEffect::UnknownVariable);
+        nothing(text, Kind::Set, unknown, Tx::ImplicitCommit);
     }
 }
 

@@ -58,6 +58,9 @@ impl Session {
             SettingsQuery::hide_instance(&mut row);
             sees_mark = true;
         }
+        if let Some(mark) = summary.mark {
+            self.state.learn_autocommit(mark.status);
+        }
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             let reads = self.transaction_reads_of(&fingerprint);

@@ -5,6 +5,9 @@
 //! own connection before the next look-up. The answer's bytes, together with the account and the
 //! protocol's flavour, are the **fingerprint**: two sessions share entries only if theirs are equal
 //! byte for byte.
+//!
+//! Autocommit isn't asked for: a flag of each of the server's answers tells whether it is on, and
+//! stands in the key. A `SET` of it to a literal, and of nothing else, leaves the settings known.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -443,6 +443,14 @@ impl SessionState {
         self.derive_scope();
     }
 
+    /// An answer to a question of Remora's, with these flags. Nobody tells otherwise if a login has
+    /// set autocommit: the server says how it went before it runs `init_connect`.
+    pub fn learn_autocommit(&mut self, status: StatusFlags) {
+        let others = self.status.without(StatusFlags::AUTOCOMMIT);
+        self.status = others.with(status.within(StatusFlags::AUTOCOMMIT));
+        self.derive_scope();
+    }
+
     /// The settings that the server told were asked for with the mark of this number, which the
     /// session has seen or not.
     pub fn asked_for_mark(&mut self, number: u64, is_seen: bool) {

@@ -27,6 +27,10 @@ struct Effects {
     session: SessionEffect,
     everything: Option<EverythingReason>,
     transaction: Transaction,
+    /// Autocommit is set.
+    autocommit: bool,
+    /// Nothing is computed: all values are numbers and words, and so are certain.
+    only_literals: bool,
 }
 
 impl Effects {
@@ -35,6 +39,8 @@ impl Effects {
             session: SessionEffect::None,
             everything: None,
             transaction: Transaction::None,
+            autocommit: false,
+            only_literals: true,
         }
     }
 
@@ -51,7 +57,13 @@ impl Effects {
         }
     }
 
-    fn into_head(self) -> Head {
+    /// The server's answer tells whether autocommit is on. Nothing else needs to be known of a
+    /// statement that sets it to a literal: no query in it can have read anything.
+    fn into_head(mut self) -> Head {
+        let does_more = self.session != SessionEffect::None || !self.only_literals;
+        if self.autocommit && does_more {
+            self.raise(SessionEffect::SettingsChanged);
+        }
         let writes = self.everything.map_or(Writes::Nothing, Writes::Everything);
         Head {
             writes,
@@ -112,7 +124,7 @@ pub(super) fn set(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
 /// One assignment of the list; false if it isn't understood.
 fn assignment(cursor: &mut Cursor<'_>, effects: &mut Effects, global_before: &mut bool) -> bool {
     if cursor.take(T::UserVariable) {
-        return take_assign(cursor) && skip_value(cursor);
+        return take_assign(cursor) && take_value(cursor, effects);
     }
     let scope = if cursor.take(T::DoubleAt) {
         let bare = if *global_before {
@@ -192,29 +204,30 @@ fn variable(cursor: &mut Cursor<'_>, scope: Scope, effects: &mut Effects) -> boo
     if !take_assign(cursor) {
         return false;
     }
-    let value = cursor.current();
-    let single = matches!(cursor.next_kind(), T::Comma | T::End | T::Semicolon);
     if matches!(scope, Scope::Global | Scope::Both) && global_setting_matters(&name) {
         effects.everything = Some(EverythingReason::Setting);
     }
+    let switch = switch(cursor);
     if scope != Scope::Global {
         let may_be_bare = matches!(scope, Scope::Bare | Scope::Both);
+        let is_autocommit = name.eq_ignore_ascii_case(b"autocommit");
         effects.raise(match session_setting(&name) {
+            _ if is_autocommit => SessionEffect::None,
             _ if may_be_bare && is_of_transactions(&name) => SessionEffect::NextTransaction,
             SettingKind::Result => SessionEffect::SettingsChanged,
             SettingKind::Log => SessionEffect::BinlogOff,
             SettingKind::Harmless => SessionEffect::None,
             SettingKind::Unknown => SessionEffect::Unknown(UnknownEffect::UnknownVariable),
         });
-        if name.eq_ignore_ascii_case(b"autocommit") {
-            let text = cursor.bytes(value);
-            let off = single && (text == b"0" || text.eq_ignore_ascii_case(b"off"));
-            if !off {
+        if is_autocommit {
+            effects.autocommit = true;
+            effects.only_literals &= scope != Scope::Both && switch.is_some();
+            if switch != Some(false) {
                 effects.transaction = Transaction::ImplicitCommit;
             }
         }
     }
-    skip_value(cursor)
+    take_value(cursor, effects)
 }
 
 /// `SET @@name = …` sets these for the next transaction only, as `SET TRANSACTION` does. `SET name
@@ -231,6 +244,33 @@ fn is_of_transactions(name: &[u8]) -> bool {
 
 fn take_assign(cursor: &mut Cursor<'_>) -> bool {
     cursor.take(T::Equal) || cursor.take(T::Assign)
+}
+
+/// Whether the value at the cursor turns something on or off, if it is nothing but that.
+fn switch(cursor: &Cursor<'_>) -> Option<bool> {
+    let text = cursor.bytes(cursor.current());
+    let is = |known: &[&[u8]]| known.iter().any(|known| text.eq_ignore_ascii_case(known));
+    if !is_literal(cursor) {
+        None
+    } else if is(&[b"0", b"OFF", b"FALSE"]) {
+        Some(false)
+    } else if is(&[b"1", b"ON", b"TRUE"]) {
+        Some(true)
+    } else {
+        None
+    }
+}
+
+/// Whether the value at the cursor is one number or one word: neither a query nor a call.
+fn is_literal(cursor: &Cursor<'_>) -> bool {
+    matches!(cursor.kind(), T::Number | T::Word(_))
+        && matches!(cursor.next_kind(), T::Comma | T::End | T::Semicolon)
+}
+
+/// Skips the value of an assignment; false if there is none.
+fn take_value(cursor: &mut Cursor<'_>, effects: &mut Effects) -> bool {
+    effects.only_literals &= is_literal(cursor);
+    skip_value(cursor)
 }
 
 /// Skips an expression up to the next comma outside parentheses; false if there is none. What it

@@ -189,6 +189,77 @@ fn with_autocommit_off_a_read_would_open_a_transaction() {
     assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
 }
 
+/// `SET autocommit = 0` and `= 1` that say nothing else.
+#[test]
+fn the_answer_tells_of_autocommit_and_the_settings_stay_known() {
+    let (mut state, timeline) = repeatable();
+    let (off, open) = (StatusFlags::default(), StatusFlags::IN_TRANSACTION);
+    let outside = state.scope().expect("it is known");
+    let set_off = effects(SessionEffect::None, Transaction::None);
+    let set_on = effects(SessionEffect::None, Transaction::ImplicitCommit);
+    sends(&mut state, &timeline, &set_off, off);
+    assert!(!state.lacks_settings());
+    assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
+    sends(&mut state, &timeline, &row(&timeline), open);
+    let inside = state.scope().expect("the snapshot is made");
+    assert_ne!(inside, outside);
+    // With no transaction of its own it would commit, and here it doesn't.
+    sends(&mut state, &timeline, &set_off, open);
+    assert_eq!(state.scope(), Ok(inside));
+    assert!(state.snapshot().is_some());
+    let write = WriteScope::Everything;
+    state.after(&Effects::NONE, Some(&write), &ok(open));
+    assert_eq!(state.written(), &Written::Everything);
+    sends(&mut state, &timeline, &set_on, AUTOCOMMIT);
+    assert!(!state.lacks_settings());
+    assert!(state.written().is_nothing());
+    assert_eq!(state.snapshot(), None);
+    assert_eq!(state.scope(), Ok(outside));
+    // In a transaction that began with autocommit on, it stays open.
+    sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
+    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
+    sends(&mut state, &timeline, &set_on, IN_TRANSACTION);
+    assert_eq!(state.snapshot(), None, "which one that is isn't certain");
+    sends(&mut state, &timeline, &set_off, open);
+    assert_eq!(state.scope(), Err(Bypass::SnapshotNotMade));
+}
+
+#[test]
+fn a_failed_change_of_autocommit_leaves_it_uncertain() {
+    let mut state = session(Isolation::ReadCommitted);
+    let set_on = effects(SessionEffect::None, Transaction::ImplicitCommit);
+    state.after(&set_on, None, &error());
+    assert_eq!(state.scope(), Err(Bypass::StatusUncertain));
+}
+
+#[test]
+fn a_query_that_turns_autocommit_off_may_have_read() {
+    let (mut state, timeline) = repeatable();
+    let low = timeline.as_of();
+    let set = effects(SessionEffect::SettingsChanged, Transaction::None);
+    sends(&mut state, &timeline, &set, StatusFlags::default());
+    assert!(state.wants_settings());
+    state.learn(fingerprint(Isolation::RepeatableRead));
+    sends(
+        &mut state,
+        &timeline,
+        &row(&timeline),
+        StatusFlags::IN_TRANSACTION,
+    );
+    assert_eq!(state.snapshot().map(|it| it.low), low);
+}
+
+/// The server's answer to a login is from before `init_connect`.
+#[test]
+fn the_answer_to_the_question_tells_of_autocommit() {
+    let mut state = session(Isolation::ReadCommitted);
+    let outside = state.scope();
+    state.learn_autocommit(StatusFlags::IN_TRANSACTION);
+    assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
+    state.learn_autocommit(AUTOCOMMIT.with(StatusFlags::NO_INDEX));
+    assert_eq!(state.scope(), outside);
+}
+
 #[test]
 fn a_next_transaction_that_differs_is_over_after_it_has_ended() {
     let mut state = session(Isolation::RepeatableRead);

@@ -1,0 +1,206 @@
+//! Transactions that drivers begin by `SET autocommit = 0` and end by `SET autocommit = 1`.
+
+use remora_testkit::client::{Client, ConnectOptions};
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::RemoraOptions;
+
+use remora_behaviour::front::{Front, Guest, OTHER_PASSWORD, PATIENCE, assert_same, lease};
+
+/// Its answer has a row, so it takes a transaction's snapshot.
+const FIRST: &str = "SELECT note FROM notes WHERE id = 1";
+const READ: &str = "SELECT id, amount FROM accounts WHERE id IN (1, 2) ORDER BY id";
+const WRITE: &str = "UPDATE accounts SET amount = amount + 1 WHERE id = 1";
+const OFF: &str = "SET autocommit = 0";
+const ON: &str = "SET autocommit = 1";
+
+const TABLES: [&str; 4] = [
+    "CREATE TABLE accounts (id INT PRIMARY KEY, amount BIGINT NOT NULL) ENGINE=InnoDB",
+    "INSERT INTO accounts VALUES (1, 100), (2, 200), (3, 300)",
+    "CREATE TABLE notes (id INT PRIMARY KEY, note VARCHAR(20) NOT NULL) ENGINE=InnoDB",
+    "INSERT INTO notes VALUES (1, 'one'), (2, 'two')",
+];
+
+/// What a session sends its server.
+struct Log {
+    root: Client,
+    session: String,
+}
+
+impl Log {
+    /// Of this guest.
+    fn of(front: &Front, guest: &mut Guest<'_>) -> Log {
+        let mut root = front.server().root().unwrap();
+        for sql in [
+            "SET GLOBAL log_output = 'TABLE'",
+            "SET GLOBAL general_log = 1",
+        ] {
+            root.query(sql).unwrap();
+        }
+        let session = guest.value("SELECT CONNECTION_ID()").0.unwrap();
+        Log { root, session }
+    }
+
+    /// The statements so far.
+    fn statements(&mut self) -> Vec<String> {
+        let session = &self.session;
+        let sql = format!(
+            "SELECT CONVERT(argument USING utf8) FROM mysql.general_log WHERE thread_id = {session} AND command_type = 'Query'"
+        );
+        let answer = self.root.query(&sql).unwrap();
+        let rows = answer.rows().unwrap().into_iter();
+        rows.map(|mut row| String::from_utf8(row.remove(0).unwrap()).unwrap())
+            .collect()
+    }
+
+    /// How often it was asked for its settings.
+    fn questions(&mut self) -> usize {
+        let statements = self.statements();
+        let asks = |text: &&String| text.contains("CURRENT_USER()");
+        statements.iter().filter(asks).count()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.root.query("SET GLOBAL general_log = 0").ok();
+    }
+}
+
+/// Runs the same on both, and expects the same answers. Gives the outcomes.
+fn run(guest: &mut Guest<'_>, direct: &mut Client, script: &[&str]) -> Vec<&'static str> {
+    let both = |sql: &&str| {
+        let expected = direct.query_bytes(sql).unwrap().to_vec();
+        let seen = guest.run(sql);
+        assert_same(sql, &seen.bytes, &expected);
+        seen.outcome
+    };
+    script.iter().map(both).collect()
+}
+
+#[test]
+fn the_server_is_not_asked_for_the_settings_when_autocommit_changes() {
+    let front = Front::new("autocommit_asks", &TABLES);
+    let (mut guest, mut direct) = (front.guest(), front.direct());
+    let mut log = Log::of(&front, &mut guest);
+    let script = [OFF, FIRST, READ, "COMMIT", ON, READ];
+    let never_asked = wait_for("transactions without a question", PATIENCE, || {
+        let before = log.questions();
+        for _ in 0..3 {
+            let outcomes = run(&mut guest, &mut direct, &script);
+            if outcomes[2] != "hit" || outcomes[5] != "hit" {
+                return Ok(None);
+            }
+        }
+        // It is asked anew when the follower has a new session.
+        Ok((log.questions() == before).then_some(()))
+    });
+    never_asked.unwrap();
+    // What a query has read by then is part of the transaction.
+    for set in [
+        "SET autocommit = (SELECT COUNT(*) * 0 FROM notes)",
+        "SET @a = (SELECT COUNT(*) FROM notes), autocommit = 0",
+    ] {
+        let before = log.questions();
+        run(&mut guest, &mut direct, &[set, FIRST, READ, "COMMIT", ON]);
+        assert!(log.questions() > before, "{set}");
+    }
+}
+
+#[test]
+fn what_memory_answers_wholly_sends_the_server_nothing_but_the_changes_of_autocommit() {
+    let options = RemoraOptions::following().with("cache.transaction_reads", "early");
+    let front = Front::with("autocommit_early", options, &TABLES);
+    let (mut guest, mut direct) = (front.guest(), front.direct());
+    let mut log = Log::of(&front, &mut guest);
+    let script = [OFF, READ, FIRST, "COMMIT", ON];
+    let sent = wait_for("a transaction from memory", PATIENCE, || {
+        let before = log.statements().len();
+        run(&mut guest, &mut direct, &script);
+        let sent = log.statements().split_off(before);
+        Ok((sent == [OFF, ON]).then_some(()))
+    });
+    sent.unwrap();
+}
+
+#[test]
+fn what_is_committed_by_autocommit_is_seen_by_the_next_reader() {
+    let options = RemoraOptions::following();
+    let (front, gate) = Front::behind_gate(lease(), "autocommit_fences", options, &TABLES);
+    let (mut guest, mut other, mut direct) = (front.guest(), front.guest(), front.direct());
+    let mut script = vec![OFF, WRITE];
+    for own in [false, true] {
+        let before = direct.query_bytes(READ).unwrap().to_vec();
+        other.becomes_hit(READ, &before);
+        if own {
+            // From memory, in the transaction that then writes.
+            let read = wait_for("a hit in the transaction", PATIENCE, || {
+                guest.setup(&[OFF, FIRST]);
+                let is_hit = guest.run(READ).outcome == "hit";
+                if !is_hit {
+                    guest.setup(&["COMMIT", ON]);
+                }
+                Ok(is_hit.then_some(()))
+            });
+            read.unwrap();
+            script = vec![WRITE];
+        }
+        // The log tells nothing of it.
+        gate.hold(true);
+        guest.setup(&script);
+        let own = guest.run(READ);
+        assert_ne!(own.outcome, "hit");
+        // What opens a transaction is fenced until it is known that it hasn't committed.
+        other.becomes_hit(READ, &before);
+        guest.setup(&[ON]);
+        let after = direct.query_bytes(READ).unwrap().to_vec();
+        assert_ne!(after, before);
+        for reader in [&mut other, &mut guest] {
+            let seen = reader.run(READ);
+            assert_ne!(seen.outcome, "hit");
+            assert_same(READ, &seen.bytes, &after);
+        }
+        gate.hold(false);
+        guest.becomes_hit(READ, &after);
+    }
+}
+
+/// The server's answer to a login is from before `init_connect`.
+#[test]
+fn logins_may_turn_autocommit_off() {
+    let front = Front::new("autocommit_logins", &TABLES);
+    let mut root = front.server().root().unwrap();
+    let identified = front.server().kind().identified_by(OTHER_PASSWORD);
+    let schema = front.schema();
+    for sql in [
+        format!("CREATE USER modest@'%' {identified}"),
+        format!("GRANT SELECT ON {schema}.* TO modest@'%'"),
+    ] {
+        root.query(&sql).unwrap();
+    }
+    let modest = ConnectOptions {
+        user: "modest".to_owned(),
+        password: OTHER_PASSWORD.to_owned(),
+        ..front.options()
+    };
+    let outside = modest
+        .connect()
+        .unwrap()
+        .query_bytes(READ)
+        .unwrap()
+        .to_vec();
+    front.guest_as(&modest).becomes_hit(READ, &outside);
+    root.query("SET GLOBAL init_connect = 'SET autocommit = 0'")
+        .unwrap();
+    let inside = modest
+        .connect()
+        .unwrap()
+        .query_bytes(READ)
+        .unwrap()
+        .to_vec();
+    let seen = front.guest_as(&modest).run(READ);
+    root.query("SET GLOBAL init_connect = ''").unwrap();
+    root.query("DROP USER modest@'%'").unwrap();
+    assert_ne!(inside, outside, "the flags differ");
+    assert_same(READ, &seen.bytes, &inside);
+    assert_ne!(seen.outcome, "hit");
+}
