@@ -57,7 +57,7 @@ pub use refusal::Refusal;
 pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
 pub use settings::{CONTACT_SETTINGS, RESULT_SETTINGS, ResultSetting};
 pub use statement::{
-    EverythingReason, SessionEffect, Statement, StatementKind, TableName, Transaction,
-    TransactionControl, UnknownEffect, Writes,
+    EverythingReason, IsolationLevel, SessionEffect, Statement, StatementKind, TableName,
+    Transaction, TransactionControl, TransactionDefaults, UnknownEffect, Writes,
 };
 pub use token::{Token, TokenKind};

@@ -176,6 +176,9 @@ pub enum SessionEffect {
     /// Variables may have changed that are listed in [`crate::RESULT_SETTINGS`] or
     /// [`crate::CONTACT_SETTINGS`], or the role.
     SettingsChanged,
+    /// The same, of what the session's transactions are like, and of nothing else: `SET SESSION
+    /// TRANSACTION …`. What the settings are now follows from what they were.
+    TransactionDefaults(TransactionDefaults),
     /// `SET ROLE`.
     Role,
     /// The default schema changed (`USE`), and with it the database's character set variables.
@@ -196,6 +199,36 @@ pub enum SessionEffect {
     UserLock,
     /// The state can't be known any more: the session must pass through from now on.
     Unknown(UnknownEffect),
+}
+
+/// What `SET SESSION TRANSACTION` says of the session's transactions; what it doesn't name stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TransactionDefaults {
+    /// Their isolation level.
+    pub isolation: Option<IsolationLevel>,
+    /// Whether they only read.
+    pub read_only: Option<bool>,
+}
+
+impl TransactionDefaults {
+    /// What this and another such statement behind it say together.
+    #[must_use]
+    pub fn then(self, later: TransactionDefaults) -> TransactionDefaults {
+        TransactionDefaults {
+            isolation: later.isolation.or(self.isolation),
+            read_only: later.read_only.or(self.read_only),
+        }
+    }
+}
+
+/// An isolation level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "their names are SQL's")]
+pub enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
 }
 
 /// What a statement does to the session's transaction.

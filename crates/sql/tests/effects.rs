@@ -7,8 +7,9 @@ mod common;
 
 use common::{default, tables_written};
 use remora_sql::{
-    Dialect, EverythingReason as Why, SessionEffect as Session, StatementKind as Kind,
-    Transaction as Tx, UnknownEffect, Writes, analyse_prefix,
+    Dialect, EverythingReason as Why, IsolationLevel, SessionEffect as Session,
+    StatementKind as Kind, Transaction as Tx, TransactionDefaults, UnknownEffect, Writes,
+    analyse_prefix,
 };
 
 #[track_caller]
@@ -405,7 +406,9 @@ fn set_tells_what_the_assignments_do_together() {
         "SET @@session.transaction_isolation = 'READ-COMMITTED'",
         "SET @@local.tx_read_only = 1",
         "SET wait_timeout = 3, sql_mode = (SELECT 'ANSI'), @a = 3",
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY, READ WRITE",
+        "SET SESSION TRANSACTION READ",
+        "SET SESSION TRANSACTION SNAPSHOT",
         "SET wait_timeout = 100",
         "SET SESSION idle_transaction_timeout = 100",
         "/*!40101 SET NAMES utf8 */",
@@ -487,6 +490,55 @@ fn autocommit_leaves_the_settings_as_they_are_if_nothing_else_is_said() {
     for text in ["SET GLOBAL autocommit = 1", "SET @@global.autocommit = 0"] {
         nothing(text, Kind::Set, Session::None, Tx::None);
     }
+}
+
+#[test]
+fn what_transactions_are_like_is_told_by_the_words() {
+    type Level = IsolationLevel;
+    for (text, isolation, read_only) in [
+        ("SET SESSION TRANSACTION READ ONLY", None, Some(true)),
+        ("set session transaction read write;", None, Some(false)),
+        (
+            "SET LOCAL TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            Some(Level::Serializable),
+            None,
+        ),
+        (
+            "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            Some(Level::RepeatableRead),
+            Some(true),
+        ),
+        (
+            "SET SESSION TRANSACTION READ WRITE, ISOLATION LEVEL READ COMMITTED",
+            Some(Level::ReadCommitted),
+            Some(false),
+        ),
+        (
+            "SET SESSION /* x */ TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+            Some(Level::ReadUncommitted),
+            None,
+        ),
+    ] {
+        let defaults = TransactionDefaults {
+            isolation,
+            read_only,
+        };
+        let effect = Session::TransactionDefaults(defaults);
+        nothing(text, Kind::Set, effect, Tx::None);
+    }
+    let first = TransactionDefaults {
+        isolation: Some(Level::Serializable),
+        read_only: Some(true),
+    };
+    let later = TransactionDefaults {
+        isolation: None,
+        read_only: Some(false),
+    };
+    let both = TransactionDefaults {
+        isolation: Some(Level::Serializable),
+        read_only: Some(false),
+    };
+    assert_eq!(first.then(later), both);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Transactions that drivers begin by `SET autocommit = 0` and end by `SET autocommit = 1`.
+//! Transactions that drivers begin by `SET autocommit = 0` and end by `SET autocommit = 1`, or for
+//! which they say `SET SESSION TRANSACTION READ ONLY`.
 
 use remora_testkit::client::{Client, ConnectOptions};
 use remora_testkit::process::wait_for;
@@ -104,6 +105,68 @@ fn the_server_is_not_asked_for_the_settings_when_autocommit_changes() {
         run(&mut guest, &mut direct, &[set, FIRST, READ, "COMMIT", ON]);
         assert!(log.questions() > before, "{set}");
     }
+}
+
+/// Of each kind of transaction its first asks, and no other.
+#[test]
+fn the_server_is_asked_once_what_settings_read_only_transactions_have() {
+    let front = Front::new("read_only_asks", &TABLES);
+    let (mut guest, mut direct) = (front.guest(), front.direct());
+    let mut log = Log::of(&front, &mut guest);
+    for kind in ["READ ONLY", "READ WRITE"] {
+        let level = "ISOLATION LEVEL READ COMMITTED";
+        let begin = format!("SET SESSION TRANSACTION {kind}");
+        let begin_other = format!("SET SESSION TRANSACTION {level}, {kind}");
+        let back = "SET SESSION TRANSACTION READ WRITE, ISOLATION LEVEL REPEATABLE READ";
+        let scripts: [&[&str]; 3] = [
+            &[&begin, OFF, FIRST, READ, "COMMIT", ON, back, READ],
+            &[&begin, "BEGIN", FIRST, READ, "COMMIT", back, READ],
+            &[&begin_other, "BEGIN", FIRST, READ, "COMMIT", back, READ],
+        ];
+        for script in scripts {
+            let never_asked = wait_for("transactions without a question", PATIENCE, || {
+                let before = log.questions();
+                for _ in 0..3 {
+                    let outcomes = run(&mut guest, &mut direct, script);
+                    let read = script.iter().position(|sql| *sql == READ).unwrap();
+                    if outcomes[read] != "hit" || outcomes.last() != Some(&"hit") {
+                        return Ok(None);
+                    }
+                }
+                Ok((log.questions() == before).then_some(()))
+            });
+            never_asked.unwrap();
+        }
+    }
+    // Other sessions with the same settings ask at their beginning, and no more.
+    let only_at_the_beginning = wait_for("a session that asks once", PATIENCE, || {
+        let (mut other, mut direct) = (front.guest(), front.direct());
+        run(&mut other, &mut direct, &[READ]);
+        let mut log = Log::of(&front, &mut other);
+        let before = log.questions();
+        let script = ["SET SESSION TRANSACTION READ ONLY", "BEGIN", FIRST, READ];
+        run(&mut other, &mut direct, &script);
+        let write = "UPDATE notes SET note = 'x' WHERE id = 1";
+        let (_, answer) = other.observe(|client| client.query(write).map(drop));
+        assert!(answer.is_err(), "it only reads");
+        assert!(direct.query(write).is_err());
+        run(&mut other, &mut direct, &["COMMIT", READ]);
+        if log.questions() > before {
+            return Ok(None);
+        }
+        // A value that is computed is asked for.
+        let new_name = direct.query("SELECT @@transaction_read_only").is_ok();
+        let name = if new_name {
+            "transaction_read_only"
+        } else {
+            "tx_read_only"
+        };
+        let set = format!("SET SESSION {name} = 1 - 1");
+        run(&mut other, &mut direct, &[&set, READ]);
+        assert!(log.questions() > before);
+        Ok(Some(()))
+    });
+    only_at_the_beginning.unwrap();
 }
 
 #[test]

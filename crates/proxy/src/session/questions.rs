@@ -64,7 +64,7 @@ impl Session {
         let known = &self.shared.fingerprints;
         if let Ok(fingerprint) = known.intern(&query, &row, self.state.flavour()) {
             let reads = self.transaction_reads_of(&fingerprint);
-            self.state.learn(fingerprint);
+            self.state.learn_with_mark(fingerprint, query.mark_number());
             self.state.set_transaction_reads(reads);
             self.state.asked_for_mark(query.mark_number(), sees_mark);
         } else {

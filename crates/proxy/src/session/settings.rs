@@ -8,13 +8,14 @@
 //!
 //! Autocommit isn't asked for: a flag of each of the server's answers tells whether it is on, and
 //! stands in the key. A `SET` of it to a literal, and of nothing else, leaves the settings known.
+//! What they are after `SET SESSION TRANSACTION` is asked once, see [`AfterDefaults`].
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use remora_sql::{Dialect, RESULT_SETTINGS};
+use remora_sql::{Dialect, RESULT_SETTINGS, TransactionDefaults};
 use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
@@ -56,6 +57,30 @@ pub struct Fingerprint {
     /// The flags of the server's answers where transactions begin and end, as far as they are
     /// known.
     pub transaction_flags: TransactionFlags,
+    /// The settings after statements that change what the session's transactions are like.
+    pub after_defaults: AfterDefaults,
+}
+
+/// The fingerprints that sessions of one had after `SET SESSION TRANSACTION`, as the server told
+/// them. Nothing else of a session depends on that statement, so the next session with the same
+/// settings has the same ones after it, and needn't ask. There are few such statements.
+#[derive(Debug, Default)]
+pub struct AfterDefaults(Mutex<Vec<(TransactionDefaults, Weak<Fingerprint>)>>);
+
+impl AfterDefaults {
+    /// The settings after this, if they are known and not forgotten.
+    pub fn get(&self, defaults: TransactionDefaults) -> Option<Arc<Fingerprint>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, after) = known.iter().find(|(said, _)| *said == defaults)?;
+        after.upgrade()
+    }
+
+    /// The server told them.
+    pub fn learn(&self, defaults: TransactionDefaults, after: &Arc<Fingerprint>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(said, _)| *said != defaults);
+        known.push((defaults, Arc::downgrade(after)));
+    }
 }
 
 /// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself:
@@ -451,6 +476,7 @@ impl Fingerprints {
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
             transaction_flags: TransactionFlags::default(),
+            after_defaults: AfterDefaults::default(),
         });
         known.insert(bytes, Arc::clone(&fingerprint));
         Ok(fingerprint)

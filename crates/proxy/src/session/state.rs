@@ -7,7 +7,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Definitions, FenceScope, Scope, Snapshot, Tag};
-use remora_sql::{SessionEffect, Transaction, TransactionControl, UnknownEffect};
+use remora_sql::{
+    SessionEffect, Transaction, TransactionControl, TransactionDefaults, UnknownEffect,
+};
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
@@ -29,6 +31,9 @@ const WRITTEN_TAGS_MAX: usize = 512;
 pub enum Settings {
     /// They must be asked for before the next look-up.
     Unknown,
+    /// The same, but nothing has changed them since they were these, except these statements, which
+    /// succeeded.
+    After(Arc<Fingerprint>, TransactionDefaults),
     /// The server was asked and didn't tell. It isn't asked again before they change.
     Unavailable,
     /// They are these.
@@ -287,7 +292,7 @@ impl SessionState {
     pub fn fingerprint(&self) -> Option<&Arc<Fingerprint>> {
         match &self.settings {
             Settings::Known(fingerprint) => Some(fingerprint),
-            Settings::Unknown | Settings::Unavailable => None,
+            Settings::Unknown | Settings::After(..) | Settings::Unavailable => None,
         }
     }
 
@@ -301,7 +306,9 @@ impl SessionState {
         self.scope?;
         match &self.settings {
             Settings::Known(known) => scope_of(known.id, self.status_inside(), RowFormat::Binary),
-            Settings::Unknown | Settings::Unavailable => Err(Bypass::SettingsUnknown),
+            Settings::Unknown | Settings::After(..) | Settings::Unavailable => {
+                Err(Bypass::SettingsUnknown)
+            }
         }
     }
 
@@ -318,7 +325,7 @@ impl SessionState {
     /// Whether the server could be asked for the settings, for what they say about anything but
     /// look-ups.
     pub fn lacks_settings(&self) -> bool {
-        matches!(self.settings, Settings::Unknown)
+        matches!(self.settings, Settings::Unknown | Settings::After(..))
     }
 
     /// The snapshot that a read sent now, or its answer from memory, must fit; none if each
@@ -436,6 +443,39 @@ impl SessionState {
         std::mem::take(&mut self.ran_text) && !logs_changes
     }
 
+    /// What the settings are after such a statement, which has succeeded.
+    fn settings_after(&self, defaults: TransactionDefaults) -> Settings {
+        let (before, defaults) = match &self.settings {
+            Settings::Known(before) => (before, defaults),
+            Settings::After(before, earlier) => (before, earlier.then(defaults)),
+            Settings::Unknown | Settings::Unavailable => return Settings::Unknown,
+        };
+        match before.after_defaults.get(defaults) {
+            _ if before.dialect.is_none() => Settings::Unknown,
+            Some(after) => Settings::Known(after),
+            None => Settings::After(Arc::clone(before), defaults),
+        }
+    }
+
+    /// The server told the settings, with the mark of this number. If they follow from those of
+    /// before, it needn't tell the next session.
+    ///
+    /// The server's settings count, not those of a transaction that is or will be unlike others;
+    /// and only the same question has answers that can be compared.
+    pub fn learn_with_mark(&mut self, fingerprint: Arc<Fingerprint>, mark_number: u64) {
+        let is_usual = !self.changed_in_transaction
+            && !self.next_transaction_differs
+            && !self.next_transaction_in_doubt;
+        let is_same_question = mark_number != 0 && mark_number == self.mark_asked_for;
+        if let Settings::After(before, defaults) = &self.settings
+            && is_usual
+            && is_same_question
+        {
+            before.after_defaults.learn(*defaults, &fingerprint);
+        }
+        self.learn(fingerprint);
+    }
+
     /// The server told the settings.
     pub fn learn(&mut self, fingerprint: Arc<Fingerprint>) {
         self.settings = Settings::Known(fingerprint);
@@ -541,7 +581,12 @@ impl SessionState {
         if effects.may_turn_log_off {
             self.runs_text();
         }
-        self.apply(effects.session);
+        self.apply(match effects.session {
+            SessionEffect::TransactionDefaults(_) if !summary.succeeded() => {
+                SessionEffect::SettingsChanged
+            }
+            effect => effect,
+        });
         self.doubt_next_transaction(effects, before, summary);
         if let Some(sending) = self.sending.take() {
             let passed = self.passed(effects, summary);
@@ -669,7 +714,7 @@ impl SessionState {
     /// known.
     pub fn is_foreign(&self) -> bool {
         match &self.settings {
-            Settings::Known(known) => known.dialect.is_none(),
+            Settings::Known(known) | Settings::After(known, _) => known.dialect.is_none(),
             Settings::Unknown | Settings::Unavailable => self.was_foreign,
         }
     }
@@ -679,6 +724,10 @@ impl SessionState {
             SessionEffect::None | SessionEffect::UserLock => {}
             SessionEffect::SettingsChanged | SessionEffect::Role | SessionEffect::DefaultSchema => {
                 self.settings = Settings::Unknown;
+                self.changed_in_transaction |= !self.is_certainly_outside_transaction();
+            }
+            SessionEffect::TransactionDefaults(defaults) => {
+                self.settings = self.settings_after(defaults);
                 self.changed_in_transaction |= !self.is_certainly_outside_transaction();
             }
             SessionEffect::NextTransaction => self.next_transaction_differs = true,

@@ -252,7 +252,11 @@ impl ServerFacts {
         let statement = ambiguity.analyse(text.as_bytes(), remora_sql::Dialect::default());
         let is_understood = matches!(
             statement.session,
-            Effect::None | Effect::SettingsChanged | Effect::Role | Effect::DefaultSchema
+            Effect::None
+                | Effect::SettingsChanged
+                | Effect::TransactionDefaults(_)
+                | Effect::Role
+                | Effect::DefaultSchema
         );
         // Functions that it calls may do so on the other servers.
         let must_say_so = self.family == Family::MySql && self.release() >= (5, 7, 0);

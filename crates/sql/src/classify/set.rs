@@ -6,8 +6,8 @@ use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::settings::{SettingKind, global_setting_matters, session_setting};
 use crate::statement::{
-    EverythingReason, SessionEffect, Statement, StatementKind as Kind, Transaction, UnknownEffect,
-    Writes,
+    EverythingReason, IsolationLevel, SessionEffect, Statement, StatementKind as Kind, Transaction,
+    TransactionDefaults, UnknownEffect, Writes,
 };
 use crate::token::TokenKind as T;
 
@@ -102,6 +102,12 @@ pub(super) fn set(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
         K::Transaction => {
             return Err(Head::new(Kind::Set).session(SessionEffect::NextTransaction));
         }
+        K::Session | K::Local if cursor.next_is_word(K::Transaction) => {
+            if let Some(defaults) = transaction_defaults(cursor) {
+                let effect = SessionEffect::TransactionDefaults(defaults);
+                return Err(Head::new(Kind::Set).session(effect));
+            }
+        }
         _ => {}
     }
     let mut effects = Effects::none();
@@ -119,6 +125,51 @@ pub(super) fn set(mut cursor: Cursor<'_>) -> Result<Box<Statement>, Head> {
     } else {
         unknown()
     })
+}
+
+/// `SESSION TRANSACTION` and its characteristics, each at most once, and nothing behind them.
+fn transaction_defaults(mut cursor: Cursor<'_>) -> Option<TransactionDefaults> {
+    use IsolationLevel as Level;
+    cursor.advance();
+    cursor.advance();
+    let mut defaults = TransactionDefaults::default();
+    loop {
+        if defaults.read_only.is_none() && take_words(&mut cursor, &["READ", "ONLY"]) {
+            defaults.read_only = Some(true);
+        } else if defaults.read_only.is_none() && take_words(&mut cursor, &["READ", "WRITE"]) {
+            defaults.read_only = Some(false);
+        } else if defaults.isolation.is_none() && take_words(&mut cursor, &["ISOLATION", "LEVEL"]) {
+            let levels = [
+                (&["READ", "UNCOMMITTED"][..], Level::ReadUncommitted),
+                (&["READ", "COMMITTED"], Level::ReadCommitted),
+                (&["REPEATABLE", "READ"], Level::RepeatableRead),
+                (&["SERIALIZABLE"], Level::Serializable),
+            ];
+            let named = levels
+                .into_iter()
+                .find(|(words, _)| take_words(&mut cursor, words));
+            defaults.isolation = Some(named?.1);
+        } else {
+            return None;
+        }
+        if !cursor.take(T::Comma) {
+            return cursor.at_end().then_some(defaults);
+        }
+    }
+}
+
+/// Takes these words if they are all there.
+fn take_words(cursor: &mut Cursor<'_>, words: &[&str]) -> bool {
+    let mut ahead = *cursor;
+    let are_there = words.iter().all(|word| {
+        let token = ahead.advance();
+        let text = ahead.bytes(token);
+        matches!(token.kind, T::Word(_)) && text.eq_ignore_ascii_case(word.as_bytes())
+    });
+    if are_there {
+        *cursor = ahead;
+    }
+    are_there
 }
 
 /// One assignment of the list; false if it isn't understood.

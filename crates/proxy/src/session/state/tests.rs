@@ -2,6 +2,7 @@
 
 use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
 
+use super::super::settings::AfterDefaults;
 use super::super::transaction_flags::TransactionFlags;
 use super::*;
 
@@ -19,6 +20,7 @@ fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
         allows_caching: true,
         ends_transactions_plainly: true,
         transaction_flags: TransactionFlags::default(),
+        after_defaults: AfterDefaults::default(),
         instance: None,
     })
 }
@@ -258,6 +260,120 @@ fn the_answer_to_the_question_tells_of_autocommit() {
     assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
     state.learn_autocommit(AUTOCOMMIT.with(StatusFlags::NO_INDEX));
     assert_eq!(state.scope(), outside);
+}
+
+/// `SET SESSION TRANSACTION READ ONLY` and `READ WRITE`.
+fn read_only(read_only: bool) -> Effects {
+    let defaults = TransactionDefaults {
+        isolation: None,
+        read_only: Some(read_only),
+    };
+    effects(
+        SessionEffect::TransactionDefaults(defaults),
+        Transaction::None,
+    )
+}
+
+/// A session of these settings, asked for with the mark 7.
+fn session_of(settings: &Arc<Fingerprint>) -> SessionState {
+    let mut state = session(Isolation::RepeatableRead);
+    state.learn_with_mark(Arc::clone(settings), 7);
+    state.asked_for_mark(7, true);
+    state
+}
+
+fn has(state: &SessionState, settings: &Arc<Fingerprint>) -> bool {
+    state
+        .fingerprint()
+        .is_some_and(|known| Arc::ptr_eq(known, settings))
+}
+
+#[test]
+fn the_settings_after_a_change_of_transactions_are_asked_for_once() {
+    let (writes, reads) = (
+        fingerprint(Isolation::RepeatableRead),
+        fingerprint(Isolation::RepeatableRead),
+    );
+    let mut first = session_of(&writes);
+    first.after(&read_only(true), None, &ok(AUTOCOMMIT));
+    assert!(first.wants_settings());
+    assert_eq!(first.scope(), Err(Bypass::SettingsUnknown));
+    // Autocommit makes no difference, nor do two such statements instead of one.
+    first.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+    first.after(&read_only(true), None, &ok(AUTOCOMMIT));
+    first.learn_with_mark(Arc::clone(&reads), 7);
+    assert!(has(&first, &reads));
+    let mut next = session_of(&writes);
+    next.after(&read_only(true), None, &ok(AUTOCOMMIT));
+    assert!(has(&next, &reads), "it was told");
+    next.after(&read_only(false), None, &ok(AUTOCOMMIT));
+    assert!(next.wants_settings(), "this was not");
+    next.learn_with_mark(Arc::clone(&writes), 7);
+    first.after(&read_only(false), None, &ok(AUTOCOMMIT));
+    assert!(has(&first, &writes));
+    // Inside a transaction, that one stays what it is.
+    first.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    first.after(&read_only(true), None, &ok(IN_TRANSACTION));
+    assert_eq!(first.scope(), Err(Bypass::InTransaction));
+    let commit = effects(SessionEffect::None, Transaction::Commit);
+    first.after(&commit, None, &ok(AUTOCOMMIT));
+    assert!(has(&first, &reads) && first.scope().is_ok());
+    // What is forgotten is asked for again.
+    drop((first, next, reads));
+    let mut last = session_of(&writes);
+    last.after(&read_only(true), None, &ok(AUTOCOMMIT));
+    assert!(last.wants_settings());
+}
+
+#[test]
+fn settings_that_do_not_follow_from_the_statement_alone_are_not_remembered() {
+    let next = effects(SessionEffect::NextTransaction, Transaction::None);
+    let other = effects(SessionEffect::SettingsChanged, Transaction::None);
+    let schema = effects(SessionEffect::DefaultSchema, Transaction::None);
+    let code = Effects {
+        unseen_code: UnseenCode::Possible,
+        ..Effects::NONE
+    };
+    let text = Effects {
+        may_turn_log_off: true,
+        ..Effects::NONE
+    };
+    let usual = ok(AUTOCOMMIT);
+    let set = read_only(true);
+    let scripts: [(&[(&Effects, &Summary)], u64); 9] = [
+        (&[(&set, &error())], 7),
+        (&[(&set, &error()), (&set, &usual)], 7),
+        (&[(&set, &usual), (&other, &usual)], 7),
+        (&[(&other, &usual), (&set, &usual)], 7),
+        (&[(&schema, &usual), (&set, &usual)], 7),
+        (&[(&set, &usual), (&code, &usual)], 7),
+        (&[(&set, &usual), (&text, &usual)], 7),
+        (&[(&next, &usual), (&set, &usual)], 7),
+        (&[(&set, &usual)], 8),
+    ];
+    for (number, (script, mark)) in scripts.into_iter().enumerate() {
+        let before = fingerprint(Isolation::RepeatableRead);
+        let mut state = session_of(&before);
+        for (effects, summary) in script {
+            state.after(effects, None, summary);
+        }
+        assert!(state.lacks_settings(), "{number}");
+        let after = fingerprint(Isolation::RepeatableRead);
+        state.learn_with_mark(Arc::clone(&after), mark);
+        let mut other = session_of(&before);
+        other.after(&set, None, &usual);
+        assert!(other.wants_settings(), "{number}");
+    }
+    // Inside a transaction the server may tell of that.
+    let before = fingerprint(Isolation::RepeatableRead);
+    let mut state = session_of(&before);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    state.after(&set, None, &ok(IN_TRANSACTION));
+    let after = fingerprint(Isolation::RepeatableRead);
+    state.learn_with_mark(Arc::clone(&after), 7);
+    let mut other = session_of(&before);
+    other.after(&set, None, &usual);
+    assert!(other.wants_settings());
 }
 
 #[test]
