@@ -1,5 +1,7 @@
 //! The accounts of the bank, and the statements that read them.
 
+use std::collections::BTreeSet;
+
 use remora_testkit::client::{Client, ClientError};
 use remora_testkit::load::Random;
 use remora_testkit::mixed::asking::{Asking, filled_in};
@@ -8,8 +10,8 @@ use remora_wire::rows::Row;
 
 /// What each account holds at first.
 const BALANCE: i64 = 1_000;
-/// Accounts that are read together.
-const CHUNK: usize = 8;
+/// Of accounts that are read one by one, at most so many are. The others are read by a list.
+const ALONE_MAX: usize = 8;
 /// Pockets of one owner.
 const POCKETS_EACH: usize = 4;
 /// A chunk is read in its own way, but once in so many times in any other.
@@ -179,16 +181,25 @@ pub(super) fn alterations(kind: Kind) -> impl Iterator<Item = &'static str> {
 /// How many accounts there are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bank {
+    /// Accounts of a table that are read together.
+    chunk: usize,
     /// Chunks of checking accounts, of savings, and twice those of pockets.
     chunks: usize,
 }
 
 impl Bank {
-    /// One with so many accounts, or a few less.
-    pub(super) fn new(accounts: usize) -> Bank {
-        Bank {
-            chunks: accounts / (CHUNK * 5) * 2,
-        }
+    /// One with so many accounts, or a few less, of which so many are read together.
+    pub(super) fn new(accounts: usize, chunk: usize) -> Bank {
+        assert_eq!(chunk % POCKETS_EACH, 0, "an owner is in one chunk");
+        let chunks = accounts / (chunk * 5) * 2;
+        Bank { chunk, chunks }
+    }
+
+    /// How many statements read each account once, if it is read in eights or alone; more where a
+    /// change outdates a result of more accounts.
+    pub(super) fn statements(self) -> u64 {
+        let weight = 1 + self.chunk / 50;
+        (self.accounts() / self.chunk * ALONE_MAX * weight) as u64
     }
 
     /// How many accounts there are.
@@ -199,8 +210,8 @@ impl Bank {
 
     fn size(self, table: Table) -> usize {
         match table {
-            Table::Checking | Table::Savings => self.chunks * CHUNK,
-            Table::Pockets => self.chunks / 2 * CHUNK,
+            Table::Checking | Table::Savings => self.chunks * self.chunk,
+            Table::Pockets => self.chunks / 2 * self.chunk,
         }
     }
 
@@ -238,7 +249,7 @@ impl Bank {
         for text in TABLES {
             client.query(text)?;
         }
-        let total = number(CHUNK) * BALANCE;
+        let total = number(self.chunk) * BALANCE;
         fill(client, "branches", self.chunks, |branch| {
             format!("({branch}, {total})")
         })?;
@@ -247,7 +258,7 @@ impl Bank {
         for table in [Table::Checking, Table::Savings, Table::Pockets] {
             let row = |id: usize| match table {
                 Table::Checking => format!("({id}, {BALANCE})"),
-                Table::Savings => format!("({id}, {}, {BALANCE})", id / CHUNK),
+                Table::Savings => format!("({id}, {}, {BALANCE})", id / self.chunk),
                 Table::Pockets => {
                     let (owner, pocket) = (id / POCKETS_EACH, id % POCKETS_EACH);
                     format!("({owner}, {pocket}, {BALANCE})")
@@ -271,22 +282,98 @@ impl Bank {
         for chunk in 0..self.chunks {
             // In some chunks both tables are read by one statement.
             if choose(forms + 1, chunk, random) == forms {
-                all.push(joined(chunk));
+                all.push(self.joined(chunk));
             } else {
                 for table in [Table::Checking, Table::Savings] {
                     let form = FORMS[choose(forms, chunk, random)];
-                    all.extend(chunk_of(table, chunk, form));
+                    all.extend(self.questions(table, chunk, form));
                 }
             }
         }
         for chunk in 0..self.chunks / 2 {
             let form = FORMS[choose(forms, chunk, random)];
-            all.extend(chunk_of(Table::Pockets, chunk, form));
+            all.extend(self.questions(Table::Pockets, chunk, form));
         }
         for at in (1..all.len()).rev() {
             all.swap(at, random.below(at + 1));
         }
         all
+    }
+
+    fn joined(self, chunk: usize) -> Question {
+        let first = number(chunk * self.chunk);
+        Question {
+            text: "SELECT c.balance, s.balance FROM checking c JOIN savings s ON s.id = c.id \
+                   WHERE c.id BETWEEN ? AND ?"
+                .to_owned(),
+            numbers: vec![first, first + number(self.chunk) - 1],
+        }
+    }
+
+    /// The statements that read a chunk of a table.
+    fn questions(self, table: Table, chunk: usize, form: Form) -> Vec<Question> {
+        let ids = chunk * self.chunk..(chunk + 1) * self.chunk;
+        // The first column of the primary key.
+        let (column, first, last) = match table {
+            Table::Checking | Table::Savings => ("id", ids.start, ids.end - 1),
+            Table::Pockets => (
+                "owner",
+                ids.start / POCKETS_EACH,
+                (ids.end - 1) / POCKETS_EACH,
+            ),
+        };
+        let name = table.name();
+        let bounds = vec![number(first), number(last)];
+        let list = |numbers: Vec<i64>| {
+            let marks = vec!["?"; numbers.len()].join(", ");
+            let text = format!("SELECT balance FROM {name} WHERE {column} IN ({marks})");
+            Question { text, numbers }
+        };
+        let one = |text: String, numbers| vec![Question { text, numbers }];
+        match (form, table) {
+            (Form::OneByOne, _) => {
+                let alone = ids.clone().take(ALONE_MAX);
+                let mut all: Vec<_> = alone.map(|id| Account { table, id }.question()).collect();
+                let others = ids.skip(ALONE_MAX).map(|id| Account { table, id }.key()[0]);
+                let others: BTreeSet<_> = others.collect();
+                if !others.is_empty() {
+                    all.push(list(others.into_iter().collect()));
+                }
+                all
+            }
+            (Form::List, _) => vec![list((first..=last).map(number).collect())],
+            (Form::Own, Table::Checking) => {
+                let text = "SELECT amount FROM seen WHERE number BETWEEN ? AND ?";
+                one(text.to_owned(), bounds)
+            }
+            (Form::Own, Table::Savings) => {
+                let text = "SELECT SUM(balance) FROM savings WHERE branch = ?";
+                one(text.to_owned(), vec![number(chunk)])
+            }
+            (Form::Own, Table::Pockets) => {
+                let marks = vec!["?"; last - first + 1].join(", ");
+                let text = format!(
+                    "SELECT p.balance FROM owners o JOIN pockets p ON p.owner = o.owner \
+                     WHERE o.owner IN ({marks})"
+                );
+                one(text, (first..=last).map(number).collect())
+            }
+            (Form::Total, Table::Savings) => {
+                let text = "SELECT total FROM branches WHERE branch = ?";
+                one(text.to_owned(), vec![number(chunk)])
+            }
+            (Form::Sum | Form::Total, _) => {
+                let text =
+                    format!("SELECT SUM(balance) FROM {name} WHERE {column} BETWEEN ? AND ?");
+                one(text, bounds)
+            }
+            (Form::Range, _) => {
+                let text = format!(
+                    "SELECT balance FROM {name} WHERE {column} BETWEEN ? AND ? ORDER BY {column}"
+                );
+                one(text, bounds)
+            }
+        }
     }
 }
 
@@ -296,68 +383,6 @@ fn choose(bound: usize, chunk: usize, random: &mut Random) -> usize {
         random.below(bound)
     } else {
         chunk % bound
-    }
-}
-
-fn joined(chunk: usize) -> Question {
-    let first = number(chunk * CHUNK);
-    Question {
-        text: "SELECT c.balance, s.balance FROM checking c JOIN savings s ON s.id = c.id \
-               WHERE c.id BETWEEN ? AND ?"
-            .to_owned(),
-        numbers: vec![first, first + number(CHUNK) - 1],
-    }
-}
-
-/// The statements that read a chunk of a table.
-fn chunk_of(table: Table, chunk: usize, form: Form) -> Vec<Question> {
-    let ids = chunk * CHUNK..(chunk + 1) * CHUNK;
-    // The first column of the primary key.
-    let (column, first, last) = match table {
-        Table::Checking | Table::Savings => ("id", ids.start, ids.end - 1),
-        Table::Pockets => (
-            "owner",
-            ids.start / POCKETS_EACH,
-            (ids.end - 1) / POCKETS_EACH,
-        ),
-    };
-    let name = table.name();
-    let bounds = vec![number(first), number(last)];
-    let one = |text: String, numbers| vec![Question { text, numbers }];
-    match (form, table) {
-        (Form::OneByOne, _) => ids.map(|id| Account { table, id }.question()).collect(),
-        (Form::List, _) => {
-            let marks = vec!["?"; last - first + 1].join(", ");
-            let text = format!("SELECT balance FROM {name} WHERE {column} IN ({marks})");
-            one(text, (first..=last).map(number).collect())
-        }
-        (Form::Own, Table::Checking) => {
-            let text = "SELECT amount FROM seen WHERE number BETWEEN ? AND ?";
-            one(text.to_owned(), bounds)
-        }
-        (Form::Own, Table::Savings) => {
-            let text = "SELECT SUM(balance) FROM savings WHERE branch = ?";
-            one(text.to_owned(), vec![number(chunk)])
-        }
-        (Form::Own, Table::Pockets) => {
-            let text = "SELECT p.balance FROM owners o JOIN pockets p ON p.owner = o.owner \
-                        WHERE o.owner IN (?, ?)";
-            one(text.to_owned(), bounds)
-        }
-        (Form::Total, Table::Savings) => {
-            let text = "SELECT total FROM branches WHERE branch = ?";
-            one(text.to_owned(), vec![number(chunk)])
-        }
-        (Form::Sum | Form::Total, _) => {
-            let text = format!("SELECT SUM(balance) FROM {name} WHERE {column} BETWEEN ? AND ?");
-            one(text, bounds)
-        }
-        (Form::Range, _) => {
-            let text = format!(
-                "SELECT balance FROM {name} WHERE {column} BETWEEN ? AND ? ORDER BY {column}"
-            );
-            one(text, bounds)
-        }
     }
 }
 

@@ -27,17 +27,20 @@ use self::accounts::{Account, Bank, Question};
 use super::course::{Course, Role};
 use super::{
     BROKEN_TIME, Opening, ROUNDS_MAX, Reads, Session, Surroundings, TIME_EACH, TRANSACTIONS, World,
-    asking, is_without_late_rows, long_mode,
+    asking, chunk, is_without_late_rows, long_mode,
 };
 
 const ACCOUNTS: usize = 200;
 const ACCOUNTS_LONG: usize = 1_000;
+/// Accounts that are read together.
+const CHUNK: usize = 8;
 const READERS: usize = 8;
 /// Whether they go past Remora.
 const WRITERS: [bool; 3] = [false, false, true];
-/// A writer lets so many reads for each account pass between two transfers, in tenths.
+/// A writer lets so many reads pass between two transfers, in tenths of what a sum takes if each
+/// account is read alone.
 const READS_TENTHS: u64 = 15;
-/// So many reads for each account pass before tables are altered again, or the log is lost.
+/// The same before tables are altered again, or the log is lost.
 const READS_BETWEEN_DISTURBANCES: u64 = 10;
 /// Before one read in so many a savepoint is set, and the transaction rolled back to it.
 const SAVEPOINT: usize = 60;
@@ -272,7 +275,7 @@ impl Run<'_> {
         } else {
             self.world.through()
         };
-        let reads = self.bank.accounts() as u64 * READS_TENTHS / 10;
+        let reads = self.bank.statements() * READS_TENTHS / 10;
         let mut session = Session::connect(&options, Opening::Begin, Asking::Text)?;
         while !self.course.is_over() {
             let moved = transfers::transfer(&mut session.client, self.bank, &mut random);
@@ -333,17 +336,17 @@ impl Run<'_> {
     }
 
     fn await_disturbance(&self) {
-        let reads = self.bank.accounts() as u64 * READS_BETWEEN_DISTURBANCES;
+        let reads = self.bank.statements() * READS_BETWEEN_DISTURBANCES;
         self.course.await_reads(reads);
     }
 }
 
 fn bank() -> Bank {
-    Bank::new(if long_mode().is_some() {
-        ACCOUNTS_LONG
-    } else {
-        ACCOUNTS
-    })
+    let accounts = match long_mode() {
+        Some(_) => ACCOUNTS_LONG,
+        None => ACCOUNTS,
+    };
+    Bank::new(accounts, chunk().unwrap_or(CHUNK))
 }
 
 fn world_with_accounts(surroundings: Surroundings, reads: Reads, broken: BrokenSnapshots) -> World {
