@@ -213,8 +213,8 @@ impl Front {
         .unwrap();
     }
 
-    /// Waits until all that was committed is known, and known to be visible: transactions that begin
-    /// from now on have it.
+    /// Waits until all that was committed is known, and known to be visible: transactions that
+    /// begin from now on have it.
     pub fn settle(&self) {
         self.catch_up();
         let shared = self.remora.app().unwrap().shared();

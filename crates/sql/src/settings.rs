@@ -10,8 +10,6 @@ pub struct ResultSetting {
     /// If given: results may only be cached or served while the variable has one of these values
     /// (compared without regard to case).
     pub only_when: Option<&'static [&'static str]>,
-    /// A status flag of each of the server's answers tells its value, which needn't be asked for.
-    pub is_in_status: bool,
 }
 
 const fn setting(name: &'static str, why: &'static str) -> ResultSetting {
@@ -19,21 +17,18 @@ const fn setting(name: &'static str, why: &'static str) -> ResultSetting {
         name,
         why,
         only_when: None,
-        is_in_status: false,
     }
 }
 
 /// Every session variable that can change a result. The values of all of them belong into a key
-/// under which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`], unless
-/// it [is in the status](ResultSetting::is_in_status) and the statement does nothing else.
+/// under which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`], or, if
+/// it is one of transactions and nothing else is set,
+/// [`crate::SessionEffect::TransactionDefaults`].
 pub const RESULT_SETTINGS: &[ResultSetting] = &[
-    ResultSetting {
-        is_in_status: true,
-        ..setting(
-            "autocommit",
-            "whether a read begins a transaction, and a status flag of each answer",
-        )
-    },
+    setting(
+        "autocommit",
+        "whether a read begins a transaction, and a status flag of each answer",
+    ),
     setting(
         "block_encryption_mode",
         "the cipher of AES_ENCRYPT() and AES_DECRYPT()",

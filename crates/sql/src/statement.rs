@@ -159,6 +159,8 @@ reasons! {
         DynamicSql = "dynamic_sql", "A prepared text was executed that is not seen here.";
         MultipleStatements = "multiple_statements", "Several statements were sent in one text.";
         UnknownVariable = "unknown_variable", "A variable was set whose effect is not known.";
+        QueryBesideAutocommit = "query_beside_autocommit",
+            "A query ran in a statement that sets autocommit. What it saw may stay, and no flag tells.";
         DroppedSchema = "dropped_schema", "The default schema may have been dropped.";
         DistributedTransaction = "distributed_transaction", "An XA transaction is under way.";
         UnknownStatement = "unknown_statement", "The statement is not known.";
@@ -177,7 +179,8 @@ pub enum SessionEffect {
     /// [`crate::CONTACT_SETTINGS`], or the role.
     SettingsChanged,
     /// The same, of what the session's transactions are like, and of nothing else: `SET SESSION
-    /// TRANSACTION …`. What the settings are now follows from what they were.
+    /// TRANSACTION …`, `SET autocommit = …`. What the settings are now follows from what they were,
+    /// and the statement has read nothing.
     TransactionDefaults(TransactionDefaults),
     /// `SET ROLE`.
     Role,
@@ -201,13 +204,15 @@ pub enum SessionEffect {
     Unknown(UnknownEffect),
 }
 
-/// What `SET SESSION TRANSACTION` says of the session's transactions; what it doesn't name stays.
+/// What a `SET` says of the session's transactions; what it doesn't name stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TransactionDefaults {
     /// Their isolation level.
     pub isolation: Option<IsolationLevel>,
     /// Whether they only read.
     pub read_only: Option<bool>,
+    /// Whether each statement without `BEGIN` is one.
+    pub autocommit: Option<bool>,
 }
 
 impl TransactionDefaults {
@@ -217,6 +222,7 @@ impl TransactionDefaults {
         TransactionDefaults {
             isolation: later.isolation.or(self.isolation),
             read_only: later.read_only.or(self.read_only),
+            autocommit: later.autocommit.or(self.autocommit),
         }
     }
 }

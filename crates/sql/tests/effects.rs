@@ -461,9 +461,14 @@ fn set_tells_what_the_assignments_do_together() {
     }
 }
 
-/// The server's answer tells whether autocommit is on, so nothing else needs to be known of it.
 #[test]
-fn autocommit_leaves_the_settings_as_they_are_if_nothing_else_is_said() {
+fn autocommit_is_told_by_the_words_if_nothing_else_is_said() {
+    let set = |autocommit| {
+        Session::TransactionDefaults(TransactionDefaults {
+            autocommit: Some(autocommit),
+            ..TransactionDefaults::default()
+        })
+    };
     for text in [
         "SET autocommit = 0",
         "set AUTOCOMMIT=off;",
@@ -474,7 +479,7 @@ fn autocommit_leaves_the_settings_as_they_are_if_nothing_else_is_said() {
         "SET unique_checks = 0, autocommit = 0, @a = 3, lock_wait_timeout = DEFAULT",
         "/*!40101 SET autocommit = 0 */",
     ] {
-        nothing(text, Kind::Set, Session::None, Tx::None);
+        nothing(text, Kind::Set, set(false), Tx::None);
     }
     for text in [
         "SET autocommit = 1",
@@ -482,9 +487,8 @@ fn autocommit_leaves_the_settings_as_they_are_if_nothing_else_is_said() {
         "SET SESSION autocommit=true",
         "SET @@local.autocommit = 1",
         "SET foreign_key_checks = 1, autocommit = 1",
-        "SET autocommit = 0, autocommit = 1",
     ] {
-        nothing(text, Kind::Set, Session::None, Tx::ImplicitCommit);
+        nothing(text, Kind::Set, set(true), Tx::ImplicitCommit);
     }
     // Not this session's.
     for text in ["SET GLOBAL autocommit = 1", "SET @@global.autocommit = 0"] {
@@ -522,6 +526,7 @@ fn what_transactions_are_like_is_told_by_the_words() {
         let defaults = TransactionDefaults {
             isolation,
             read_only,
+            autocommit: None,
         };
         let effect = Session::TransactionDefaults(defaults);
         nothing(text, Kind::Set, effect, Tx::None);
@@ -529,14 +534,17 @@ fn what_transactions_are_like_is_told_by_the_words() {
     let first = TransactionDefaults {
         isolation: Some(Level::Serializable),
         read_only: Some(true),
+        autocommit: Some(true),
     };
     let later = TransactionDefaults {
         isolation: None,
         read_only: Some(false),
+        autocommit: None,
     };
     let both = TransactionDefaults {
         isolation: Some(Level::Serializable),
         read_only: Some(false),
+        autocommit: Some(true),
     };
     assert_eq!(first.then(later), both);
 }
@@ -547,10 +555,8 @@ fn autocommit_with_anything_else_counts_as_a_change_of_settings() {
     for text in [
         "SET autocommit = 0, sql_mode = ''",
         "SET NAMES utf8, autocommit = 0",
-        // A query may have read something in the transaction that it is no longer in.
-        "SET @a = (SELECT MAX(a) FROM t), autocommit = 0",
-        "SET autocommit = 0, @a = (SELECT MAX(a) FROM t)",
-        "SET autocommit = 0, sort_buffer_size = (SELECT MAX(a) FROM t)",
+        "SET autocommit = 0, sort_buffer_size = @a + 1",
+        "SET autocommit = 0, sql_mode = CONCAT(@@sql_mode, ',ANSI')",
         "SET autocommit = 0, @a = 'x'",
         "SET autocommit = OFF, GLOBAL max_connections = 1 + 1",
         // Servers differ in whether this is the session's.
@@ -570,10 +576,30 @@ fn autocommit_with_anything_else_counts_as_a_change_of_settings() {
         "SET autocommit = ?",
         "SET autocommit = @@global.autocommit",
         "SET autocommit = (0)",
-        "SET autocommit = (SELECT MAX(a) FROM t)",
+        "SET autocommit = 0, autocommit = 1",
         "SET autocommit = 1, time_zone = '+00:00'",
     ] {
         nothing(text, Kind::Set, changed, Tx::ImplicitCommit);
+    }
+    // A query may have read something in a transaction that the server has lost sight of.
+    for (text, transaction) in [
+        ("SET @a = (SELECT MAX(a) FROM t), autocommit = 0", Tx::None),
+        ("SET autocommit = 0, @a = (SELECT MAX(a) FROM t)", Tx::None),
+        (
+            "SET autocommit = OFF, sort_buffer_size = (TABLE t)",
+            Tx::None,
+        ),
+        (
+            "SET autocommit = (SELECT MAX(a) FROM t)",
+            Tx::ImplicitCommit,
+        ),
+        (
+            "SET autocommit = EXISTS (WITH x AS (VALUES (1)) TABLE x)",
+            Tx::ImplicitCommit,
+        ),
+    ] {
+        let unknown = Session::Unknown(UnknownEffect::QueryBesideAutocommit);
+        nothing(text, Kind::Set, unknown, transaction);
     }
     nothing(
         "SET autocommit = 1, sql_log_bin = 0",

@@ -4,6 +4,7 @@
 //! Load: waits
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod any_order;
 mod autocommit_transactions;
 mod definitions;
 mod early_event;

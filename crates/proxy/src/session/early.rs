@@ -142,10 +142,11 @@ impl Opening {
     }
 }
 
-/// What opening a transaction does to the session.
-fn begin_effects() -> Effects {
+/// What opening a transaction that was begun so does to the session.
+fn begin_effects(begin: Option<TransactionControl>) -> Effects {
     Effects {
         transaction: Transaction::Begin,
+        control: Some(begin.unwrap_or(TransactionControl::Begin)),
         ..Effects::NONE
     }
 }
@@ -168,6 +169,14 @@ impl Session {
             .saturating_sub(self.server_contact_ms);
         if !self.state.is_early() && silent_ms > self.server_contact_ms_max {
             // Else the server would end a session that it hears nothing from.
+            return Ok(None);
+        }
+        let begins = matches!(
+            control,
+            TransactionControl::Begin | TransactionControl::BeginReadOnly
+        );
+        if begins && self.begun_early() == Some(TransactionControl::BeginReadOnly) {
+            // The next transaction would be so, too.
             return Ok(None);
         }
         let Some(status) = self.state.answer_to(control) else {
@@ -251,6 +260,12 @@ impl Session {
                 hash: hit.hash,
             });
         }
+    }
+
+    /// What began the transaction of which the server doesn't know, if there is one.
+    fn begun_early(&self) -> Option<TransactionControl> {
+        let early = self.early.as_ref().filter(|_| self.state.is_early());
+        early.and_then(|early| early.begin)
     }
 
     fn forget_early(&mut self) {
@@ -342,9 +357,10 @@ impl Session {
 
     /// The server has opened the transaction. `low`: the watermark before it was told to.
     fn opened(&mut self, low: Option<AsOf>, summary: &Summary) {
+        let begin = self.begun_early();
         self.forget_early();
         self.state.sends(low);
-        self.state.after(&begin_effects(), None, summary);
+        self.state.after(&begin_effects(begin), None, summary);
     }
 
     /// Reads one packet from the server, and nothing behind it.
@@ -379,8 +395,9 @@ impl Session {
             .ask(&text, ResponseKind::Results, Some(&mut answer))
             .await?;
         if let Ending::Err(_) = summary.ending {
+            let begin = self.begun_early();
             self.state.ends_early(self.state.status_outside());
-            self.state.after(&begin_effects(), None, &summary);
+            self.state.after(&begin_effects(begin), None, &summary);
             let payload = answer.get(HEADER_BYTES..).unwrap_or_default();
             self.refusal = Some(Box::new(ServerError::parse(payload)?));
             return Ok(());

@@ -5,10 +5,8 @@
 //! own connection before the next look-up. The answer's bytes, together with the account and the
 //! protocol's flavour, are the **fingerprint**: two sessions share entries only if theirs are equal
 //! byte for byte.
-//!
-//! Autocommit isn't asked for: a flag of each of the server's answers tells whether it is on, and
-//! stands in the key. A `SET` of it to a literal, and of nothing else, leaves the settings known.
-//! What they are after `SET SESSION TRANSACTION` is asked once, see [`AfterDefaults`].
+//! What they are after `SET SESSION TRANSACTION` and `SET autocommit` is asked once, see
+//! [`AfterDefaults`].
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -46,6 +44,8 @@ pub struct Fingerprint {
     pub instance: Option<Instance>,
     /// How the server reads statement text; `None` if as a language that Remora can't read.
     pub dialect: Option<Dialect>,
+    /// Whether each statement without `BEGIN` is a transaction, as the variable says.
+    pub autocommit: bool,
     /// The isolation level of transactions that begin from now on.
     pub isolation: Isolation,
     /// How bytes of statement text relate to characters.
@@ -61,9 +61,10 @@ pub struct Fingerprint {
     pub after_defaults: AfterDefaults,
 }
 
-/// The fingerprints that sessions of one had after `SET SESSION TRANSACTION`, as the server told
-/// them. Nothing else of a session depends on that statement, so the next session with the same
-/// settings has the same ones after it, and needn't ask. There are few such statements.
+/// The fingerprints that sessions of one had after `SET SESSION TRANSACTION` or `SET autocommit`,
+/// as the server told them. Nothing else of a session depends on that statement, so the next
+/// session with the same settings has the same ones after it, and needn't ask. There are few such
+/// statements.
 #[derive(Debug, Default)]
 pub struct AfterDefaults(Mutex<Vec<(TransactionDefaults, Weak<Fingerprint>)>>);
 
@@ -300,6 +301,11 @@ impl SettingsQuery {
         Dialect::from_sql_mode(&String::from_utf8_lossy(modes))
     }
 
+    fn autocommit(&self, row: &Row) -> bool {
+        let value = self.value(row, &["autocommit"]);
+        value.is_none_or(|value| value == b"1" || value.eq_ignore_ascii_case(b"ON"))
+    }
+
     fn isolation(&self, row: &Row) -> Isolation {
         match self.value(row, &["transaction_isolation", "tx_isolation"]) {
             Some(b"READ-COMMITTED") => Isolation::ReadCommitted,
@@ -471,6 +477,7 @@ impl Fingerprints {
             account: text(answer, ACCOUNT_FIELD),
             instance: Instance::of_fields(&answer[INSTANCE_FIELD..LEADING_FIELDS]),
             dialect: query.dialect(answer),
+            autocommit: query.autocommit(answer),
             isolation: query.isolation(answer),
             charset: query.charset(answer),
             allows_caching: query.allows_caching(answer),

@@ -158,9 +158,12 @@ pub struct SessionState {
     /// A setting changed inside the open transaction, whose isolation level is thus not the one
     /// that the server reports.
     changed_in_transaction: bool,
+    /// The open transaction was begun with words of its own (`READ ONLY`), or may have been.
+    begun_with_words: bool,
     /// `SET TRANSACTION` was seen: the next transaction isn't like the others.
     next_transaction_differs: bool,
-    /// Code ran that isn't seen, and may have done the same.
+    /// The next transaction may be unlike the others: code ran that isn't seen, or the last one,
+    /// which was, didn't end with `COMMIT` or `ROLLBACK`.
     next_transaction_in_doubt: bool,
     /// Why the session passes everything through until it is reset.
     pass_through: Option<Bypass>,
@@ -248,6 +251,7 @@ impl SessionState {
             status_is_certain: mark.is_some(),
             written: Written::nothing(),
             changed_in_transaction: false,
+            begun_with_words: false,
             next_transaction_differs: false,
             next_transaction_in_doubt: false,
             pass_through: None,
@@ -371,8 +375,8 @@ impl SessionState {
         &self.written
     }
 
-    /// Whether code that isn't seen may have made the next transaction unlike the others. The
-    /// server doesn't tell. The doubt lasts until a transaction ends, even that of one statement.
+    /// Whether the next transaction may be unlike the others. The server doesn't tell. The doubt
+    /// lasts until a transaction ends, even that of one statement.
     pub fn doubts_next_transaction(&self) -> bool {
         self.next_transaction_in_doubt
     }
@@ -562,9 +566,11 @@ impl SessionState {
     /// A statement with these effects has been answered. `wrote` is what it may have written.
     pub fn after(&mut self, effects: &Effects, wrote: Option<&WriteScope>, summary: &Summary) {
         let before = self.place_of_next_statement();
+        let may_end_one = !self.status_is_certain || self.status.has(StatusFlags::IN_TRANSACTION);
         self.learn_flags(effects, summary);
         match summary.mark {
             Some(mark) => {
+                self.notice_autocommit(effects, mark.status);
                 self.status = mark.status;
                 self.status_is_certain = true;
             }
@@ -597,19 +603,46 @@ impl SessionState {
             // It was begun by something that wasn't seen.
             self.snapshot = OpenSnapshot::Perhaps(None);
         }
+        self.begun_with_words |= effects.transaction == Transaction::Begin
+            && effects.control != Some(TransactionControl::Begin);
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
-            self.written = Written::nothing();
-            self.wrote_in_doubt = false;
-            self.changed_in_transaction = false;
-            if matches!(
-                effects.transaction,
-                Transaction::Commit | Transaction::Rollback
-            ) {
-                self.next_transaction_differs = false;
-                self.next_transaction_in_doubt = false;
-            }
+            self.no_transaction_is_open(effects, may_end_one);
         }
         self.derive_scope();
+    }
+
+    /// What the session's transactions are like applies again after `COMMIT` and `ROLLBACK`. After
+    /// `SET autocommit = 1`, or `BEGIN` in an open transaction, the next one is like the last,
+    /// until a statement on its own has used a table with transactions.
+    fn no_transaction_is_open(&mut self, effects: &Effects, one_may_have_ended: bool) {
+        let was_unlike_others = self.changed_in_transaction || self.begun_with_words;
+        self.written = Written::nothing();
+        self.wrote_in_doubt = false;
+        self.changed_in_transaction = false;
+        self.begun_with_words = false;
+        if matches!(
+            effects.transaction,
+            Transaction::Commit | Transaction::Rollback
+        ) {
+            self.next_transaction_differs = false;
+            self.next_transaction_in_doubt = false;
+        } else {
+            self.next_transaction_in_doubt |= one_may_have_ended && was_unlike_others;
+        }
+    }
+
+    /// A `SET` turns autocommit off, and Remora has read what else it does. Code that isn't seen
+    /// may have read something before: what it saw would stay.
+    fn notice_autocommit(&mut self, effects: &Effects, status: StatusFlags) {
+        let autocommit = StatusFlags::AUTOCOMMIT;
+        let turns_off = self.status.has(autocommit) && !status.has(autocommit);
+        let is_seen = matches!(
+            effects.session,
+            SessionEffect::SettingsChanged | SessionEffect::TransactionDefaults(_)
+        );
+        if turns_off && !is_seen {
+            self.pass_from_now_on(Bypass::UnknownSessionState);
+        }
     }
 
     /// What a message that has been answered means for the open transaction.
@@ -617,7 +650,10 @@ impl SessionState {
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             // A statement that turns autocommit off may read before it does. What it has read by
             // stays, and no flag tells.
-            let may_have_read = effects.session != SessionEffect::None;
+            let may_have_read = !matches!(
+                effects.session,
+                SessionEffect::None | SessionEffect::TransactionDefaults(_)
+            );
             return if may_have_read && !self.status.has(StatusFlags::AUTOCOMMIT) {
                 Passed::NewTransaction
             } else {
@@ -884,6 +920,11 @@ impl SessionState {
             return Err(Bypass::NextTransactionDiffers);
         }
         if !self.status_is_certain {
+            return Err(Bypass::StatusUncertain);
+        }
+        if fingerprint.autocommit != status.has(StatusFlags::AUTOCOMMIT) {
+            // MySQL's flag says that it is on in a session that began with `SET GLOBAL autocommit =
+            // 0`, and stays so.
             return Err(Bypass::StatusUncertain);
         }
         self.check_transaction(fingerprint, status, snapshot)?;

@@ -99,7 +99,7 @@ pub struct ServerFacts {
     pub grants: Vec<String>,
     /// Whether the connection that asked first sees what all others are doing.
     pub sees_processes: bool,
-    /// Those of [`RESULT_SETTINGS`] that it has as session variables, and must be asked for.
+    /// Those of [`RESULT_SETTINGS`] that it has as session variables.
     pub result_settings: Vec<String>,
     /// Those of [`CONTACT_SETTINGS`].
     pub contact_settings: Vec<String>,
@@ -159,10 +159,6 @@ impl ServerFacts {
         let release = release(&version);
         let grants = column(client, "SHOW GRANTS", 0).await?;
         let has = session_variables(client).await?;
-        let asked_for = RESULT_SETTINGS
-            .iter()
-            .filter(|setting| !setting.is_in_status)
-            .map(|setting| setting.name);
         Ok(ServerFacts {
             version,
             family,
@@ -174,7 +170,7 @@ impl ServerFacts {
             account: one(client, "SELECT CURRENT_USER()").await?,
             grants,
             sees_processes: sees_processes(client).await?,
-            result_settings: known(&has, asked_for),
+            result_settings: known(&has, RESULT_SETTINGS.iter().map(|setting| setting.name)),
             contact_settings: known(&has, CONTACT_SETTINGS.iter().copied()),
         })
     }

@@ -22,15 +22,26 @@ enum Scope {
     Both,
 }
 
+/// What the assignments do to autocommit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Autocommit {
+    Kept,
+    /// Turned on or off by one literal.
+    Set(bool),
+    /// Set to something.
+    Computed,
+}
+
 /// What the assignments seen so far do together.
 struct Effects {
     session: SessionEffect,
     everything: Option<EverythingReason>,
     transaction: Transaction,
-    /// Autocommit is set.
-    autocommit: bool,
-    /// Nothing is computed: all values are numbers and words, and so are certain.
+    autocommit: Autocommit,
+    /// Nothing is computed: all values are numbers and words.
     only_literals: bool,
+    /// A value is a query, or may be.
+    may_query: bool,
 }
 
 impl Effects {
@@ -39,8 +50,9 @@ impl Effects {
             session: SessionEffect::None,
             everything: None,
             transaction: Transaction::None,
-            autocommit: false,
+            autocommit: Autocommit::Kept,
             only_literals: true,
+            may_query: false,
         }
     }
 
@@ -57,12 +69,23 @@ impl Effects {
         }
     }
 
-    /// The server's answer tells whether autocommit is on. Nothing else needs to be known of a
-    /// statement that sets it to a literal: no query in it can have read anything.
+    /// A query beside a change of autocommit may have read in a transaction that the server has
+    /// lost sight of: what it saw stays, even behind `COMMIT`, and no flag tells.
     fn into_head(mut self) -> Head {
-        let does_more = self.session != SessionEffect::None || !self.only_literals;
-        if self.autocommit && does_more {
-            self.raise(SessionEffect::SettingsChanged);
+        match self.autocommit {
+            Autocommit::Kept => {}
+            _ if self.may_query => {
+                self.raise(SessionEffect::Unknown(UnknownEffect::QueryBesideAutocommit));
+            }
+            Autocommit::Set(autocommit)
+                if self.session == SessionEffect::None && self.only_literals =>
+            {
+                self.session = SessionEffect::TransactionDefaults(TransactionDefaults {
+                    autocommit: Some(autocommit),
+                    ..TransactionDefaults::default()
+                });
+            }
+            _ => self.raise(SessionEffect::SettingsChanged),
         }
         let writes = self.everything.map_or(Writes::Nothing, Writes::Everything);
         Head {
@@ -271,8 +294,12 @@ fn variable(cursor: &mut Cursor<'_>, scope: Scope, effects: &mut Effects) -> boo
             SettingKind::Unknown => SessionEffect::Unknown(UnknownEffect::UnknownVariable),
         });
         if is_autocommit {
-            effects.autocommit = true;
-            effects.only_literals &= scope != Scope::Both && switch.is_some();
+            effects.autocommit = match switch {
+                Some(on) if scope != Scope::Both && effects.autocommit == Autocommit::Kept => {
+                    Autocommit::Set(on)
+                }
+                _ => Autocommit::Computed,
+            };
             if switch != Some(false) {
                 effects.transaction = Transaction::ImplicitCommit;
             }
@@ -321,7 +348,13 @@ fn is_literal(cursor: &Cursor<'_>) -> bool {
 /// Skips the value of an assignment; false if there is none.
 fn take_value(cursor: &mut Cursor<'_>, effects: &mut Effects) -> bool {
     effects.only_literals &= is_literal(cursor);
-    skip_value(cursor)
+    let mut ahead = *cursor;
+    let there_is_one = skip_value(cursor);
+    while ahead.current() != cursor.current() {
+        effects.may_query |= matches!(ahead.word(), K::Select | K::Table | K::Values | K::With);
+        ahead.advance();
+    }
+    there_is_one
 }
 
 /// Skips an expression up to the next comma outside parentheses; false if there is none. What it

@@ -134,9 +134,13 @@ impl SessionState {
         let (Some(known), Some(mark)) = (self.fingerprint(), summary.mark) else {
             return;
         };
+        let is_like_others = !self.next_transaction_differs
+            && !self.next_transaction_in_doubt
+            && !self.changed_in_transaction;
         if self.transaction_reads == TransactionReads::Off
             || !summary.succeeded()
             || !self.status_is_certain
+            || !is_like_others
         {
             return;
         }

@@ -10,9 +10,14 @@ const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
 const IN_TRANSACTION: StatusFlags = StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
 
 fn fingerprint(isolation: Isolation) -> Arc<Fingerprint> {
+    fingerprint_with(true, isolation)
+}
+
+fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> {
     Arc::new(Fingerprint {
         account: None,
-        id: 1,
+        id: 1 + u64::from(autocommit),
+        autocommit,
         schema: Some("shop".to_owned()),
         dialect: Some(remora_sql::Dialect::default()),
         isolation,
@@ -93,8 +98,34 @@ fn one_table() -> WriteScope {
     table("orders")
 }
 
+/// `SET autocommit = …` that says nothing else.
+fn set_autocommit(autocommit: bool) -> Effects {
+    let defaults = TransactionDefaults {
+        autocommit: Some(autocommit),
+        ..TransactionDefaults::default()
+    };
+    let transaction = if autocommit {
+        Transaction::ImplicitCommit
+    } else {
+        Transaction::None
+    };
+    effects(SessionEffect::TransactionDefaults(defaults), transaction)
+}
+
+/// Turns autocommit off, and asks for the settings.
+fn turn_off(state: &mut SessionState, timeline: &Timeline) {
+    sends(
+        state,
+        timeline,
+        &set_autocommit(false),
+        StatusFlags::default(),
+    );
+    state.learn(fingerprint_with(false, Isolation::RepeatableRead));
+}
+
 const BEGIN: Effects = Effects {
     transaction: Transaction::Begin,
+    control: Some(TransactionControl::Begin),
     ..Effects::NONE
 };
 
@@ -187,43 +218,99 @@ fn what_a_failed_statement_may_have_written_counts() {
 #[test]
 fn with_autocommit_off_a_read_would_open_a_transaction() {
     let mut state = session(Isolation::ReadCommitted);
-    state.after(&Effects::NONE, None, &ok(StatusFlags::default()));
+    state.after(&set_autocommit(false), None, &ok(StatusFlags::default()));
+    state.learn(fingerprint_with(false, Isolation::ReadCommitted));
     assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
 }
 
-/// `SET autocommit = 0` and `= 1` that say nothing else.
 #[test]
-fn the_answer_tells_of_autocommit_and_the_settings_stay_known() {
-    let (mut state, timeline) = repeatable();
+fn the_settings_after_a_change_of_autocommit_are_asked_for_once() {
+    let (_, timeline) = repeatable();
     let (off, open) = (StatusFlags::default(), StatusFlags::IN_TRANSACTION);
-    let outside = state.scope().expect("it is known");
-    let set_off = effects(SessionEffect::None, Transaction::None);
-    let set_on = effects(SessionEffect::None, Transaction::ImplicitCommit);
-    sends(&mut state, &timeline, &set_off, off);
-    assert!(!state.lacks_settings());
-    assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
-    sends(&mut state, &timeline, &row(&timeline), open);
-    let inside = state.scope().expect("the snapshot is made");
-    assert_ne!(inside, outside);
-    // With no transaction of its own it would commit, and here it doesn't.
-    sends(&mut state, &timeline, &set_off, open);
-    assert_eq!(state.scope(), Ok(inside));
-    assert!(state.snapshot().is_some());
-    let write = WriteScope::Everything;
-    state.after(&Effects::NONE, Some(&write), &ok(open));
-    assert_eq!(state.written(), &Written::Everything);
-    sends(&mut state, &timeline, &set_on, AUTOCOMMIT);
-    assert!(!state.lacks_settings());
-    assert!(state.written().is_nothing());
-    assert_eq!(state.snapshot(), None);
-    assert_eq!(state.scope(), Ok(outside));
-    // In a transaction that began with autocommit on, it stays open.
-    sends(&mut state, &timeline, &BEGIN, IN_TRANSACTION);
-    sends(&mut state, &timeline, &row(&timeline), IN_TRANSACTION);
-    sends(&mut state, &timeline, &set_on, IN_TRANSACTION);
-    assert_eq!(state.snapshot(), None, "which one that is isn't certain");
-    sends(&mut state, &timeline, &set_off, open);
-    assert_eq!(state.scope(), Err(Bypass::SnapshotNotMade));
+    let on_settings = fingerprint(Isolation::RepeatableRead);
+    let off_settings = fingerprint_with(false, Isolation::RepeatableRead);
+    for is_first in [true, false] {
+        let mut state = session_of(&on_settings);
+        state.set_transaction_reads(TransactionReads::AfterSnapshot);
+        let outside = state.scope().expect("it is known");
+        sends(&mut state, &timeline, &set_autocommit(false), off);
+        assert_eq!(state.lacks_settings(), is_first);
+        if is_first {
+            state.learn_with_mark(Arc::clone(&off_settings), 7);
+        }
+        assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
+        sends(&mut state, &timeline, &row(&timeline), open);
+        let inside = state.scope().expect("the snapshot is made");
+        assert_ne!(inside, outside);
+        let write = WriteScope::Everything;
+        state.after(&Effects::NONE, Some(&write), &ok(open));
+        assert_eq!(state.written(), &Written::Everything);
+        sends(&mut state, &timeline, &set_autocommit(true), AUTOCOMMIT);
+        assert_eq!(state.lacks_settings(), is_first);
+        if is_first {
+            state.learn_with_mark(Arc::clone(&on_settings), 7);
+        }
+        assert!(state.written().is_nothing());
+        assert_eq!(state.snapshot(), None);
+        assert_eq!(state.scope(), Ok(outside));
+    }
+}
+
+/// MySQL's flag says that autocommit is on in a session that began with `SET GLOBAL autocommit =
+/// 0`.
+#[test]
+fn nothing_is_looked_up_while_the_flag_and_the_setting_differ() {
+    let mut state = session(Isolation::RepeatableRead);
+    state.learn(fingerprint_with(false, Isolation::RepeatableRead));
+    assert_eq!(state.scope(), Err(Bypass::StatusUncertain));
+    state.after(&set_autocommit(true), None, &ok(AUTOCOMMIT));
+    state.learn(fingerprint(Isolation::RepeatableRead));
+    assert!(state.scope().is_ok());
+}
+
+#[test]
+fn code_that_is_not_seen_and_turns_autocommit_off_may_have_read() {
+    let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
+    for effects in [Effects::NONE, effects(function, Transaction::None)] {
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&effects, None, &ok(StatusFlags::default()));
+        state.after(&set_autocommit(true), None, &ok(AUTOCOMMIT));
+        state.learn(fingerprint(Isolation::RepeatableRead));
+        assert_eq!(state.scope(), Err(Bypass::UnknownSessionState));
+    }
+}
+
+/// The server goes on with the isolation level and the access mode of the transaction before.
+#[test]
+fn a_transaction_behind_one_that_was_not_ended_in_words_is_in_doubt() {
+    let read_only = Effects {
+        control: Some(TransactionControl::BeginReadOnly),
+        ..BEGIN
+    };
+    let implicit = effects(SessionEffect::None, Transaction::ImplicitCommit);
+    let commit = effects(SessionEffect::None, Transaction::Commit);
+    let mut state = session(Isolation::RepeatableRead);
+    for (begin, end, is_in_doubt) in [
+        (&BEGIN, &implicit, false),
+        (&read_only, &commit, false),
+        (&read_only, &implicit, true),
+    ] {
+        state.after(begin, None, &ok(IN_TRANSACTION));
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        state.after(end, None, &ok(AUTOCOMMIT));
+        assert_eq!(state.doubts_next_transaction(), is_in_doubt);
+    }
+    assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
+    state.after(&commit, None, &ok(AUTOCOMMIT));
+    assert!(state.scope().is_ok());
+    // The same after a change of settings inside.
+    let set = effects(SessionEffect::SettingsChanged, Transaction::None);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    state.after(&set, None, &ok(IN_TRANSACTION));
+    state.after(&implicit, None, &ok(AUTOCOMMIT));
+    assert!(state.doubts_next_transaction());
 }
 
 #[test]
@@ -241,7 +328,7 @@ fn a_query_that_turns_autocommit_off_may_have_read() {
     let set = effects(SessionEffect::SettingsChanged, Transaction::None);
     sends(&mut state, &timeline, &set, StatusFlags::default());
     assert!(state.wants_settings());
-    state.learn(fingerprint(Isolation::RepeatableRead));
+    state.learn(fingerprint_with(false, Isolation::RepeatableRead));
     sends(
         &mut state,
         &timeline,
@@ -257,16 +344,18 @@ fn the_answer_to_the_question_tells_of_autocommit() {
     let mut state = session(Isolation::ReadCommitted);
     let outside = state.scope();
     state.learn_autocommit(StatusFlags::IN_TRANSACTION);
+    state.learn(fingerprint_with(false, Isolation::ReadCommitted));
     assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
     state.learn_autocommit(AUTOCOMMIT.with(StatusFlags::NO_INDEX));
+    state.learn(fingerprint(Isolation::ReadCommitted));
     assert_eq!(state.scope(), outside);
 }
 
 /// `SET SESSION TRANSACTION READ ONLY` and `READ WRITE`.
 fn read_only(read_only: bool) -> Effects {
     let defaults = TransactionDefaults {
-        isolation: None,
         read_only: Some(read_only),
+        ..TransactionDefaults::default()
     };
     effects(
         SessionEffect::TransactionDefaults(defaults),
@@ -685,7 +774,7 @@ fn a_transaction_that_begins_while_nothing_is_followed_is_not_looked_up() {
 fn with_autocommit_off_the_first_read_begins_the_transaction() {
     let (mut state, timeline) = repeatable();
     let (off, open) = (StatusFlags::default(), StatusFlags::IN_TRANSACTION);
-    sends(&mut state, &timeline, &Effects::NONE, off);
+    turn_off(&mut state, &timeline);
     assert_eq!(state.scope(), Err(Bypass::AutocommitOff));
     let low = timeline.as_of();
     sends(&mut state, &timeline, &row(&timeline), open);
@@ -697,12 +786,7 @@ fn with_autocommit_off_the_first_read_begins_the_transaction() {
 #[test]
 fn a_read_of_remoras_own_may_take_the_snapshot() {
     let (mut state, timeline) = repeatable();
-    sends(
-        &mut state,
-        &timeline,
-        &Effects::NONE,
-        StatusFlags::default(),
-    );
+    turn_off(&mut state, &timeline);
     let before = timeline.as_of();
     state.may_have_snapshot(before);
     timeline.set_applied(Position::new(1, 200).unwrap());
