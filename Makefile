@@ -5,7 +5,7 @@ ARGS ?=
 SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test soak bench instructions bench-update lab drivers fuzz lint fmt doc build
+.PHONY: help demo check test soak bench release instructions bench-update lab drivers fuzz lint fmt doc build
 
 help: ## show this list
 	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
@@ -33,6 +33,9 @@ bench: ## measure against a direct connection, HAProxy and a bare responder (ARG
 	@scripts/setup bench
 	$(CARGO) build --release --locked -p remora -p remora-lab
 	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- bench $(ARGS)
+
+release: ## build Remora for use: optimised for what a training run did (target/guided/remora)
+	@CARGO="$(CARGO)" scripts/release
 
 instructions: ## count the instructions of a hit, a miss, a write …; fails if one rose by more than 3 %
 	@scripts/setup instructions

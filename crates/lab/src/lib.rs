@@ -11,6 +11,7 @@
 //! | [`stats`], [`usage`], [`machine`], [`table`], [`progress`] | numbers and how they are shown |
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
 //! | [`instructions`] | `make instructions`: what a hit, a miss and the like cost, against committed figures |
+//! | [`training`] | `make release`: what the guided build is optimised for |
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
 //! | [`replay`] | `remora-lab replay`: a user's own captured statements, side by side |
 //! | [`experiments`] | `remora-lab run`: the published experiments |
@@ -30,4 +31,5 @@ pub mod search;
 pub mod statistics;
 pub mod stats;
 pub mod table;
+pub mod training;
 pub mod usage;

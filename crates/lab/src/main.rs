@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use remora_lab::{
-    bench, demo, drivers, experiments, instructions, replay, report, responder, search,
+    bench, demo, drivers, experiments, instructions, replay, report, responder, search, training,
 };
 use remora_testkit::interrupt;
 
@@ -28,6 +28,8 @@ enum Command {
     /// Counts the instructions that Remora spends on a hit, a miss, a write and the like, and
     /// compares them with the committed figures.
     Instructions(instructions::InstructionsOptions),
+    /// Puts a load on a build that writes down what it does, for the compiler to optimise for.
+    Train(training::TrainingOptions),
     /// Runs real drivers of many languages, each directly and through Remora, and compares what
     /// they see.
     Drivers(drivers::DriversOptions),
@@ -92,6 +94,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Instructions(options) => {
             interrupt::install()?;
             instructions::run(&options)
+        }
+        Command::Train(options) => {
+            interrupt::install()?;
+            training::run(&options)
         }
         Command::Drivers(options) => {
             interrupt::install()?;

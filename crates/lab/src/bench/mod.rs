@@ -6,6 +6,7 @@
 //! the machine, the ratios carry over.
 
 mod arms;
+mod builds;
 mod changes;
 mod closed_loop;
 mod conflicts;
@@ -24,6 +25,8 @@ mod transactions;
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+use anyhow::Context as _;
 
 use crate::progress::Progress;
 use crate::usage;
@@ -60,10 +63,12 @@ pub enum Part {
     Transactions,
     /// How many of the transactions that memory begins are refused, beside a row that changes.
     Conflicts,
+    /// The plain build of Remora and the guided one (`make release`).
+    Builds,
 }
 
 impl Part {
-    const ALL: [Part; 9] = [
+    const ALL: [Part; 10] = [
         Part::Points,
         Part::Changes,
         Part::Following,
@@ -73,6 +78,7 @@ impl Part {
         Part::Tags,
         Part::Transactions,
         Part::Conflicts,
+        Part::Builds,
     ];
 
     fn name(self) -> &'static str {
@@ -86,6 +92,7 @@ impl Part {
             Part::Tags => "tags",
             Part::Transactions => "transactions",
             Part::Conflicts => "conflicts",
+            Part::Builds => "builds",
         }
     }
 
@@ -98,7 +105,7 @@ impl Part {
             Part::Changes => Duration::from_secs(20) + rounds,
             Part::Following | Part::Tags => 5 * rounds,
             Part::Ratio => Duration::from_mins(1),
-            Part::E8 => 9 * rounds,
+            Part::E8 | Part::Builds => 9 * rounds,
             Part::Transactions => 24 * rounds,
             Part::Conflicts => 8 * rounds,
             Part::Tables => Duration::from_mins(3),
@@ -114,6 +121,7 @@ impl Part {
                 | Part::Tags
                 | Part::Transactions
                 | Part::Conflicts
+                | Part::Builds
         )
     }
 }
@@ -136,6 +144,9 @@ pub struct BenchOptions {
     /// Tables of the part `tables` [default: 20,000; 2,000 with --quick].
     #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub tables: Option<u32>,
+    /// The guided build, for the part `builds`, which is left out without one.
+    #[arg(long, default_value = "target/guided/remora")]
+    pub guided: PathBuf,
     /// File that a line with the results is appended to.
     #[arg(long, default_value = "results/bench.jsonl")]
     pub results: PathBuf,
@@ -175,7 +186,10 @@ pub fn run(options: &BenchOptions) -> anyhow::Result<()> {
         quick: options.quick,
     };
     let parts = || {
-        let is_wanted = |part: &Part| options.only.is_empty() || options.only.contains(part);
+        let has_what_it_needs = |part: &Part| *part != Part::Builds || options.guided.is_file();
+        let is_wanted = move |part: &Part| {
+            options.only.contains(part) || options.only.is_empty() && has_what_it_needs(part)
+        };
         Part::ALL.into_iter().filter(is_wanted)
     };
     if parts().any(|part| part == Part::Points) {
@@ -189,12 +203,9 @@ pub fn run(options: &BenchOptions) -> anyhow::Result<()> {
     } else {
         None
     };
-    let tables = options
-        .tables
-        .unwrap_or(if options.quick { TABLES_QUICK } else { TABLES });
     for part in parts().filter(|part| *part != Part::Points) {
         let mut noise = Noise::begin();
-        let report = measure(part, size, tables, server.as_ref(), &mut progress)?;
+        let report = measure(part, size, options, server.as_ref(), &mut progress)?;
         noise.end();
         progress.done();
         report.publish(part.name(), &noise, &options.results)?;
@@ -207,20 +218,22 @@ pub fn run(options: &BenchOptions) -> anyhow::Result<()> {
 fn measure(
     part: Part,
     size: Size,
-    tables: u32,
+    options: &BenchOptions,
     server: Option<&Server>,
     progress: &mut Progress,
 ) -> anyhow::Result<PartReport> {
-    let of_sysbench = || server.ok_or_else(|| anyhow::anyhow!("sysbench's table wasn't filled"));
+    let of_sysbench = || server.context("sysbench's table wasn't filled");
+    let tables = if size.quick { TABLES_QUICK } else { TABLES };
     match part {
         Part::Points => anyhow::bail!("point selects are measured on their own"),
         Part::Changes => changes::run(of_sysbench()?, size, progress),
         Part::Following => following::run(of_sysbench()?, size, progress),
         Part::Ratio => ratio::run(of_sysbench()?, size, progress),
         Part::E8 => heavy::run(size, progress),
-        Part::Tables => many_tables::run(tables, size, progress),
+        Part::Tables => many_tables::run(options.tables.unwrap_or(tables), size, progress),
         Part::Tags => many_tags::run(of_sysbench()?, size, progress),
         Part::Transactions => transactions::run(of_sysbench()?, size, progress),
         Part::Conflicts => conflicts::run(of_sysbench()?, size, progress),
+        Part::Builds => builds::run(of_sysbench()?, &options.guided, size, progress),
     }
 }
