@@ -1,4 +1,4 @@
-//! What a build is trained with that the compiler is to optimise for real use (`make release`).
+//! The load for the profile that guides `make release`.
 //!
 //! sysbench's own mixes, unmodified, through one Remora: reads that hit and that don't, as text and
 //! prepared, transactions, and writes with the log that they make. Each gets the same time, so the

@@ -300,9 +300,26 @@ fn apply(statement: &mut Statement, findings: Findings) {
     if !matches!(statement.writes, Writes::Everything(_)) {
         statement.writes = Writes::Everything(reason);
     }
-    let may_change_session = reason == EverythingReason::UnknownFunction;
-    if may_change_session && !matches!(statement.session, SessionEffect::Unknown(_)) {
-        statement.session = SessionEffect::Unknown(UnknownEffect::StoredFunction);
+    match (reason, statement.session) {
+        (
+            EverythingReason::UnknownFunction,
+            SessionEffect::NextTransaction | SessionEffect::TransactionDefaults(_),
+        ) => statement.session = SessionEffect::Unknown(UnknownEffect::UnknownVariable),
+        // These keep more from being answered than a function does.
+        (
+            _,
+            SessionEffect::Unknown(_) | SessionEffect::BinlogOff | SessionEffect::TemporaryTable,
+        ) => {}
+        (EverythingReason::UnknownFunction, _) => {
+            statement.session = SessionEffect::Unknown(UnknownEffect::StoredFunction);
+        }
+        // It reads as a query does.
+        (EverythingReason::Sequence, SessionEffect::SettingsChanged)
+            if statement.kind == Kind::Set =>
+        {
+            statement.session = SessionEffect::Unknown(UnknownEffect::QueryBesideAutocommit);
+        }
+        _ => {}
     }
 }
 

@@ -21,9 +21,8 @@ const fn setting(name: &'static str, why: &'static str) -> ResultSetting {
 }
 
 /// Every session variable that can change a result. The values of all of them belong into a key
-/// under which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`], or, if
-/// it is one of transactions and nothing else is set,
-/// [`crate::SessionEffect::TransactionDefaults`].
+/// under which a result is stored; setting one is [`crate::SessionEffect::SettingsChanged`], but
+/// for `SET autocommit` to a literal: that is [`crate::SessionEffect::TransactionDefaults`].
 pub const RESULT_SETTINGS: &[ResultSetting] = &[
     setting(
         "autocommit",

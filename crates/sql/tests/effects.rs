@@ -601,6 +601,21 @@ fn autocommit_with_anything_else_counts_as_a_change_of_settings() {
         let unknown = Session::Unknown(UnknownEffect::QueryBesideAutocommit);
         nothing(text, Kind::Set, unknown, transaction);
     }
+    // A sequence is read, and what a function says counts for the next transaction only, or keeps
+    // changes out of the log.
+    for (text, effect) in [
+        (
+            "SET autocommit = 0, @a = NEXT VALUE FOR s",
+            Session::Unknown(UnknownEffect::QueryBesideAutocommit),
+        ),
+        (
+            "SET @@tx_isolation = f()",
+            Session::Unknown(UnknownEffect::UnknownVariable),
+        ),
+        ("SET sql_log_bin = f()", Session::BinlogOff),
+    ] {
+        assert_eq!(default(text).session, effect, "{text}");
+    }
     nothing(
         "SET autocommit = 1, sql_log_bin = 0",
         Kind::Set,

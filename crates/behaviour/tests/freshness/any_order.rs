@@ -93,6 +93,11 @@ impl Writer {
         Writer(client)
     }
 
+    /// Whether the server knows `COM_RESET_CONNECTION`. This may end the connection.
+    fn knows_reset(&mut self) -> bool {
+        self.0.command(RESET, &[], ResponseKind::Single).is_ok()
+    }
+
     fn write(&mut self, front: &Front) {
         for sql in [
             "UPDATE accounts SET amount = amount + 1",
@@ -235,6 +240,34 @@ fn a_read_only_transaction_ends_without_commit() {
     );
 }
 
+/// The same where memory has answered what the transaction read.
+#[test]
+fn a_read_only_transaction_from_memory_ends_without_commit() {
+    for mode in MODES {
+        let front = front("any_order_hits", mode);
+        let mut pair = Pair::new(&front);
+        let read_only = "START TRANSACTION READ ONLY";
+        pair.run("SET autocommit = 0");
+        for _ in 0..4 {
+            for sql in [read_only, READ, "COMMIT", "BEGIN", READ, "COMMIT"] {
+                pair.run(sql);
+            }
+        }
+        for sql in [
+            read_only,
+            READ,
+            "SELECT @@autocommit",
+            "SET autocommit = 1",
+            READ,
+            "BEGIN",
+            "UPDATE accounts SET amount = amount WHERE id = 99",
+            "COMMIT",
+        ] {
+            pair.run(sql);
+        }
+    }
+}
+
 #[test]
 fn what_one_session_says_of_its_next_transaction_does_not_count_for_others() {
     for mode in MODES {
@@ -256,6 +289,127 @@ fn what_one_session_says_of_its_next_transaction_does_not_count_for_others() {
             other.run(sql);
         }
     }
+}
+
+/// A reset doesn't end what the server has lost sight of.
+#[test]
+fn a_reset_behind_such_a_query_does_not_end_its_snapshot() {
+    let front = front("any_order_reset", "after_snapshot");
+    let mut writer = Writer::new(&front);
+    let mut others = front.guest();
+    let has_reset = writer.knows_reset();
+    writer = Writer::new(&front);
+    writer.keep(&mut others);
+    let mut pair = Pair::new(&front);
+    pair.run("SET autocommit = (SELECT COUNT(*) * 0 FROM constants)");
+    writer.write(&front);
+    pair.reset(&front.options(), has_reset);
+    pair.run(READ);
+    writer.keep(&mut others);
+}
+
+/// The function's value counts for the next transaction only.
+#[test]
+fn a_function_says_what_the_next_transaction_is_like() {
+    for mode in MODES {
+        let front = front("any_order_function", mode);
+        let mut direct = front.direct();
+        let new_name = direct.query("SELECT @@transaction_isolation").is_ok();
+        let variable = if new_name {
+            "transaction_isolation"
+        } else {
+            "tx_isolation"
+        };
+        let mut root = front.server().root().unwrap();
+        root.query(&format!("USE {}", front.schema())).unwrap();
+        for sql in [
+            "SET GLOBAL log_bin_trust_function_creators = 1",
+            "CREATE FUNCTION dirty() RETURNS VARCHAR(20) DETERMINISTIC NO SQL RETURN 'READ-UNCOMMITTED'",
+            "CREATE FUNCTION clean() RETURNS VARCHAR(20) DETERMINISTIC NO SQL RETURN 'READ-COMMITTED'",
+        ] {
+            root.query(sql).unwrap();
+        }
+        let mut others = front.guest();
+        let mut pair = Pair::new(&front);
+        pair.run(READ);
+        let mut writer = Writer::new(&front);
+        writer.keep(&mut others);
+        pair.run(&format!("SET @@{variable} = dirty()"));
+        for sql in ["BEGIN", "UPDATE accounts SET amount = amount + 1"] {
+            writer.0.query(sql).unwrap();
+        }
+        pair.run(READ);
+        writer.0.query("ROLLBACK").unwrap();
+        writer.keep(&mut others);
+
+        let mut pair = Pair::new(&front);
+        let set = format!("SET SESSION {variable} = clean()");
+        for sql in [
+            "SET autocommit = 0",
+            READ,
+            &set,
+            "SET autocommit = 1",
+            "BEGIN",
+            NOTE,
+        ] {
+            pair.run(sql);
+        }
+        writer.write(&front);
+        pair.run(OTHER);
+        pair.run(READ);
+        others.setup(&["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"]);
+        writer.keep(&mut others);
+    }
+}
+
+/// With the flag that none is open the server goes on with `BEGIN`, until it is told otherwise.
+#[test]
+fn a_deadlock_rolls_a_transaction_back_and_leaves_it_begun() {
+    for mode in MODES {
+        let front = front("any_order_deadlock", mode);
+        let mut pair = Pair::new(&front);
+        for sql in ["BEGIN", READ, "COMMIT", READ, "ROLLBACK", READ] {
+            pair.run(sql);
+        }
+        fall_victim(&front, &mut pair.direct);
+        fall_victim(&front, pair.guest.client());
+        for sql in [
+            "SELECT 1",
+            READ,
+            "SELECT @@autocommit",
+            "ROLLBACK",
+            "UPDATE accounts SET amount = amount WHERE id = 3",
+            READ,
+            "COMMIT",
+        ] {
+            pair.run(sql);
+        }
+        fall_victim(&front, &mut pair.direct);
+        fall_victim(&front, pair.guest.client());
+        let update = "UPDATE accounts SET amount = amount WHERE id = 3";
+        for sql in ["SELECT 1", "COMMIT", update, READ, "COMMIT"] {
+            pair.run(sql);
+        }
+    }
+}
+
+/// Its transaction is rolled back for somebody else's, which has changed more.
+fn fall_victim(front: &Front, client: &mut Client) {
+    let mut other = front.direct();
+    other.query("BEGIN").unwrap();
+    client.query("BEGIN").unwrap();
+    let lock = "SELECT note FROM notes WHERE id = 1 FOR UPDATE";
+    client.query(lock).unwrap();
+    other
+        .query("UPDATE accounts SET amount = amount + 1")
+        .unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| other.query(lock).map(drop));
+        let error = client.query("UPDATE accounts SET amount = 0 WHERE id = 1");
+        assert_eq!(error.unwrap_err().code(), Some(1213));
+        waits.join().unwrap().unwrap();
+    });
+    other.query("ROLLBACK").unwrap();
 }
 
 /// What a pair may send, and how often of a hundred or so.
@@ -343,8 +497,7 @@ fn any_order_of_statements_gets_the_servers_answers() {
 
 fn any_order(front: &Front, steps: usize, random: &mut Random) {
     let mut writer = Writer::new(front);
-    let has_reset = writer.0.command(RESET, &[], ResponseKind::Single).is_ok();
-    // One that knows no such command may have ended the connection.
+    let has_reset = writer.knows_reset();
     writer = Writer::new(front);
     let mut pairs: Vec<_> = (0..PAIRS).map(|_| Pair::new(front)).collect();
     let total: usize = STATEMENTS.iter().map(|(often, _)| often).sum();

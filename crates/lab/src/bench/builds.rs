@@ -25,10 +25,10 @@ const HAPROXY_THREADS: usize = 2;
 const HOT_ROWS: u32 = 1_000;
 /// Memory of a Remora where nothing hits, MiB: as in the part `points`.
 const COLD_MEMORY_MIB: u32 = 8;
-/// What the guided build does at least in the time in which the plain one does one.
+/// Least throughput of the guided build, of the plain one.
 const MISSES_MIN: f64 = 1.10;
 const HITS_MIN: f64 = 1.08;
-/// What misses do at least in the time in which HAProxy passes one statement on.
+/// Least throughput where nothing hits, of HAProxy.
 const PLAIN_OF_HAPROXY_MIN: f64 = 1.05;
 const GUIDED_OF_HAPROXY_MIN: f64 = 1.15;
 

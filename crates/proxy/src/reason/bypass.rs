@@ -146,9 +146,9 @@ bypasses! {
         TransactionHasWritten(Session): "transaction_has_written", "The open transaction has written something that the statement depends on, or what it wrote isn't known.";
         AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";
         IsolationLevel(Session): "isolation_level", "The session's isolation level does not allow it.";
-        NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like, or code that isn't seen may have.";
+        NextTransactionDiffers(Session): "next_transaction_differs", "`SET TRANSACTION` has changed what the next transaction is like, or code that isn't seen may have. Or the last one had its own isolation level or access mode, and ended without `COMMIT` or `ROLLBACK`.";
         SettingsUnknown(Session): "settings_unknown", "The session's settings have to be asked for first.";
-        StatusUncertain(Session): "status_uncertain", "After an error, whether a transaction is open is known only with the next answer.";
+        StatusUncertain(Session): "status_uncertain", "After an error, whether a transaction is open is known only with the next answer. Or the server's flag for `autocommit` and the setting differ (MySQL, after `SET GLOBAL autocommit = 0`).";
         DialectUnknown(Session): "dialect_unknown", "The session's `sql_mode` or character set makes the server read text in a way that is not known, so the text can't be read safely.";
         UnknownSetting(Session): "setting_unknown", "The session set a variable whose effect on results is not known; it passes through until it is reset or ends.";
         UnknownSessionState(Session): "session_unknown", "The session ran something whose effect on later results is not known; it passes through until it is reset or ends.";

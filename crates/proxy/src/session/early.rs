@@ -142,7 +142,7 @@ impl Opening {
     }
 }
 
-/// What opening a transaction that was begun so does to the session.
+/// What opening the transaction that `begin` began does to the session.
 fn begin_effects(begin: Option<TransactionControl>) -> Effects {
     Effects {
         transaction: Transaction::Begin,
@@ -176,7 +176,7 @@ impl Session {
             TransactionControl::Begin | TransactionControl::BeginReadOnly
         );
         if begins && self.begun_early() == Some(TransactionControl::BeginReadOnly) {
-            // The next transaction would be so, too.
+            // The server would make the next transaction read-only, too.
             return Ok(None);
         }
         let Some(status) = self.state.answer_to(control) else {
@@ -346,7 +346,7 @@ impl Session {
             }
             return Ok(Some(summary));
         }
-        self.opened(sent.low, &summary);
+        self.opened(self.begun_early(), sent.low, &summary);
         // The message is under way.
         self.state.sends(sent.low);
         if let Some(message) = sent.held {
@@ -356,8 +356,7 @@ impl Session {
     }
 
     /// The server has opened the transaction. `low`: the watermark before it was told to.
-    fn opened(&mut self, low: Option<AsOf>, summary: &Summary) {
-        let begin = self.begun_early();
+    fn opened(&mut self, begin: Option<TransactionControl>, low: Option<AsOf>, summary: &Summary) {
         self.forget_early();
         self.state.sends(low);
         self.state.after(&begin_effects(begin), None, summary);
@@ -395,14 +394,14 @@ impl Session {
             .ask(&text, ResponseKind::Results, Some(&mut answer))
             .await?;
         if let Ending::Err(_) = summary.ending {
-            let begin = self.begun_early();
             self.state.ends_early(self.state.status_outside());
-            self.state.after(&begin_effects(begin), None, &summary);
+            self.state
+                .after(&begin_effects(early.begin), None, &summary);
             let payload = answer.get(HEADER_BYTES..).unwrap_or_default();
             self.refusal = Some(Box::new(ServerError::parse(payload)?));
             return Ok(());
         }
-        self.opened(low, &summary);
+        self.opened(early.begin, low, &summary);
         let holds = match opening {
             Opening::Plain(_) => true,
             Opening::WithSnapshot(_) => {

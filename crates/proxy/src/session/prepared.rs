@@ -300,7 +300,7 @@ impl PreparedRead {
         self.has_cursor = execution.is_none_or(|execution| execution.wants_cursor);
         match execution {
             Some(execution) if execution.types().is_some() => {
-                // Not every message is looked up before.
+                // One that is too long isn't looked up, so its types are noted here.
                 self.name_types(execution);
                 self.unseen_types = None;
                 self.server_has_types = true;

@@ -61,10 +61,10 @@ pub struct Fingerprint {
     pub after_defaults: AfterDefaults,
 }
 
-/// The fingerprints that sessions of one had after `SET SESSION TRANSACTION` or `SET autocommit`,
-/// as the server told them. Nothing else of a session depends on that statement, so the next
-/// session with the same settings has the same ones after it, and needn't ask. There are few such
-/// statements.
+/// For the sessions with one fingerprint: their fingerprint after `SET SESSION TRANSACTION` or `SET
+/// autocommit`, as the server told it. Nothing else of a session depends on that statement, so the
+/// next session with the same settings has the same ones after it, and needn't ask. There are few
+/// such statements.
 #[derive(Debug, Default)]
 pub struct AfterDefaults(Mutex<Vec<(TransactionDefaults, Weak<Fingerprint>)>>);
 

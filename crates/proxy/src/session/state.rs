@@ -158,8 +158,12 @@ pub struct SessionState {
     /// A setting changed inside the open transaction, whose isolation level is thus not the one
     /// that the server reports.
     changed_in_transaction: bool,
-    /// The open transaction was begun with words of its own (`READ ONLY`), or may have been.
-    begun_with_words: bool,
+    /// The open transaction wasn't begun by a plain `BEGIN`, or may not have been: it may have an
+    /// access mode of its own.
+    begun_otherwise: bool,
+    /// An error has answered a statement of a transaction, and may have rolled that back. Then some
+    /// servers (MySQL 5.6) go on with `BEGIN` although no flag tells.
+    may_be_begun: bool,
     /// `SET TRANSACTION` was seen: the next transaction isn't like the others.
     next_transaction_differs: bool,
     /// The next transaction may be unlike the others: code ran that isn't seen, or the last one,
@@ -251,7 +255,8 @@ impl SessionState {
             status_is_certain: mark.is_some(),
             written: Written::nothing(),
             changed_in_transaction: false,
-            begun_with_words: false,
+            begun_otherwise: false,
+            may_be_begun: false,
             next_transaction_differs: false,
             next_transaction_in_doubt: false,
             pass_through: None,
@@ -490,6 +495,10 @@ impl SessionState {
     /// An answer to a question of Remora's, with these flags. Nobody tells otherwise if a login has
     /// set autocommit: the server says how it went before it runs `init_connect`.
     pub fn learn_autocommit(&mut self, status: StatusFlags) {
+        if !self.status_is_certain {
+            // Not a login: the statement that has failed may have done it.
+            self.notice_autocommit(&Effects::NONE, status);
+        }
         let others = self.status.without(StatusFlags::AUTOCOMMIT);
         self.status = others.with(status.within(StatusFlags::AUTOCOMMIT));
         self.derive_scope();
@@ -573,8 +582,14 @@ impl SessionState {
                 self.notice_autocommit(effects, mark.status);
                 self.status = mark.status;
                 self.status_is_certain = true;
+                // A row that was read in no transaction shows that none is begun.
+                self.may_be_begun &= !self.status.has(StatusFlags::IN_TRANSACTION)
+                    && !matches!(effects.snapshot, Evidence::Seen(_));
             }
-            None if matches!(summary.ending, Ending::Err(_)) => self.status_is_certain = false,
+            None if matches!(summary.ending, Ending::Err(_)) => {
+                self.status_is_certain = false;
+                self.may_be_begun |= self.status.has(StatusFlags::IN_TRANSACTION);
+            }
             None => {}
         }
         if let Some(scope) = wrote {
@@ -603,7 +618,7 @@ impl SessionState {
             // It was begun by something that wasn't seen.
             self.snapshot = OpenSnapshot::Perhaps(None);
         }
-        self.begun_with_words |= effects.transaction == Transaction::Begin
+        self.begun_otherwise |= effects.transaction == Transaction::Begin
             && effects.control != Some(TransactionControl::Begin);
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.no_transaction_is_open(effects, may_end_one);
@@ -611,21 +626,22 @@ impl SessionState {
         self.derive_scope();
     }
 
-    /// What the session's transactions are like applies again after `COMMIT` and `ROLLBACK`. After
+    /// `COMMIT` and `ROLLBACK` restore the session's own isolation level and access mode. After
     /// `SET autocommit = 1`, or `BEGIN` in an open transaction, the next one is like the last,
     /// until a statement on its own has used a table with transactions.
     fn no_transaction_is_open(&mut self, effects: &Effects, one_may_have_ended: bool) {
-        let was_unlike_others = self.changed_in_transaction || self.begun_with_words;
+        let was_unlike_others = self.changed_in_transaction || self.begun_otherwise;
         self.written = Written::nothing();
         self.wrote_in_doubt = false;
         self.changed_in_transaction = false;
-        self.begun_with_words = false;
+        self.begun_otherwise = false;
         if matches!(
             effects.transaction,
             Transaction::Commit | Transaction::Rollback
         ) {
             self.next_transaction_differs = false;
             self.next_transaction_in_doubt = false;
+            self.may_be_begun = false;
         } else {
             self.next_transaction_in_doubt |= one_may_have_ended && was_unlike_others;
         }
@@ -734,6 +750,7 @@ impl SessionState {
     fn runs_code(&mut self) {
         self.forget_settings();
         self.code_ran = true;
+        self.changed_in_transaction |= !self.is_certainly_outside_transaction();
         // Within the open transaction nothing is looked up, whatever the settings are now.
         self.written = Written::Everything;
     }
@@ -795,6 +812,7 @@ impl SessionState {
     /// none begins with it.
     pub fn is_certainly_outside_transaction(&self) -> bool {
         self.status_is_certain
+            && !self.may_be_begun
             && !self.status.has(StatusFlags::IN_TRANSACTION)
             && self.status.has(StatusFlags::AUTOCOMMIT)
     }
@@ -919,7 +937,7 @@ impl SessionState {
         if self.next_transaction_differs || self.next_transaction_in_doubt {
             return Err(Bypass::NextTransactionDiffers);
         }
-        if !self.status_is_certain {
+        if !self.status_is_certain || self.may_be_begun {
             return Err(Bypass::StatusUncertain);
         }
         if fingerprint.autocommit != status.has(StatusFlags::AUTOCOMMIT) {

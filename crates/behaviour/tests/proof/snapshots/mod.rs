@@ -56,9 +56,8 @@ const ROUNDS_MAX: usize = 10;
 /// can't have.
 const ROLLED_BACK: [u16; 4] = [1213, 1205, 1020, 1412];
 
-/// For how many seconds a row's lock is waited for. Who waits for a row of somebody who waits for a
-/// definition that an `ALTER` behind the first is about to change would wait for as long as the
-/// server lets it: no server sees that circle.
+/// For how many seconds a row's lock is waited for. Row locks and an `ALTER` can wait for each
+/// other. No server detects that, so the wait lasts `innodb_lock_wait_timeout`.
 const ROW_LOCK_S: u32 = 2;
 
 /// The runs would only take the processors from one another.

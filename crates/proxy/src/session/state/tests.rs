@@ -203,7 +203,8 @@ fn after_an_error_the_transaction_is_uncertain_until_the_next_mark() {
         !state.is_certainly_in_transaction(),
         "a deadlock has rolled it back"
     );
-    state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+    let rollback = effects(SessionEffect::None, Transaction::Rollback);
+    state.after(&rollback, None, &ok(AUTOCOMMIT));
     assert!(state.scope().is_ok());
 }
 
@@ -280,9 +281,32 @@ fn code_that_is_not_seen_and_turns_autocommit_off_may_have_read() {
     }
 }
 
+/// MySQL 5.6 goes on with `BEGIN` after a deadlock, and its flag says that none is open.
+#[test]
+fn after_an_error_in_a_transaction_one_may_be_begun() {
+    let commit = effects(SessionEffect::None, Transaction::Commit);
+    let (_, timeline) = repeatable();
+    for clears in [&commit, &row(&timeline)] {
+        let mut state = session(Isolation::RepeatableRead);
+        state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+        state.after(&Effects::NONE, None, &error());
+        state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+        assert_eq!(state.scope(), Err(Bypass::StatusUncertain));
+        assert!(!state.is_certainly_outside_transaction());
+        state.after(clears, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+        // Outside a transaction errors say nothing of one.
+        for _ in 0..2 {
+            state.after(&Effects::NONE, None, &error());
+        }
+        state.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
+        assert!(state.scope().is_ok());
+    }
+}
+
 /// The server goes on with the isolation level and the access mode of the transaction before.
 #[test]
-fn a_transaction_behind_one_that_was_not_ended_in_words_is_in_doubt() {
+fn a_transaction_behind_one_that_ended_without_commit_or_rollback_is_in_doubt() {
     let read_only = Effects {
         control: Some(TransactionControl::BeginReadOnly),
         ..BEGIN
@@ -387,7 +411,7 @@ fn the_settings_after_a_change_of_transactions_are_asked_for_once() {
     first.after(&read_only(true), None, &ok(AUTOCOMMIT));
     assert!(first.wants_settings());
     assert_eq!(first.scope(), Err(Bypass::SettingsUnknown));
-    // Autocommit makes no difference, nor do two such statements instead of one.
+    // Neither a statement between nor the same twice makes a difference.
     first.after(&Effects::NONE, None, &ok(AUTOCOMMIT));
     first.after(&read_only(true), None, &ok(AUTOCOMMIT));
     first.learn_with_mark(Arc::clone(&reads), 7);

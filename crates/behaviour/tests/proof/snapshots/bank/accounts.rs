@@ -195,8 +195,8 @@ impl Bank {
         Bank { chunk, chunks }
     }
 
-    /// How many statements read each account once, if it is read in eights or alone; more where a
-    /// change outdates a result of more accounts.
+    /// About how many statements a sum takes, for the pace of the writers. More accounts in a
+    /// result count as more statements: each change outdates more of what is in memory.
     pub(super) fn statements(self) -> u64 {
         let weight = 1 + self.chunk / 50;
         (self.accounts() / self.chunk * ALONE_MAX * weight) as u64
