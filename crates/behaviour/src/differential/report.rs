@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::case::Step;
 use super::mask::{hide_statement_number, visible_packets};
-use super::side::{Exchange, PREPARE};
+use super::side::{Exchange, PREPARE, PREPARE_AGAIN};
 
 /// So many bytes of a packet are shown, from a little before the first difference on.
 const SHOWN_BYTES: usize = 96;
@@ -63,7 +63,8 @@ impl Report {
         through: &[Exchange],
     ) {
         self.statements += 1;
-        for (index, seen) in through.iter().enumerate() {
+        let compared = |seen: &&Exchange| seen.what != PREPARE_AGAIN;
+        for (index, seen) in through.iter().filter(compared).enumerate() {
             let alike = |one: &&Exchange| one.what == seen.what;
             let expected = direct.get(index).filter(alike);
             let Some(expected) = expected.or_else(|| direct.iter().rfind(alike)) else {
@@ -76,7 +77,7 @@ impl Report {
                 self.problem(place, &format!("answer {}: {difference}", index + 1));
             }
         }
-        if through.len() < direct.len() {
+        if through.iter().filter(compared).count() < direct.len() {
             self.problem(place, "fewer answers than directly");
         }
     }

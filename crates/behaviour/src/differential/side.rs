@@ -18,6 +18,10 @@ const TIMES: usize = 3;
 
 /// The preparation of a statement.
 pub const PREPARE: &str = "prepare";
+/// The same once more, because memory doesn't answer what was prepared before Remora knew
+/// everything. That happens by chance, and perhaps in the transaction that the first execution has
+/// begun. So the server gave no answer to compare it with.
+pub const PREPARE_AGAIN: &str = "prepare again";
 
 /// A command and its answer.
 #[derive(Debug, Clone)]
@@ -87,7 +91,7 @@ impl<'a> Side<'a> {
             self.clients.insert(step.connection.clone(), client);
         }
         let mut exchanges = Vec::new();
-        let mut sending = self.prepare(step, &mut exchanges);
+        let mut sending = self.prepare(step, PREPARE, &mut exchanges);
         let times = if self.mode.warm && step.repeat {
             TIMES
         } else {
@@ -105,7 +109,7 @@ impl<'a> Side<'a> {
                 && exchanges.last().is_some_and(wants_preparing_again)
             {
                 self.close(&step.connection, statement);
-                sending = self.prepare(step, &mut exchanges);
+                sending = self.prepare(step, PREPARE_AGAIN, &mut exchanges);
             }
             let exchange = self.send(&step.connection, &sending);
             exchanges.push(exchange);
@@ -117,14 +121,19 @@ impl<'a> Side<'a> {
     }
 
     /// Prepares a statement that is to be and can be prepared. What can't is sent as text.
-    fn prepare(&mut self, step: &Step, exchanges: &mut Vec<Exchange>) -> Sending {
+    fn prepare(
+        &mut self,
+        step: &Step,
+        what: &'static str,
+        exchanges: &mut Vec<Exchange>,
+    ) -> Sending {
         let (text, values) = match &step.action {
             Action::Statement { text, values } => (text, values),
             other => return command_for(other),
         };
         if self.mode.form == Form::Prepared && step.prepared {
             let mut prepared = None;
-            let exchange = self.exchange(&step.connection, PREPARE, |client| {
+            let exchange = self.exchange(&step.connection, what, |client| {
                 client.prepare(text).map(|id| prepared = Some(id))
             });
             exchanges.push(exchange);
