@@ -161,6 +161,8 @@ pub struct SessionState {
     /// The open transaction wasn't begun by a plain `BEGIN`, or may not have been: it may have an
     /// access mode of its own.
     begun_otherwise: bool,
+    /// Code that isn't seen ran in the open transaction, and may have changed settings.
+    code_ran_inside: bool,
     /// An error has answered a statement of a transaction, and may have rolled that back. Then some
     /// servers (MySQL 5.6) go on with `BEGIN` although no flag tells.
     may_be_begun: bool,
@@ -256,6 +258,7 @@ impl SessionState {
             written: Written::nothing(),
             changed_in_transaction: false,
             begun_otherwise: false,
+            code_ran_inside: false,
             may_be_begun: false,
             next_transaction_differs: false,
             next_transaction_in_doubt: false,
@@ -630,11 +633,13 @@ impl SessionState {
     /// `SET autocommit = 1`, or `BEGIN` in an open transaction, the next one is like the last,
     /// until a statement on its own has used a table with transactions.
     fn no_transaction_is_open(&mut self, effects: &Effects, one_may_have_ended: bool) {
-        let was_unlike_others = self.changed_in_transaction || self.begun_otherwise;
+        let was_unlike_others =
+            self.changed_in_transaction || self.code_ran_inside || self.begun_otherwise;
         self.written = Written::nothing();
         self.wrote_in_doubt = false;
         self.changed_in_transaction = false;
         self.begun_otherwise = false;
+        self.code_ran_inside = false;
         if matches!(
             effects.transaction,
             Transaction::Commit | Transaction::Rollback
@@ -750,7 +755,7 @@ impl SessionState {
     fn runs_code(&mut self) {
         self.forget_settings();
         self.code_ran = true;
-        self.changed_in_transaction |= !self.is_certainly_outside_transaction();
+        self.code_ran_inside |= !self.is_certainly_outside_transaction();
         // Within the open transaction nothing is looked up, whatever the settings are now.
         self.written = Written::Everything;
     }
