@@ -158,18 +158,15 @@ pub struct SessionState {
     /// A setting changed inside the open transaction, whose isolation level is thus not the one
     /// that the server reports.
     changed_in_transaction: bool,
-    /// The open transaction wasn't begun by a plain `BEGIN`, or may not have been: it may have an
-    /// access mode of its own.
+    /// The open transaction may have an access mode of its own: no plain `BEGIN` began it.
     begun_otherwise: bool,
     /// Code that isn't seen ran in the open transaction, and may have changed settings.
     code_ran_inside: bool,
-    /// An error has answered a statement of a transaction, and may have rolled that back. Then some
-    /// servers (MySQL 5.6) go on with `BEGIN` although no flag tells.
+    /// An error may have rolled a transaction back. MySQL 5.6 goes on with `BEGIN` unseen then.
     may_be_begun: bool,
     /// `SET TRANSACTION` was seen: the next transaction isn't like the others.
     next_transaction_differs: bool,
-    /// The next transaction may be unlike the others: code ran that isn't seen, or the last one,
-    /// which was, didn't end with `COMMIT` or `ROLLBACK`.
+    /// The next one may: code ran, or the last was so and ended without `COMMIT` or `ROLLBACK`.
     next_transaction_in_doubt: bool,
     /// Why the session passes everything through until it is reset.
     pass_through: Option<Bypass>,
