@@ -306,10 +306,7 @@ fn apply(statement: &mut Statement, findings: Findings) {
             SessionEffect::NextTransaction | SessionEffect::TransactionDefaults(_),
         ) => statement.session = SessionEffect::Unknown(UnknownEffect::UnknownVariable),
         // These keep more from being answered than a function does.
-        (
-            _,
-            SessionEffect::Unknown(_) | SessionEffect::BinlogOff | SessionEffect::TemporaryTable,
-        ) => {}
+        (_, SessionEffect::Unknown(_) | SessionEffect::BinlogOff) => {}
         (EverythingReason::UnknownFunction, _) => {
             statement.session = SessionEffect::Unknown(UnknownEffect::StoredFunction);
         }

@@ -123,11 +123,9 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "the order of rows where none is asked for",
     ),
     ResultSetting {
+        name: "query_cache_type",
+        why: "the server's own query cache may answer, from before a change",
         only_when: Some(&["0", "OFF"]),
-        ..setting(
-            "query_cache_type",
-            "the server's own query cache may answer, from before a change",
-        )
     },
     setting("resultset_metadata", "whether an answer holds metadata"),
     setting(
@@ -147,18 +145,14 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "what an OK packet tells about the session",
     ),
     ResultSetting {
+        name: "session_track_transaction_info",
+        why: "each answer tells what the statements since the one before did to the transaction",
         only_when: Some(&["0", "OFF"]),
-        ..setting(
-            "session_track_transaction_info",
-            "each answer tells what the statements since the one before did to the transaction",
-        )
     },
     ResultSetting {
+        name: "sql_auto_is_null",
+        why: "`id IS NULL` finds the row inserted last by this session",
         only_when: Some(&["0", "OFF"]),
-        ..setting(
-            "sql_auto_is_null",
-            "`id IS NULL` finds the row inserted last by this session",
-        )
     },
     setting("sql_big_selects", "which queries are refused as too large"),
     setting("sql_buffer_result", "how a result is put together"),
@@ -178,11 +172,9 @@ pub const RESULT_SETTINGS: &[ResultSetting] = &[
         "which recursive queries are allowed",
     ),
     ResultSetting {
+        name: "system_versioning_asof",
+        why: "tables with system versioning are read as of another time",
         only_when: Some(&["DEFAULT"]),
-        ..setting(
-            "system_versioning_asof",
-            "tables with system versioning are read as of another time",
-        )
     },
     setting(
         "time_zone",
