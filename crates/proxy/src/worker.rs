@@ -83,9 +83,9 @@ pub(crate) fn run(
     shared: &Arc<Shared>,
     metrics: Arc<WorkerMetrics>,
     digests: Arc<WorkerDigests>,
-    mut incoming: mpsc::UnboundedReceiver<Accepted>,
+    incoming: mpsc::UnboundedReceiver<Accepted>,
     load: &Arc<AtomicUsize>,
-    mut phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<Phase>,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -96,29 +96,27 @@ pub(crate) fn run(
         waiting_fills: RefCell::default(),
         key_text: Cell::default(),
         metrics,
-        digests: Digester::new(digests),
+        digests: Digester::new(digests, shared.limits.known_statements_max),
         verify: Sampler::new(shared.verification.share),
         trace: Countdown::new(shared.traces.share()),
         clients: RefCell::new(Vec::new()),
         is_stopping: Cell::new(false),
     });
     let sessions = LocalSet::new();
-    let serving = async {
-        loop {
-            tokio::select! {
-                accepted = incoming.recv() => match accepted {
-                    Some(accepted) => spawn(shared, &worker, accepted, load),
-                    None => break,
-                },
-                changed = phase.wait_for(|phase| *phase != Phase::Running) => {
-                    drop(changed);
-                    break;
-                }
-            }
-        }
-    };
     let grace = shared.limits.shutdown_grace;
-    runtime.block_on(sessions.run_until(serving));
+    // A separate task: `run_until` polls its own future whenever any session wakes.
+    let accepting = {
+        let (shared, worker, load) = (Arc::clone(shared), Rc::clone(&worker), Arc::clone(load));
+        sessions.spawn_local(async move {
+            accept(&shared, &worker, &load, incoming, phase).await;
+        })
+    };
+    // It can only fail by panicking, and then the worker must panic too.
+    if let Err(error) = runtime.block_on(sessions.run_until(accepting))
+        && error.is_panic()
+    {
+        std::panic::resume_unwind(error.into_panic());
+    }
     worker.stop_reading();
     runtime.block_on(async {
         // Whatever has not ended by then is dropped with its connections.
@@ -128,6 +126,28 @@ pub(crate) fn run(
     });
     runtime.shutdown_timeout(Duration::ZERO);
     Ok(())
+}
+
+/// Starts a session for each accepted client, until the worker must stop.
+async fn accept(
+    shared: &Arc<Shared>,
+    worker: &Rc<Worker>,
+    load: &Arc<AtomicUsize>,
+    mut incoming: mpsc::UnboundedReceiver<Accepted>,
+    mut phase: watch::Receiver<Phase>,
+) {
+    loop {
+        tokio::select! {
+            accepted = incoming.recv() => match accepted {
+                Some(accepted) => spawn(shared, worker, accepted, load),
+                None => break,
+            },
+            changed = phase.wait_for(|phase| *phase != Phase::Running) => {
+                drop(changed);
+                break;
+            }
+        }
+    }
 }
 
 fn spawn(shared: &Arc<Shared>, worker: &Rc<Worker>, accepted: Accepted, load: &Arc<AtomicUsize>) {
