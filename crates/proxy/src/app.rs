@@ -416,26 +416,32 @@ fn build_shared(
         backlogs: Arc::new(BacklogRoom::new(
             settings.workers.fenced_answer_bytes_max.bytes(),
         )),
-        limits: SessionLimits {
-            statement_bytes_max: cache.statement_bytes_max.bytes(),
-            read_bytes_max: settings.workers.read_bytes_max.bytes(),
-            prepared_statements_max: settings.workers.prepared_statements_max,
-            prepared_text_bytes_max: settings.workers.prepared_text_bytes_max.bytes(),
-            proxy_protocol_timeout: Duration::from_millis(
-                settings.listen.proxy_protocol_timeout_ms,
-            ),
-            server_contact_ms_max: settings.workers.server_contact_ms,
-            transaction_reads: cache.transaction_reads,
-            snapshot_wait: Duration::from_millis(cache.snapshot_wait_ms_max),
-            early_reads_max: cache.early_reads_max,
-            waiting_fills_max: cache.waiting_fills_max,
-            definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
-            // What such text has changed counts like what is changed elsewhere.
-            unseen_text_wait: Duration::from_millis(settings.follow.lag_ms_max),
-            fenced_answer_wait: Duration::from_millis(settings.workers.fenced_answer_wait_ms),
-            shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
-        },
+        limits: session_limits(settings),
     })
+}
+
+/// The limits of a session.
+fn session_limits(settings: &Settings) -> SessionLimits {
+    let cache = &settings.cache;
+    SessionLimits {
+        statement_bytes_max: cache.statement_bytes_max.bytes(),
+        read_bytes_max: settings.workers.read_bytes_max.bytes(),
+        prepared_statements_max: settings.workers.prepared_statements_max,
+        prepared_text_bytes_max: settings.workers.prepared_text_bytes_max.bytes(),
+        proxy_protocol_timeout: Duration::from_millis(settings.listen.proxy_protocol_timeout_ms),
+        server_contact_ms_max: settings.workers.server_contact_ms,
+        storing: cache.storing,
+        known_statements_max: settings.digests.known_max,
+        transaction_reads: cache.transaction_reads,
+        snapshot_wait: Duration::from_millis(cache.snapshot_wait_ms_max),
+        early_reads_max: cache.early_reads_max,
+        waiting_fills_max: cache.waiting_fills_max,
+        definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
+        // What such text has changed counts like what is changed elsewhere.
+        unseen_text_wait: Duration::from_millis(settings.follow.lag_ms_max),
+        fenced_answer_wait: Duration::from_millis(settings.workers.fenced_answer_wait_ms),
+        shutdown_grace: Duration::from_millis(settings.shutdown.grace_ms),
+    }
 }
 
 fn verification(settings: &Settings) -> Verification {

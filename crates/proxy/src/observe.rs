@@ -171,6 +171,10 @@ impl Observer {
                 self.shared.upstream.table_changes.of_others(),
             ),
             (Limit::Digests, self.shared.digests.without_place()),
+            (
+                Limit::KnownStatements,
+                self.shared.digests.forgotten_statements(),
+            ),
         ]
     }
 

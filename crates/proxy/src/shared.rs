@@ -7,7 +7,7 @@ use std::time::Duration;
 use remora_cache::{Entry, FillsInFlight, InvalidationReason, Store, Timeline};
 
 use crate::clock::Clock;
-use crate::config::{Network, TransactionReads};
+use crate::config::{Network, Storing, TransactionReads};
 use crate::digests::Digests;
 use crate::emulation::{EmulationLimits, QueryCacheSettings};
 use crate::link::ServerLink;
@@ -81,6 +81,10 @@ pub struct SessionLimits {
     /// How long a session may be served from memory alone before a statement goes to the server so
     /// that it keeps the connection, milliseconds.
     pub server_contact_ms_max: u64,
+    /// Which results are stored.
+    pub storing: Storing,
+    /// Statements that a worker recognises by their text without values.
+    pub known_statements_max: usize,
     /// Which reads inside transactions memory may answer.
     pub transaction_reads: TransactionReads,
     /// How long such a read waits for a proof.
@@ -99,6 +103,18 @@ pub struct SessionLimits {
     pub fenced_answer_wait: Duration,
     /// How long running statements may take to finish at a shutdown.
     pub shutdown_grace: Duration,
+}
+
+impl SessionLimits {
+    /// Whether only a sample of a digest's results is stored. `of_digest`: whether storing them
+    /// doesn't pay.
+    pub fn stores_only_a_sample(&self, of_digest: impl FnOnce() -> bool) -> bool {
+        match self.storing {
+            Storing::Always => false,
+            Storing::Sample => true,
+            Storing::Adaptive => of_digest(),
+        }
+    }
 }
 
 impl Shared {

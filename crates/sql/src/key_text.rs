@@ -21,8 +21,8 @@
 //! [`crate::Lexer`] does is checked with random texts and by fuzzing.
 
 use crate::dialect::Dialect;
-use crate::digest::end_of_quoted;
 use crate::lexer::is_word_byte;
+use crate::skeleton::end_of_quoted;
 
 /// Parentheses may lie so deep within each other.
 const DEPTH_MAX: u32 = 63;

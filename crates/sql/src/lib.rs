@@ -28,13 +28,15 @@ mod refusal;
 mod scan;
 mod select;
 mod settings;
+mod skeleton;
 mod statement;
+mod template;
 mod token;
 
 pub use ambiguity::Ambiguity;
 pub use classify::{analyse, analyse_prefix, analyse_prepared};
 pub use dialect::{Dialect, Natives};
-pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise, shape};
+pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise};
 pub use emulation::{
     Assignment, EmulatedExpression, EmulatedSelect, EmulatedSet, EmulatedStatement, EmulatedValue,
     EmulatedVariable, Listing, NameFilter, NameTest, Pattern, ShowNames, ShowRemora, VariableScope,
@@ -56,8 +58,10 @@ pub use reads::{
 pub use refusal::Refusal;
 pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
 pub use settings::{CONTACT_SETTINGS, RESULT_SETTINGS, ResultSetting};
+pub use skeleton::skeleton;
 pub use statement::{
     EverythingReason, IsolationLevel, SessionEffect, Statement, StatementKind, TableName,
     Transaction, TransactionControl, TransactionDefaults, UnknownEffect, Writes,
 };
+pub use template::ReadTemplate;
 pub use token::{Token, TokenKind};

@@ -493,6 +493,10 @@ fn any_order_of_statements_gets_the_servers_answers() {
     for mode in MODES {
         any_order(&front("any_order", mode), steps, &mut Random::new(seed));
     }
+    // With `sample`, most reads are relayed without being analysed.
+    let options = RemoraOptions::following().with("cache.storing", "sample");
+    let front = Front::with("any_order_sample", options, &TABLES);
+    any_order(&front, steps, &mut Random::new(seed));
 }
 
 fn any_order(front: &Front, steps: usize, random: &mut Random) {

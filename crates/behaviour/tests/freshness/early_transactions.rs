@@ -579,3 +579,25 @@ fn a_long_statement_is_refused_too() {
         warm(&front, &["BEGIN"]);
     }
 }
+
+#[test]
+fn a_hit_under_explain_analyze_counts_as_a_read_of_the_transaction() {
+    let front = front("early_analysed");
+    let analysed = format!("EXPLAIN REMORA ANALYZE {READ}");
+    let mut guest = front.guest();
+    wait_for("a hit to be analysed", PATIENCE, || {
+        guest.setup(&["BEGIN"]);
+        let seen = guest.run(&analysed);
+        if seen.outcome == "hit" {
+            return Ok(Some(()));
+        }
+        guest.setup(&["ROLLBACK"]);
+        Ok(None)
+    })
+    .unwrap();
+    front.direct().query(WRITE).unwrap();
+    front.settle();
+    // The server opens the transaction now, and its state no longer has what memory has read.
+    let seen = fails_with(&mut guest, WRITE_OTHER);
+    assert_eq!(seen, ("conflict", Some(1213)));
+}

@@ -12,5 +12,6 @@ mod gone_clients;
 mod lifecycle;
 mod rules;
 mod show_remora;
+mod storing;
 mod tools;
 mod traces;

@@ -189,6 +189,11 @@ impl Store {
         self.shard(digest).wants(digest)
     }
 
+    /// Whether the shard for this key's digest is full: storing a result then evicts another.
+    pub fn is_full(&self, digest: u128) -> bool {
+        self.shard(digest).is_full()
+    }
+
     /// Stores a result, in place of an older one with the same key if there is one. Others leave if
     /// the room is needed.
     ///

@@ -82,10 +82,14 @@ impl Shard {
         self.results_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
     /// Whether a result for this digest should be stored: while there is room always, else only if
     /// it was asked for lately. What is not wanted is remembered, and wanted when it comes again.
     pub(super) fn wants(&self, digest: u128) -> bool {
-        if !self.is_full.load(Ordering::Relaxed) {
+        if !self.is_full() {
             return true;
         }
         lock(&self.writers).policy.ghost().recall(digest)

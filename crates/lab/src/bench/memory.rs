@@ -58,6 +58,8 @@ pub(super) fn per_result(server: &Server, count: usize) -> anyhow::Result<PerRes
         memory_mib: Some(MEMORY_MIB),
         ..RemoraOptions::following()
     };
+    // None of them is asked for again.
+    let options = options.with("cache.storing", "always");
     let remora = Remora::start(server, &options)?;
     let mut app = server.app().at(remora.address()).schema(BENCH_SCHEMA);
     app.deprecate_eof = false;

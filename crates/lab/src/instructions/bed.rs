@@ -77,15 +77,21 @@ impl Bed {
 
     /// Takes a path so often that what is done once only is done.
     pub(super) fn warm_up(&mut self, path: Path) -> anyhow::Result<()> {
-        self.take(path, path.times() / 4)
+        self.take(path, path.warm_up_times())
     }
 
-    /// Takes a path as often as makes a batch; gives the instructions for one time.
+    /// Takes a path as often as makes a batch; gives the instructions for one time. `profiles`: the
+    /// directory for where they went.
     #[allow(clippy::cast_precision_loss)]
-    pub(super) fn measure(&mut self, path: Path) -> anyhow::Result<f64> {
+    pub(super) fn measure(
+        &mut self,
+        path: Path,
+        profiles: Option<&std::path::Path>,
+    ) -> anyhow::Result<f64> {
         self.callgrind.zero(self.remora.id())?;
         self.take(path, path.times())?;
-        let counts = self.callgrind.take(self.remora.id())?;
+        let kept = profiles.map(|directory| directory.join(path.name()));
+        let counts = self.callgrind.take(self.remora.id(), kept.as_deref())?;
         let count = counts.get(&self.thread(path.thread())?).copied();
         let count =
             count.with_context(|| format!("callgrind says nothing of {}", path.thread()))?;

@@ -96,8 +96,13 @@ impl Callgrind {
         self.tell(process, "zero").map(drop)
     }
 
-    /// The instructions since the last time that they were taken or the counters zeroed.
-    pub(super) fn take(&mut self, process: u32) -> anyhow::Result<Counts> {
+    /// The instructions since the last time that they were taken or the counters zeroed. If `kept`
+    /// is given, valgrind's files are kept there, one for each thread.
+    pub(super) fn take(
+        &mut self,
+        process: u32,
+        kept: Option<&std::path::Path>,
+    ) -> anyhow::Result<Counts> {
         self.tell(process, "dump")?;
         self.dumps += 1;
         let prefix = format!("{DUMP}.{}-", self.dumps);
@@ -116,6 +121,11 @@ impl Callgrind {
             let (thread, count) = parse_dump(&text)
                 .with_context(|| format!("{} is not what callgrind writes", path.display()))?;
             counts.insert(thread, count);
+            if let Some(kept) = kept {
+                let kept = kept.with_extension(format!("thread-{thread}"));
+                std::fs::write(&kept, text)
+                    .with_context(|| format!("can't write {}", kept.display()))?;
+            }
             std::fs::remove_file(&path)
                 .with_context(|| format!("can't remove {}", path.display()))?;
         }

@@ -22,7 +22,7 @@ mod paths;
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use remora_testkit::interrupt;
 
 use crate::stats::median;
@@ -44,6 +44,10 @@ pub struct InstructionsOptions {
     /// The file with the committed figures.
     #[arg(long, default_value = "results/instructions.json")]
     pub baseline: PathBuf,
+    /// Directory for callgrind's profiles of each path's last batch: one file for each thread, for
+    /// `callgrind_annotate`.
+    #[arg(long)]
+    pub profiles: Option<PathBuf>,
 }
 
 /// Counts the instructions of each path, and compares them with the committed figures or replaces
@@ -58,7 +62,7 @@ pub fn run(options: &InstructionsOptions) -> anyhow::Result<()> {
     } else {
         Some(Figures::read(&options.baseline)?)
     };
-    let measured = measure(committed.as_ref())?;
+    let measured = measure(committed.as_ref(), options.profiles.as_deref())?;
     let Some(committed) = committed else {
         measured.write(&options.baseline)?;
         println!("written: {}", options.baseline.display());
@@ -75,7 +79,14 @@ pub fn run(options: &InstructionsOptions) -> anyhow::Result<()> {
 }
 
 /// Measures each path; shows the figures beside the committed ones.
-fn measure(committed: Option<&Figures>) -> anyhow::Result<Figures> {
+fn measure(
+    committed: Option<&Figures>,
+    profiles: Option<&std::path::Path>,
+) -> anyhow::Result<Figures> {
+    if let Some(directory) = profiles {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("can't make {}", directory.display()))?;
+    }
     let mut figures = build::figures()?;
     let mut bed = Bed::start()?;
     let mut table = Table::new(&[
@@ -90,7 +101,7 @@ fn measure(committed: Option<&Figures>) -> anyhow::Result<Figures> {
         let mut batches = Vec::new();
         for _ in 0..BATCHES {
             interrupt::check()?;
-            batches.push(bed.measure(path)?);
+            batches.push(bed.measure(path, profiles)?);
         }
         let figure = rounded(median(&batches));
         let figure_before = committed.and_then(|all| all.instructions.get(path.name()));

@@ -23,6 +23,9 @@ pub(super) enum Path {
     /// A statement of a known digest with a literal that never came before: the server answers, and
     /// the result is kept.
     Miss,
+    /// The same of a digest of which results are hardly ever asked for again: only a sample is
+    /// kept.
+    MissNotStored,
     /// An `UPDATE` of a row by its key, outside transactions, with its fence.
     Write,
     /// A commit of one changed row, made at the server itself, in the binary log.
@@ -68,10 +71,11 @@ impl Connections {
 
 impl Path {
     /// All of them, in the order in which they are measured.
-    pub(super) const ALL: [Path; 7] = [
+    pub(super) const ALL: [Path; 8] = [
         Path::Hit,
         Path::PreparedHit,
         Path::Miss,
+        Path::MissNotStored,
         Path::Settings,
         Path::Transaction,
         Path::Write,
@@ -84,6 +88,7 @@ impl Path {
             Path::Hit => "hit",
             Path::PreparedHit => "prepared_hit",
             Path::Miss => "miss",
+            Path::MissNotStored => "miss_not_stored",
             Path::Write => "write",
             Path::RowEvent => "row_event",
             Path::Settings => "settings",
@@ -108,7 +113,18 @@ impl Path {
     pub(super) fn times(self) -> u32 {
         match self {
             Path::Hit | Path::PreparedHit => 1_000,
+            // So that the share of those that are kept is about the same in each batch.
+            Path::MissNotStored => 1_600,
             Path::Miss | Path::Write | Path::RowEvent | Path::Settings | Path::Transaction => 400,
+        }
+    }
+
+    /// How often it is taken first, to get one-time work out of the way.
+    pub(super) fn warm_up_times(self) -> u32 {
+        match self {
+            // More than are stored before the first check whether that pays.
+            Path::MissNotStored => 2_200,
+            _ => self.times() / 4,
         }
     }
 
@@ -122,6 +138,11 @@ impl Path {
             }
             Path::Miss => {
                 let text = format!("SELECT c FROM items WHERE id={}", connections.next_read);
+                connections.next_read += 1;
+                connections.through.query(&text)
+            }
+            Path::MissNotStored => {
+                let text = format!("SELECT k FROM items WHERE id={}", connections.next_read);
                 connections.next_read += 1;
                 connections.through.query(&text)
             }
@@ -150,13 +171,13 @@ impl Path {
     /// How often Remora has gone this way in all, as it says itself.
     pub(super) fn taken(self, metrics: &Metrics) -> f64 {
         let outcome = |name: &str| metrics.sum_where("remora_statements_total", "outcome", name);
+        let reason = |name: &str| metrics.sum_where("remora_statements_total", "reason", name);
         match self {
             Path::Hit | Path::PreparedHit | Path::Settings => outcome("hit"),
             Path::Miss => outcome("fill"),
+            Path::MissNotStored => outcome("fill") + reason("not_worth_storing"),
             Path::Write => outcome("write"),
-            Path::Transaction => {
-                metrics.sum_where("remora_statements_total", "reason", "snapshot_not_made")
-            }
+            Path::Transaction => reason("snapshot_not_made"),
             Path::RowEvent => {
                 let everything = metrics.sum("remora_follower_commits_of_everything_total");
                 metrics.sum("remora_follower_commits_total") - everything

@@ -32,5 +32,5 @@ pub use settings::{Account, Settings};
 pub use source::{Reread, Source};
 pub use transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
 pub use value::{
-    AdminListen, ByteSize, CacheType, Endpoint, LogLevel, NotAValue, TransactionReads,
+    AdminListen, ByteSize, CacheType, Endpoint, LogLevel, NotAValue, Storing, TransactionReads,
 };

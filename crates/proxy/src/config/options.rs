@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::host_name::HostName;
 use super::opentelemetry::OpenTelemetryOptions;
 use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-use super::value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel, TransactionReads};
+use super::value::{
+    AdminListen, ByteSize, CacheType, Endpoint, LogLevel, Storing, TransactionReads,
+};
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -305,6 +307,10 @@ pub struct CacheOptions {
     /// executable comments count, and so does what stands between `SELECT` and `FROM`, because
     /// servers name columns by it.
     pub strip_comments: bool,
+    /// Which results are stored. `adaptive`: all, except for digests whose results are rarely asked
+    /// for again; of those only a sample, until storing pays. `always`: all. `sample`: only what is
+    /// missed in a quarter of a second of every four seconds. docs/digests.md says how it decides.
+    pub storing: Storing,
     /// Which reads inside transactions at `REPEATABLE READ` are answered from memory:
     /// `after_snapshot` (those after the transaction's first), `early` (the first, too) or `off`.
     /// What a transaction reads always fits one moment. With `early` a transaction that memory
@@ -373,6 +379,7 @@ impl Default for CacheOptions {
             result_bytes_max: ByteSize::new(1 << 20),
             statement_bytes_max: ByteSize::new(256 << 10),
             strip_comments: true,
+            storing: Storing::Adaptive,
             transaction_reads: TransactionReads::AfterSnapshot,
             snapshot_wait_ms_max: 5,
             early_reads_max: 64,
@@ -456,11 +463,19 @@ pub struct DigestOptions {
     /// for each worker. 0: all are counted together.
     #[schemars(range(min = 0, max = 100_000))]
     pub count_max: u32,
+    /// Statements that each worker remembers by their text without values. A miss of such a
+    /// statement needn't be normalised again, nor analysed if its result isn't stored. Statements
+    /// with comments aren't remembered. Each takes about 500 bytes and twice its text. 0: none.
+    #[schemars(range(min = 0, max = 65_536))]
+    pub known_max: usize,
 }
 
 impl Default for DigestOptions {
     fn default() -> Self {
-        Self { count_max: 1_000 }
+        Self {
+            count_max: 1_000,
+            known_max: 1_024,
+        }
     }
 }
 

@@ -301,6 +301,19 @@ impl TransactionReads {
     }
 }
 
+/// Which results are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Storing {
+    /// Those of digests of which enough are asked for again; of the others a sample.
+    Adaptive,
+    /// All.
+    Always,
+    /// A sample of all.
+    Sample,
+}
+
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -7,11 +7,14 @@ use std::time::Duration;
 use super::Label;
 use super::outdated_by::{OutdatedBy, OutdatedByCounts};
 use super::report::DigestReport;
-use crate::metrics::{BUCKETS, add, bucket_of, nanoseconds};
+use super::storing::{Decision, Room, StoringTally};
+use crate::metrics::{BUCKETS, add, bucket_bound_seconds, bucket_of, nanoseconds};
 use crate::reason::Outcome;
 
 /// Different reasons that are counted of a digest: it rarely has more than two.
 const REFUSALS_MAX: usize = 4;
+/// One miss in so many counts as fast.
+const FAST_PART: u64 = 20;
 
 /// What is counted of a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub enum Count {
 pub struct WorkerDigests {
     /// Made when a digest is first counted here.
     blocks: Box<[OnceLock<Box<Block>>]>,
+    /// Statements forgotten to make room for others.
+    forgotten_statements: AtomicU64,
 }
 
 /// The counters of a digest.
@@ -55,6 +60,12 @@ struct Block {
     writes: AtomicU64,
     fills: AtomicU64,
     outdated: AtomicU64,
+    /// Misses whose results were to be stored.
+    stored: AtomicU64,
+    /// Misses whose results weren't worth storing.
+    skipped: AtomicU64,
+    /// Whether that pays.
+    storing: Decision,
     /// Made when a result was first outdated. Whoever reports holds the lock for a moment; a hit
     /// never takes it.
     outdated_by: Mutex<Option<Box<OutdatedByCounts>>>,
@@ -112,6 +123,23 @@ impl Block {
         run(&mut by.unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// How long a fast miss takes: the middle of the bucket that holds the 5th percentile. `None`
+    /// without misses.
+    fn fast_miss(&self) -> Option<Duration> {
+        let counts = self
+            .miss_seconds
+            .each_ref()
+            .map(|count| u64::from(count.load(Relaxed)));
+        let fast = counts.iter().sum::<u64>().div_ceil(FAST_PART);
+        let mut passed = 0;
+        let bucket = counts.iter().position(|count| {
+            passed += count;
+            *count > 0 && passed >= fast
+        })?;
+        let bound = bucket_bound_seconds(bucket.min(BUCKETS - 2));
+        Some(Duration::from_secs_f64(bound * 0.75))
+    }
+
     /// As new, for another digest.
     fn clear(&self, generation: u32) {
         let counters = [
@@ -123,11 +151,14 @@ impl Block {
             &self.writes,
             &self.fills,
             &self.outdated,
+            &self.stored,
+            &self.skipped,
             &self.refusals_of_other_reasons,
         ];
         for counter in counters {
             counter.store(0, Relaxed);
         }
+        self.storing.clear();
         self.with_outdated_by(Option::take);
         for (of, count) in &self.refusals {
             of.store(0, Relaxed);
@@ -144,6 +175,7 @@ impl WorkerDigests {
     pub(super) fn new(places: usize) -> WorkerDigests {
         WorkerDigests {
             blocks: (0..places).map(|_| OnceLock::new()).collect(),
+            forgotten_statements: AtomicU64::new(0),
         }
     }
 
@@ -159,6 +191,14 @@ impl WorkerDigests {
         if let Some(block) = self.block_to_count(label) {
             block.with_outdated_by(|counts| counts.get_or_insert_default().count(by));
         }
+    }
+
+    pub(super) fn count_forgotten_statement(&self) {
+        add(&self.forgotten_statements, 1);
+    }
+
+    pub(super) fn forgotten_statements(&self) -> u64 {
+        self.forgotten_statements.load(Relaxed)
     }
 
     fn block_to_count(&self, label: Label) -> Option<&Block> {
@@ -190,6 +230,49 @@ impl WorkerDigests {
         Some(Duration::from_nanos(mean))
     }
 
+    /// Whether the result of a miss should be stored; see [`Decision::should_store`]. Only the
+    /// worker's own thread may call it.
+    pub(super) fn should_store(
+        &self,
+        label: Label,
+        now_ms: u64,
+        room: Room,
+        tally: impl FnOnce() -> StoringTally,
+    ) -> bool {
+        // Until a digest has a miss that is counted, nothing is known of it.
+        let Some(block) = self.block(label.index(), label.generation()) else {
+            return true;
+        };
+        let decision = &block.storing;
+        let should_store = decision.should_store(now_ms, room, || block.fast_miss(), tally);
+        if !should_store {
+            add(&block.skipped, 1);
+        }
+        should_store
+    }
+
+    /// The result of a miss is going to be stored. Only the worker's own thread may call it.
+    pub(super) fn note_stored(
+        &self,
+        label: Label,
+        room: Room,
+        tally: impl FnOnce() -> StoringTally,
+    ) {
+        if let Some(block) = self.block_to_count(label) {
+            add(&block.stored, 1);
+            block.storing.note_stored(room, || block.fast_miss(), tally);
+        }
+    }
+
+    pub(super) fn storing_tally_at(&self, label: Label) -> StoringTally {
+        let block = self.block(label.index(), label.generation());
+        block.map_or(StoringTally::default(), |block| StoringTally {
+            hits: block.hits.load(Relaxed),
+            skipped: block.skipped.load(Relaxed),
+            stored: block.stored.load(Relaxed),
+        })
+    }
+
     pub(super) fn calls_at(&self, index: usize, generation: u32) -> u64 {
         let (hits, misses) = self.tally_at(index, generation);
         hits + misses
@@ -216,6 +299,7 @@ impl WorkerDigests {
         report.writes += read(&block.writes);
         report.fills += read(&block.fills);
         report.outdated += read(&block.outdated);
+        report.only_a_sample |= block.storing.samples();
         block.with_outdated_by(|by| {
             if let Some(by) = by {
                 report.add_outdated_by(by);

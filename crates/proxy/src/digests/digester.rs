@@ -1,88 +1,142 @@
-//! How a worker finds the label of a statement.
+//! What a worker knows of a statement by its text without values.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use remora_sql::{Dialect, normalise, shape};
+use remora_sql::{Dialect, ReadTemplate, Statement, normalise};
 
-use super::{Count, Digests, Label, OutdatedBy, Sketch, WorkerDigests};
+use super::known::{KnownRead, KnownStatements, Skeleton};
+use super::{Count, Digests, Label, OutdatedBy, Room, Sketch, WorkerDigests};
 use crate::clock::Clock;
 
-/// What one worker needs to count statements by their digests.
+/// What one worker needs to count statements by their digests, and to recognise them.
 #[derive(Debug)]
 pub(crate) struct Digester {
     counters: Arc<WorkerDigests>,
     scratch: RefCell<Scratch>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Scratch {
     /// The normalised text of the statement at hand.
     normal: Vec<u8>,
+    /// Its skeleton.
+    skeleton: Vec<u8>,
     sketch: Sketch,
-    /// Labels of statements of late, by their shapes: normalising takes ten times as long as
-    /// telling the shape.
-    memo: Memo,
+    known: KnownStatements,
 }
 
-/// How many labels are remembered by shape.
-const MEMO: usize = 512;
-
-#[derive(Debug)]
-struct Memo(Box<[(u64, Label); MEMO]>);
-
-impl Default for Memo {
-    fn default() -> Memo {
-        Memo(Box::new([(0, Label::OTHERS); MEMO]))
-    }
-}
-
-impl Memo {
-    fn place(&mut self, shape: u64) -> &mut (u64, Label) {
-        #[allow(clippy::cast_possible_truncation)]
-        let index = shape as usize % MEMO;
-        &mut self.0[index]
-    }
+/// What is known of a statement.
+#[derive(Debug, Clone)]
+pub(crate) struct Recognised {
+    /// What it is counted under.
+    pub label: Label,
+    /// For a read, its template, if a statement with the same skeleton was analysed recently.
+    pub read: Option<Rc<KnownRead>>,
 }
 
 impl Digester {
-    pub(crate) fn new(counters: Arc<WorkerDigests>) -> Digester {
+    /// For a worker that remembers so many statements.
+    pub(crate) fn new(counters: Arc<WorkerDigests>, known_max: usize) -> Digester {
         Digester {
             counters,
-            scratch: RefCell::default(),
+            scratch: RefCell::new(Scratch {
+                normal: Vec::new(),
+                skeleton: Vec::new(),
+                sketch: Sketch::default(),
+                known: KnownStatements::new(known_max),
+            }),
         }
     }
 
-    /// The label of a statement as text. The clock is only read for one that isn't remembered.
-    pub(crate) fn label(
+    /// Recognises a statement. The caller must be certain where its strings begin and end. The
+    /// clock is only read for one that isn't remembered.
+    pub(crate) fn recognise(
         &self,
         digests: &Digests,
         text: &[u8],
         dialect: Dialect,
         clock: &Clock,
-    ) -> Label {
+    ) -> Recognised {
         if digests.count_max() == 0 {
-            return Label::OTHERS;
+            return Recognised {
+                label: Label::OTHERS,
+                read: None,
+            };
         }
         let Scratch {
             normal,
+            skeleton,
             sketch,
-            memo,
+            known,
         } = &mut *self.scratch.borrow_mut();
-        let shape = shape(text, dialect, normal);
-        if let Some(shape) = shape {
-            let (known, label) = *memo.place(shape);
-            if known == shape && digests.is_current(label) {
-                return label;
-            }
+        let skeleton = remora_sql::skeleton(text, dialect, skeleton).map(|hash| Skeleton {
+            hash,
+            bytes: skeleton,
+            dialect,
+        });
+        if let Some(skeleton) = skeleton
+            && let Some((label, read)) = known.find(skeleton)
+            && digests.is_current(label)
+        {
+            return Recognised {
+                label,
+                read: read.clone(),
+            };
         }
         let digest = normalise(text, dialect, normal);
         let label = digests.label(digest, normal, sketch, clock.now_ms());
-        if let Some(shape) = shape {
-            *memo.place(shape) = (shape, label);
+        // Whoever has no place is looked for again, as it may get one.
+        if let Some(skeleton) = skeleton.filter(|_| label != Label::OTHERS)
+            && known.put(skeleton, label)
+        {
+            self.counters.count_forgotten_statement();
         }
-        label
+        Recognised { label, read: None }
+    }
+
+    /// Remembers the template of a statement that was just recognised.
+    pub(crate) fn remember(&self, text: &[u8], dialect: Dialect, statement: &Statement) {
+        let Scratch {
+            skeleton, known, ..
+        } = &mut *self.scratch.borrow_mut();
+        let Some(hash) = remora_sql::skeleton(text, dialect, skeleton) else {
+            return;
+        };
+        let skeleton = Skeleton {
+            hash,
+            bytes: skeleton,
+            dialect,
+        };
+        if let Some((_, read)) = known.find(skeleton)
+            && let Some(template) = ReadTemplate::of(statement)
+        {
+            *read = Some(Rc::new(KnownRead::new(template)));
+        }
+    }
+
+    /// Whether the result of a miss is worth storing.
+    pub(crate) fn should_store(
+        &self,
+        digests: &Digests,
+        label: Label,
+        now_ms: u64,
+        room: Room,
+    ) -> bool {
+        label == Label::OTHERS
+            || self
+                .counters
+                .should_store(label, now_ms, room, || digests.storing_tally(label))
+    }
+
+    /// The result of a miss is going to be stored.
+    pub(crate) fn note_stored(&self, digests: &Digests, label: Label, room: Room) {
+        if label != Label::OTHERS {
+            self.counters
+                .note_stored(label, room, || digests.storing_tally(label));
+        }
     }
 
     /// How long the misses of a digest took on this worker on average, if there were any.

@@ -14,13 +14,16 @@
 //!   [`WINDOW_MS`]. How often those were asked for that have no place is estimated by a sketch of
 //!   each worker's own ([`Sketch`]), which never says too few.
 //!
-//! Counting never decides what is answered.
+//! Counting never decides what is served. It decides whether results of a digest are worth storing
+//! (`storing`).
 
 mod counts;
 mod digester;
+mod known;
 mod outdated_by;
 mod report;
 mod sketch;
+mod storing;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -31,10 +34,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use remora_sql::Digest;
 
 pub use self::counts::{Count, WorkerDigests};
-pub(crate) use self::digester::Digester;
+pub(crate) use self::digester::{Digester, Recognised};
+pub(crate) use self::known::KnownRead;
 pub use self::outdated_by::OutdatedBy;
 pub use self::report::{DigestReport, OutdatedByTable, Refused, since};
 pub use self::sketch::Sketch;
+use self::storing::StoringTally;
+pub(crate) use self::storing::{Room, is_time_for_sample};
 pub use self::text::{Order, table};
 
 /// The most digests that can be counted one by one.
@@ -181,6 +187,14 @@ impl Digests {
         self.calls_at(0)
     }
 
+    /// Statements that workers have forgotten to make room for others.
+    pub fn forgotten_statements(&self) -> u64 {
+        self.workers
+            .iter()
+            .map(|worker| worker.forgotten_statements())
+            .sum()
+    }
+
     /// How many can have one.
     pub fn count_max(&self) -> usize {
         self.slots.len() - 1
@@ -214,6 +228,19 @@ impl Digests {
     /// Whether a label is that of a digest which has its place still.
     fn is_current(&self, label: Label) -> bool {
         label != Label::OTHERS && self.generation_at(label.index()) == label.generation()
+    }
+
+    /// What all workers have counted of a digest.
+    fn storing_tally(&self, label: Label) -> StoringTally {
+        let of = |worker: &Arc<WorkerDigests>| worker.storing_tally_at(label);
+        self.workers
+            .iter()
+            .map(of)
+            .fold(StoringTally::default(), |sum, one| StoringTally {
+                hits: sum.hits + one.hits,
+                skipped: sum.skipped + one.skipped,
+                stored: sum.stored + one.stored,
+            })
     }
 
     /// A free place, or that of a digest that was asked for less than `calls` times in a window.

@@ -80,6 +80,9 @@ pub struct DigestReport {
     pub refusals: Vec<Refused>,
     /// Those of further reasons.
     pub refusals_of_other_reasons: u64,
+    /// Whether at least one worker stores only a sample of its results.
+    #[serde(default)]
+    pub only_a_sample: bool,
     /// Hits by how long they took; bounds as in the metrics.
     #[serde(skip)]
     pub hit_buckets: [u64; BUCKETS],
@@ -112,6 +115,7 @@ impl DigestReport {
             miss_p99_us: None,
             refusals: Vec::new(),
             refusals_of_other_reasons: 0,
+            only_a_sample: false,
             hit_buckets: [0; BUCKETS],
             miss_buckets: [0; BUCKETS],
         }

@@ -96,6 +96,9 @@ pub struct Explanation {
     /// Why nothing at all is cached now, if that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caching_off: Option<Words>,
+    /// Why only a sample of such results is stored now, if so. Some workers may still store all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only_a_sample: Option<Words>,
     /// What its result depends on. Empty if it can't be kept.
     pub depends_on: Vec<Dependency>,
     /// What drops its result, in plain words.
@@ -123,6 +126,13 @@ pub struct Explainer {
 
 /// What keeps a result from being kept, and the table that it is about.
 type Kept<T> = Result<T, (Bypass, Option<String>)>;
+
+fn words_of(why: Bypass) -> Words {
+    Words {
+        reason: why.as_str(),
+        meaning: why.describe(),
+    }
+}
 
 impl Explainer {
     /// For a running Remora, whose HTTP connections live for `request_timeout`.
@@ -179,10 +189,7 @@ impl Explainer {
         let (because, depends_on) = match planned {
             Ok(depends_on) => (None, depends_on),
             Err((why, table)) => {
-                let words = Words {
-                    reason: why.as_str(),
-                    meaning: why.describe(),
-                };
+                let words = words_of(why);
                 (Some(Because { words, table }), Vec::new())
             }
         };
@@ -198,10 +205,24 @@ impl Explainer {
             because,
             ruled,
             caching_off: off.map(Words::of),
+            only_a_sample: self.only_a_sample(text, dialect).map(words_of),
             dropped_by: dropped_by(&depends_on),
             depends_on,
             held: held::find(&self.shared, key, question.fingerprint).await,
         })
+    }
+
+    /// Why only a sample of such statements' results is stored, if that is so.
+    fn only_a_sample(&self, text: &[u8], dialect: Dialect) -> Option<Bypass> {
+        let of_digest = || {
+            let digest = remora_sql::normalise(text, dialect, &mut Vec::new());
+            let report = self.shared.digests.report_of(Some(digest));
+            report.is_some_and(|report| report.only_a_sample)
+        };
+        let limits = &self.shared.limits;
+        limits
+            .stores_only_a_sample(of_digest)
+            .then_some(Bypass::NotWorthStoring)
     }
 
     async fn plan(

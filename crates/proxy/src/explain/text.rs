@@ -27,6 +27,13 @@ impl fmt::Display for Explanation {
         if let Some(off) = self.caching_off {
             writeln!(f, "caching is off now ({}): {}", off.reason, off.meaning)?;
         }
+        if let Some(why) = self.only_a_sample.filter(|_| self.because.is_none()) {
+            writeln!(
+                f,
+                "only a sample is stored ({}): {}",
+                why.reason, why.meaning
+            )?;
+        }
         put_list(
             f,
             "depends on",

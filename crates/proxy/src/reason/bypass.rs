@@ -174,6 +174,7 @@ bypasses! {
         ChangedSinceSnapshot(Log): "changed_since_snapshot", "One of its tables has changed, perhaps after the transaction's snapshot was taken.";
 
         SnapshotUnproven(Answer): "snapshot_unproven", "When the answer arrived, the follower was not yet proven to have applied everything that the transaction's snapshot may show. With `cache.transaction_reads = \"early\"` such a result waits instead.";
+        NotWorthStoring(Answer): "not_worth_storing", "Storing the results of its digest costs more than it saves, so only a sample is stored. Or `cache.storing` is `sample`.";
         AnswerIsError(Answer): "answer_is_error", "The server answered with an error.";
         AnswerIsNotOneResultSet(Answer): "answer_is_not_one_result_set", "The server answered with something other than one result set.";
         AnswerHasWarnings(Answer): "answer_has_warnings", "The answer has warnings, which `SHOW WARNINGS` must be able to show.";

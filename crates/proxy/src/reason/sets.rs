@@ -178,6 +178,7 @@ reasons! {
         Rules: "cache.rules_max", "Rules were not taken, because the file has too many.";
         StatementBytes: "cache.statement_bytes_max", "A statement was not looked up because of its length.";
         Digests: "digests.count_max", "A statement was counted together with others whose digests have no place of their own.";
+        KnownStatements: "digests.known_max", "A worker forgot a statement's text without values to make room for another. It is normalised and analysed again when it comes back.";
         DigestsOff: "observe.verify_digests_off_max", "Faults were found in the results of so many digests that nothing at all is kept any longer.";
         MergedBytes: "query_cache.merged_bytes_max", "An answer to SHOW STATUS or SHOW VARIABLES was too long to be held, and passed without the query cache's rows; or the last packet of an answer that Remora replaces was.";
         ShownRows: "query_cache.rows_max", "SHOW REMORA had more rows than are shown.";

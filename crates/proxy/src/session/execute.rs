@@ -257,15 +257,24 @@ impl Session {
                 statement: &text,
                 label,
             };
-            self.plan_fill(place, &read, key)
+            let worth_storing = self.is_worth_storing(label, place, began);
+            self.plan_fill(place, &read, key, worth_storing)
         });
         let outcome = match fill {
             Some(Ok(fill)) => {
+                plan.rest_on_tables(|| fill.as_of_tables());
                 plan.fill = Some(fill);
-                plan.rest_on_fill();
                 Outcome::Fill
             }
-            Some(Err(why)) => Outcome::Bypass(why),
+            Some(Err(why)) => {
+                if why == Bypass::NotWorthStoring
+                    && let Some(known) = self.prepared.get(id)
+                    && let Ok(read) = &known.read
+                {
+                    plan.rest_on_tables(|| self.tables_of_unstored(&read.select, None));
+                }
+                Outcome::Bypass(why)
+            }
             None => Outcome::Bypass(Bypass::PreparedStatement),
         };
         self.forward(message, plan, outcome)

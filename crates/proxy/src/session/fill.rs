@@ -16,7 +16,7 @@ use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
 use super::query::Place;
-use crate::config::CacheType;
+use crate::config::{CacheType, Storing};
 use crate::digests::Label;
 use crate::reason::{Bypass, Limit, Outcome};
 use crate::rules::{Bounds, Facts, behind_view};
@@ -95,13 +95,16 @@ const STATUS_OF_ANY_RESULT: StatusFlags = StatusFlags::AUTOCOMMIT
 
 impl Session {
     /// Plans to keep the answer to `text`, or says why not. Must run before the text is sent.
+    /// `worth_storing`: if not, why.
     pub(super) fn plan_fill(
         &mut self,
         place: Place,
         read: &Read<'_>,
         text: &[u8],
+        worth_storing: Result<(), Bypass>,
     ) -> Result<Fill, Bypass> {
         self.tell_outdated(place.digest, read);
+        worth_storing?;
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let looked_up_at = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
@@ -155,6 +158,11 @@ impl Session {
             // By the time that the next transaction wants it, perhaps.
             Shows::First => shared.upstream.ask_for_end_soon(),
             Shows::Now => {}
+        }
+        // Counts results that the store then refuses, too: by here they have cost nearly as much.
+        if shared.limits.storing == Storing::Adaptive {
+            let digests = &self.worker.digests;
+            digests.note_stored(&shared.digests, read.label, self.room_for(place));
         }
         if !shared.store.wants(place.digest) {
             return Err(Bypass::NotStored(NotStored::Unwanted));

@@ -16,7 +16,7 @@
 //! that it names does (by [`crate::upstream::catalogue::HiddenCode`]), and no trigger of the tables
 //! that it writes (by the catalogue). Whatever isn't known counts as code.
 
-use remora_cache::Definitions;
+use remora_cache::{AsOf, Definitions};
 use remora_sql::{
     Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
     TableName, UnknownEffect, Writes,
@@ -35,6 +35,7 @@ use super::questions::{EXECUTE, QUERY, last_row};
 use super::snapshot::Evidence;
 use super::state::{Effects, OwnTransaction, UnseenCode};
 use super::{Ended, Session};
+use crate::digests::KnownRead;
 use crate::upstream::catalogue::{CodeBasis, Lookup, TableFacts};
 
 /// The question for the tables that a session has created. What functions and triggers create is
@@ -286,10 +287,35 @@ impl Session {
         if timeline.definitions() != Definitions::Perhaps {
             return None;
         }
+        self.look_up_tables(select).map(CodeBasis::Tables)
+    }
+
+    /// Since when a `SELECT` is known to name tables with transactions only.
+    fn look_up_tables(&self, select: &Select) -> Option<AsOf> {
         // Before the tables are looked up.
-        let as_of = timeline.as_of()?;
+        let as_of = self.shared.timeline.as_of()?;
         let are_tables = select.tables.iter().all(|name| self.is_transactional(name));
-        are_tables.then_some(CodeBasis::Tables(as_of))
+        are_tables.then_some(as_of)
+    }
+
+    /// The same of a read that isn't stored. What was found for one like it holds until a
+    /// definition changes.
+    pub(super) fn tables_of_unstored(
+        &self,
+        select: &Select,
+        known: Option<&KnownRead>,
+    ) -> Option<AsOf> {
+        let fingerprint = self.state.fingerprint()?.id;
+        let hidden_code = &self.shared.upstream.catalogue.hidden_code;
+        let found = known.and_then(|known| known.names_tables_since(fingerprint));
+        if let Some(as_of) = found.filter(|as_of| hidden_code.holds_since(*as_of)) {
+            return Some(as_of);
+        }
+        let as_of = self.look_up_tables(select)?;
+        if let Some(known) = known {
+            known.note_tables(fingerprint, as_of);
+        }
+        Some(as_of)
     }
 
     /// Whether a name is known to be that of a table with transactions, and not of a view.
@@ -555,11 +581,11 @@ impl Plan {
         self.effects.unseen_code = self.effects.unseen_code.max(UnseenCode::Possible);
     }
 
-    /// The plan to keep a result that depends on tables only, and on no view, needs no list of
-    /// views.
-    pub(super) fn rest_on_fill(&mut self) {
-        if let (Some(CodeBasis::Listed(_)), Some(fill)) = (self.code, &self.fill)
-            && let Some(as_of) = fill.as_of_tables()
+    /// What names tables only, and no view, needs no list of views. `as_of`: since when that is
+    /// known.
+    pub(super) fn rest_on_tables(&mut self, as_of: impl FnOnce() -> Option<AsOf>) {
+        if let Some(CodeBasis::Listed(_)) = self.code
+            && let Some(as_of) = as_of()
         {
             self.code = Some(CodeBasis::Tables(as_of));
         }

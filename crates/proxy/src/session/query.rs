@@ -1,5 +1,7 @@
 //! `COM_QUERY`: a statement as text.
 
+use std::ops::Deref;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,7 +28,8 @@ use super::prepared::StatementId;
 use super::settings::TextCharset;
 use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
-use crate::digests::{Count, Label};
+use crate::config::Storing;
+use crate::digests::{Count, KnownRead, Label, Recognised, Room, is_time_for_sample};
 use crate::reason::{Bypass, Outcome, Stage};
 
 /// Where a statement is looked up.
@@ -51,6 +54,49 @@ pub(super) struct Planned<'t> {
     pub began: Instant,
     /// What it is counted under.
     pub label: Label,
+    /// Whether its result is worth storing; if not, why.
+    pub worth_storing: Result<(), Bypass>,
+    /// What is known of reads like it.
+    pub known: Option<&'t KnownRead>,
+}
+
+/// What is known of a statement that memory doesn't answer.
+pub(super) struct Analysed {
+    /// What it is counted under, if that is known already.
+    label: Option<Label>,
+    pub worth_storing: Result<(), Bypass>,
+    analysis: Analysis,
+}
+
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it stays where it is made: boxing would cost each miss an allocation"
+)]
+enum Analysis {
+    Whole(Statement),
+    /// Without values: the result isn't stored.
+    Template(Rc<KnownRead>),
+}
+
+impl Analysed {
+    /// What is known of reads like it.
+    pub(super) fn known(&self) -> Option<&KnownRead> {
+        match &self.analysis {
+            Analysis::Whole(_) => None,
+            Analysis::Template(known) => Some(known),
+        }
+    }
+}
+
+impl Deref for Analysed {
+    type Target = Statement;
+
+    fn deref(&self) -> &Statement {
+        match &self.analysis {
+            Analysis::Whole(statement) => statement,
+            Analysis::Template(known) => known.template.statement(),
+        }
+    }
 }
 
 /// An entry that was handed to the client's socket.
@@ -199,19 +245,24 @@ impl Session {
         message_bytes: usize,
         began: Instant,
     ) -> Result<Look, Ended> {
-        let mut remembers = false;
-        if self.state.may_open_early() {
-            // Only then does anything wait.
-            self.keep_waiting_fills();
-            remembers = match self.remembers_hits(message_bytes) {
-                Ok(remembers) => remembers,
-                Err(TooMuch) => return Ok(Look::Nothing),
-            };
-        }
+        let Ok(remembers) = self.may_remember_hit(message_bytes) else {
+            return Ok(Look::Nothing);
+        };
         match self.find(place, text, began, |entry| self.serve(entry, remembers)) {
             Ok(sent) => sent.map(Look::Sent),
             Err(look) => Ok(look),
         }
+    }
+
+    /// Whether a hit now must be remembered; `Err`: there is no room, so the server must answer.
+    #[inline]
+    pub(super) fn may_remember_hit(&self, message_bytes: usize) -> Result<bool, TooMuch> {
+        if !self.state.may_open_early() {
+            return Ok(false);
+        }
+        // Only then does anything wait.
+        self.keep_waiting_fills();
+        self.remembers_hits(message_bytes)
     }
 
     /// Looks a key text up, and has what is stored served, if that may be done now.
@@ -338,15 +389,16 @@ impl Session {
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
             return self.forward(message, plan, outcome);
         };
-        let statement = self.analyse(text, dialect);
-        let emulated = self.emulated_statement(&statement, text, dialect);
+        let analysed = self.analyse_miss(text, dialect, place, began);
+        let statement = &*analysed;
+        let emulated = self.emulated_statement(statement, text, dialect);
         self.mark(Stage::Analysis);
         let asks_before_code = || {
             !statement.diagnostics
                 && (self.should_ask_what_ran()
-                    || self.must_ask_before_code(|| self.code_basis(&statement, text, dialect)))
+                    || self.must_ask_before_code(|| self.code_basis(statement, text, dialect)))
         };
-        if self.should_learn_settings(&statement) || asks_before_code() {
+        if self.should_learn_settings(statement) || asks_before_code() {
             return Ok(Step::LearnSettings);
         }
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
@@ -362,29 +414,29 @@ impl Session {
             return Ok(step);
         }
         if let Some(emulated) = &emulated
-            && let Some(step) = self.forward_emulated(emulated, &statement, text, dialect, began)
+            && let Some(step) = self.forward_emulated(emulated, statement, text, dialect, began)
         {
             return step;
         }
-        if self.must_await_catalogue(&statement) {
+        if self.must_await_catalogue(statement) {
             return Ok(Step::AwaitCatalogue);
         }
         let merged = match emulated {
             Some(EmulatedStatement::Show(names)) => Some(Box::new(names)),
             _ => None,
         };
-        let message = self.statement_as_read(message, &statement);
-        let label = self.label_of(text, dialect);
-        self.mark(Stage::Analysis);
+        let message = self.statement_as_read(message, statement);
         let asked = Planned {
             text,
             dialect,
             key,
             place,
             began,
-            label,
+            label: self.label_of_analysed(&analysed, text, dialect),
+            worth_storing: analysed.worth_storing,
+            known: analysed.known(),
         };
-        let (mut plan, outcome) = self.plan_statement(&statement, &asked);
+        let (mut plan, outcome) = self.plan_statement(statement, &asked);
         plan.merged = merged;
         self.forward(&message, plan, outcome)
     }
@@ -397,11 +449,10 @@ impl Session {
     ) -> (Plan, Outcome) {
         let Planned {
             text,
-            key,
             place,
             began,
             label,
-            dialect: _,
+            ..
         } = *asked;
         let mut plan = Plan {
             effects: effects_of(statement, text),
@@ -421,7 +472,7 @@ impl Session {
         // Before the tables are looked up, so that what becomes known of their views meanwhile is
         // found again when the answer comes.
         let code = self.code_basis(statement, text, asked.dialect);
-        let outcome = match self.plan_read(statement, place, key, label) {
+        let outcome = match self.plan_read(statement, asked) {
             Ok(fill) => {
                 plan.fill = Some(fill);
                 Outcome::Fill
@@ -439,18 +490,21 @@ impl Session {
         }
         plan.effects.snapshot = self.evidence_of(statement.cacheable.as_ref().ok());
         plan.rest_on(code);
-        plan.rest_on_fill();
+        match (&plan.fill, &statement.cacheable) {
+            (Some(fill), _) => {
+                let as_of = fill.as_of_tables();
+                plan.rest_on_tables(|| as_of);
+            }
+            (None, Ok(select)) if asked.worth_storing.is_err() => {
+                plan.rest_on_tables(|| self.tables_of_unstored(select, asked.known));
+            }
+            (None, _) => {}
+        }
         (plan, outcome)
     }
 
     /// Plans to keep the statement's answer, or says why it can't be kept.
-    fn plan_read(
-        &mut self,
-        statement: &Statement,
-        place: Option<Place>,
-        key: &[u8],
-        label: Label,
-    ) -> Result<Fill, Bypass> {
+    fn plan_read(&mut self, statement: &Statement, asked: &Planned<'_>) -> Result<Fill, Bypass> {
         let select = statement
             .cacheable
             .as_ref()
@@ -458,15 +512,44 @@ impl Session {
         let scope = self.state.scope()?;
         self.check_server()?;
         // Text that a look-up passed over for its first letter is no `SELECT`.
-        let place = place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
+        let place = asked.place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
         debug_assert_eq!(scope, place.scope);
         let read = Read {
             select,
             bound: &[],
-            statement: key,
-            label,
+            statement: asked.key,
+            label: asked.label,
         };
-        self.plan_fill(place, &read, key)
+        self.plan_fill(place, &read, asked.key, asked.worth_storing)
+    }
+
+    /// Whether a read's result is worth storing. Says nothing about whether it may be stored.
+    pub(super) fn is_worth_storing(
+        &self,
+        label: Label,
+        place: Place,
+        began: Instant,
+    ) -> Result<(), Bypass> {
+        let shared = &self.shared;
+        let now_ms = shared.clock.to_ms(began);
+        let should_store = match shared.limits.storing {
+            Storing::Always => true,
+            Storing::Sample => is_time_for_sample(now_ms),
+            Storing::Adaptive => {
+                let (digests, room) = (&self.worker.digests, self.room_for(place));
+                digests.should_store(&shared.digests, label, now_ms, room)
+            }
+        };
+        should_store.then_some(()).ok_or(Bypass::NotWorthStoring)
+    }
+
+    /// Whether there is room for one more result.
+    pub(super) fn room_for(&self, place: Place) -> Room {
+        if self.shared.store.is_full(place.digest) {
+            Room::Full
+        } else {
+            Room::Free
+        }
     }
 
     /// Whether the server is asked for the session's settings first: for a look-up, to know what a
@@ -507,13 +590,80 @@ impl Session {
     /// What a statement is counted under. One of which it isn't certain where its values end has no
     /// digest, so that nothing of a value can stand in one.
     pub(super) fn label_of(&self, text: &[u8], dialect: Dialect) -> Label {
-        if !self.tells_values_apart(text) {
-            return Label::OTHERS;
-        }
+        let recognised = self.recognise(text, dialect);
+        recognised.map_or(Label::OTHERS, |recognised| recognised.label)
+    }
+
+    /// What is known of a statement by its text without values; `None` where it isn't certain what
+    /// its values are.
+    fn recognise(&self, text: &[u8], dialect: Dialect) -> Option<Recognised> {
         let shared = &self.shared;
-        self.worker
-            .digests
-            .label(&shared.digests, text, dialect, &shared.clock)
+        let recognise = || {
+            let digests = &self.worker.digests;
+            digests.recognise(&shared.digests, text, dialect, &shared.clock)
+        };
+        self.tells_values_apart(text).then(recognise)
+    }
+
+    /// Analyses a statement that memory doesn't answer, and decides whether its result is worth
+    /// storing. If it isn't, the template of an earlier one with the same skeleton will do.
+    pub(super) fn analyse_miss(
+        &self,
+        text: &[u8],
+        dialect: Dialect,
+        place: Option<Place>,
+        began: Instant,
+    ) -> Analysed {
+        let may_be_read = place.is_some() && may_be_read(text);
+        let recognised = if may_be_read {
+            self.recognise(text, dialect)
+        } else {
+            // It may be one that Remora answers itself, and then it isn't counted.
+            None
+        };
+        let label = recognised.as_ref().map(|known| known.label);
+        let is_worth_storing = || match (place, label) {
+            (Some(place), Some(label)) => self.is_worth_storing(label, place, began),
+            _ => Ok(()),
+        };
+        // If the settings aren't known, other SQL modes may give the text another meaning. Only a
+        // full analysis looks at those. It also tells which tables have outdated a result.
+        let known = recognised.filter(|_| self.state.fingerprint().is_some());
+        let mut worth_storing = None;
+        if self.outdated.is_none()
+            && let Some(read) = known.as_ref().and_then(|known| known.read.as_ref())
+            && worth_storing.insert(is_worth_storing()).is_err()
+        {
+            return Analysed {
+                label,
+                worth_storing: Err(Bypass::NotWorthStoring),
+                analysis: Analysis::Template(Rc::clone(read)),
+            };
+        }
+        let statement = self.analyse(text, dialect);
+        if statement.cacheable.is_ok() && known.is_some_and(|known| known.read.is_none()) {
+            self.worker.digests.remember(text, dialect, &statement);
+        }
+        let worth_storing = match worth_storing {
+            None if statement.cacheable.is_ok() => is_worth_storing(),
+            known => known.unwrap_or(Ok(())),
+        };
+        Analysed {
+            label,
+            worth_storing,
+            analysis: Analysis::Whole(statement),
+        }
+    }
+
+    /// What a statement is counted under that was analysed.
+    pub(super) fn label_of_analysed(
+        &self,
+        analysed: &Analysed,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> Label {
+        let label = analysed.label;
+        label.unwrap_or_else(|| self.label_of(text, dialect))
     }
 
     /// Whether it is certain where strings begin and end in a text: what its character set is, and
@@ -572,6 +722,16 @@ pub(crate) fn may_be_select(text: &[u8]) -> bool {
         first,
         Some(b's' | b'S' | b'w' | b'W' | b'(' | b'/' | b'-' | b'#')
     )
+}
+
+/// Whether text can be a read, by its first letters.
+fn may_be_read(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let begins = |word: &[u8]| {
+        text.get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    begins(b"select") || begins(b"with") || begins(b"(")
 }
 
 /// Whether it isn't known what the statement does, because it can be read in more than one way.

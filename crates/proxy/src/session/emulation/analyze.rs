@@ -14,6 +14,7 @@ use remora_wire::packet::put_message;
 use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
 
 use super::super::dispatch::Step;
+use super::super::early::EarlyHit;
 use super::super::exchange::Plan;
 use super::super::query::{Look, Planned};
 use super::super::{Ended, Session};
@@ -37,9 +38,16 @@ impl Session {
         let place = self.place_of(key);
         let began = Instant::now();
         self.mark(Stage::Key);
-        if let Some(place) = place {
+        // A hit here opens a transaction whenever a plain hit would.
+        let remembers = self.may_remember_hit(message.len());
+        if let Some(place) = place
+            && let Ok(remembers) = remembers
+        {
             match self.find(place, key, began, Arc::clone) {
-                Ok(entry) => return self.analyse_hit(&entry, &payload, began),
+                Ok(entry) => {
+                    let early = remembers.then(|| Box::new(EarlyHit::of(&entry)));
+                    return self.analyse_hit(&entry, &payload, early, began);
+                }
                 Err(Look::NotNow(label, why)) => {
                     let plan = Plan {
                         counted: Some((label, began)),
@@ -55,20 +63,20 @@ impl Session {
             }
             self.mark(Stage::LookUp);
         }
-        let statement = self.analyse(text, asked.dialect);
+        let statement = self.analyse_miss(text, asked.dialect, place, began);
         self.mark(Stage::Analysis);
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
             return Ok(Step::RepeatHit);
         }
-        let label = self.label_of(text, asked.dialect);
-        self.mark(Stage::Analysis);
         let planned = Planned {
             text,
             dialect: asked.dialect,
             key,
             place,
             began,
-            label,
+            label: self.label_of_analysed(&statement, text, asked.dialect),
+            worth_storing: statement.worth_storing,
+            known: statement.known(),
         };
         let (mut plan, outcome) = self.plan_statement(&statement, &planned);
         plan.replacement = Some(Replacement::Analysed);
@@ -80,6 +88,7 @@ impl Session {
         &mut self,
         entry: &Entry,
         payload: &[u8],
+        early: Option<Box<EarlyHit>>,
         began: Instant,
     ) -> Result<Step, Ended> {
         if let Some(recorder) = &self.trace {
@@ -94,6 +103,9 @@ impl Session {
         }
         let packets = set.finish_as(end);
         let written = self.client.write_now(&packets)?;
+        if self.state.may_open_early() {
+            self.note_early_hit(payload, early);
+        }
         let (bytes, took) = (packets.len(), began.elapsed());
         self.worker.metrics.count_hit(bytes, took);
         let label = Label::from_number(entry.label());

@@ -121,6 +121,9 @@ fn table(explanation: &Explanation, session: Option<Bypass>) -> Table {
     if let Some(why) = session {
         put("session", &format!("{}: {}", why.as_str(), why.describe()));
     }
+    if let Some(why) = explanation.only_a_sample {
+        put("only_a_sample", &format!("{}: {}", why.reason, why.meaning));
+    }
     for dependency in &explanation.depends_on {
         put("depends_on", &dependency.words);
     }

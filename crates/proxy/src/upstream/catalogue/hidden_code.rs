@@ -154,7 +154,7 @@ impl HiddenCode {
     }
 
     /// Whether no view has changed since, nor the name of a table, by the log.
-    fn holds_since(&self, as_of: AsOf) -> bool {
+    pub fn holds_since(&self, as_of: AsOf) -> bool {
         let tags = [Tag::definitions(), Tag::relations()];
         self.timeline.is_live() && self.timeline.outdated(as_of, tags.into_iter()).is_none()
     }
