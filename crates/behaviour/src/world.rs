@@ -41,7 +41,7 @@ impl World {
 
     /// In front of this server.
     pub fn with_server(server: Server) -> World {
-        let options = RemoraOptions::following()
+        let options = RemoraOptions::storing_all()
             .with("follow.lag_ms_max", &LAG_MS_MAX.to_string())
             .with("follow.heartbeat_ms", "50")
             .with("follow.reconnect_ms_min", "5")

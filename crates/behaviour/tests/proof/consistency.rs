@@ -63,7 +63,7 @@ impl World {
         let mut setup = server.app().connect().unwrap();
         tables::create(&mut setup).unwrap();
         setup.query("CREATE TABLE aside (i INT)").unwrap();
-        let options = RemoraOptions::following()
+        let options = RemoraOptions::storing_all()
             .with("follow.lag_ms_max", &LAG_MS_MAX.to_string())
             .with("follow.heartbeat_ms", &(LAG_MS_MAX / 4).to_string());
         let remora = InProcessRemora::start_broken(&server, &options, broken).unwrap();

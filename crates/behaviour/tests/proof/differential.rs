@@ -45,7 +45,7 @@ fn sealed_server(authority: &Authority) -> (Server, RemoraOptions) {
         options.further.push(format!("--ssl-cert={certificate}"));
         options.further.push(format!("--ssl-key={key}"));
     }
-    let of_remora = RemoraOptions::following()
+    let of_remora = RemoraOptions::storing_all()
         .with("listen.tls_certificate_file", &certificate.to_string())
         .with("listen.tls_key_file", &key.to_string());
     (Server::start(options).unwrap(), of_remora)
@@ -92,7 +92,7 @@ fn run(suite: &Suite<'_>, cases: &[Case], modes: &[Mode], kind: Kind) -> Report 
 #[test]
 fn every_answer_is_the_servers_own() {
     let (server, cases) = (server(), cases());
-    let mut suite = Suite::start(&server, RemoraOptions::following()).unwrap();
+    let mut suite = Suite::start(&server, RemoraOptions::storing_all()).unwrap();
     suite.with_outcomes = std::env::var_os("REMORA_DIFFERENTIAL_OUTCOMES").is_some();
     let report = run(&suite, &cases, Mode::PLAIN, server.kind());
     println!("{report}");
@@ -119,7 +119,7 @@ fn there_are_enough_cases() {
 #[test]
 fn the_suite_notices_what_is_wrong() {
     let server = server();
-    let suite = Suite::start(&server, RemoraOptions::following()).unwrap();
+    let suite = Suite::start(&server, RemoraOptions::storing_all()).unwrap();
     let problems = |text: &str| {
         let case = Case::parse("wrong", text).unwrap();
         let mut report = Report::default();

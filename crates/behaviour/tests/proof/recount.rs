@@ -448,7 +448,7 @@ fn every_counter_agrees_with_a_recount() {
     let seed = seed.map_or_else(Random::fresh_seed, |seed| seed.parse().unwrap());
     println!("SEED={seed}");
     // So small that one of the forms is too large to be kept.
-    let options = RemoraOptions::following().with("cache.result_bytes_max", "1KiB");
+    let options = RemoraOptions::storing_all().with("cache.result_bytes_max", "1KiB");
     let front = Front::on(lease(), "recount", options, &TABLE);
     // What a login takes isn't counted.
     let before = front.remora().metrics().unwrap();

@@ -47,6 +47,12 @@ impl RemoraOptions {
         }
     }
 
+    /// One that follows the log and stores whatever it may: for tests whose reads would otherwise
+    /// not be worth storing, and that look for what is wrong in memory.
+    pub fn storing_all() -> RemoraOptions {
+        RemoraOptions::following().with("cache.storing", "always")
+    }
+
     /// With one more option, by its full name.
     #[must_use]
     pub fn with(mut self, option: &str, value: &str) -> RemoraOptions {

@@ -118,7 +118,7 @@ impl World {
         let server = lease();
         let seed = seed();
         println!("REMORA_SNAPSHOT_SEED={seed} ({surroundings:?}, {reads:?}, {snapshots:?})");
-        let mut options = RemoraOptions::following()
+        let mut options = RemoraOptions::storing_all()
             .with("cache.transaction_reads", reads.option())
             .with("upstream.query_timeout_ms", "20000")
             .with("follow.reconnect_ms_min", "5")

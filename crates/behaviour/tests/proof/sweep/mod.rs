@@ -70,7 +70,7 @@ impl World {
             threads: Some(1),
             // Every cut leaves results of its own.
             memory_mib: Some(16),
-            ..RemoraOptions::following()
+            ..RemoraOptions::storing_all()
         }
         .with("upstream.address", &relay.address().to_string())
         .with("follow.lag_ms_max", "300")
