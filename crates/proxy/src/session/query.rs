@@ -641,7 +641,9 @@ impl Session {
             };
         }
         let statement = self.analyse(text, dialect);
-        if statement.cacheable.is_ok() && known.is_some_and(|known| known.read.is_none()) {
+        // Without a digest of its own it isn't in the table, and is always stored.
+        let is_new = |known: Recognised| known.read.is_none() && known.label != Label::OTHERS;
+        if statement.cacheable.is_ok() && known.is_some_and(is_new) {
             self.worker.digests.remember(text, dialect, &statement);
         }
         let worth_storing = match worth_storing {
