@@ -1,6 +1,9 @@
 //! Remora's own questions on the session's connection to the server, asked between the client's
 //! messages: what the settings are, and the repetition of a statement answered from memory.
 
+use std::io;
+use std::rc::Rc;
+
 use remora_cache::{BrokenSurroundings, FenceScope};
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
@@ -12,7 +15,7 @@ use super::prepared::{PreparedRead, StatementId};
 use super::replay::Replay;
 use super::settings::SettingsQuery;
 use super::state::{Effects, UnseenCode, WriteScope};
-use super::{CHUNK_BYTES, Ended, Session};
+use super::{Ended, Session};
 use crate::reason::{Bypass, Limit};
 
 /// `COM_QUERY`.
@@ -263,14 +266,19 @@ impl Session {
         mut take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
         let mut walker = ResponseWalker::new(expect, self.capabilities());
-        let mut chunk = vec![0; CHUNK_BYTES];
+        let worker = Rc::clone(&self.worker);
         loop {
-            let count = self.read_server(&mut chunk).await?;
-            if count == 0 {
-                return Err(Ended::closed());
-            }
-            let (_, progress) = walker.feed(&chunk[..count])?;
-            take(&chunk[..count]);
+            self.server.readable().await?;
+            let mut scratch = worker.scratch.borrow_mut();
+            let count = match self.server.try_read(&mut scratch) {
+                Ok(0) => return Err(Ended::closed()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let piece = &scratch[..count];
+            let (_, progress) = walker.feed(piece)?;
+            take(piece);
             if let Progress::Done(summary) = progress {
                 return Ok(summary);
             }
@@ -285,13 +293,12 @@ fn ignore(_piece: &[u8]) {}
 /// none. What stands before it depends on whether this client wants definitions and their own end
 /// mark.
 pub(super) fn last_row(answer: &[u8]) -> Option<&[u8]> {
-    let mut packets = Vec::new();
+    let (mut last, mut before_last) = (None, None);
     let mut rest = answer;
     while let Some(header) = Header::peek(rest) {
         let end = HEADER_BYTES + header.length;
-        packets.push(rest.get(HEADER_BYTES..end)?);
+        before_last = last.replace(rest.get(HEADER_BYTES..end)?);
         rest = &rest[end..];
     }
-    let (_, row_and_before) = packets.split_last()?;
-    row_and_before.last().copied()
+    before_last
 }
