@@ -14,6 +14,7 @@ mod hidden_code;
 mod late_checkpoint;
 mod late_definitions;
 mod oracle;
+mod refused_begin;
 mod refused_streams;
 mod relay;
 mod replicas;
