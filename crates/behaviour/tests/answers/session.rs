@@ -309,6 +309,13 @@ mod settings {
             ("SET sql_auto_is_null=1", "setting_value"),
             ("SET character_set_client=sjis", "charset_unsafe"),
             ("SET NAMES gbk", "charset_unsafe"),
+            // It compares `'a[b'` as `'a?b'`.
+            ("SET collation_connection=swe7_swedish_ci", "charset_unsafe"),
+            // It compares `'10'` as one character.
+            (
+                "SET character_set_client=binary, collation_connection=utf16_general_ci",
+                "charset_unsafe",
+            ),
             (
                 "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
                 "isolation_level",

@@ -18,9 +18,10 @@ use Fate::{Dropped, Kept};
 const TABLES: [&str; 8] = [
     "CREATE TABLE t (id INT PRIMARY KEY, k INT, name VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, \
      price DECIMAL(8,2), day DATE, at DATETIME, y YEAR, big BIGINT UNSIGNED, pad CHAR(60) CHARACTER SET latin1, f DOUBLE, \
-     czech VARCHAR(20) CHARACTER SET utf8 COLLATE utf8_czech_ci, KEY (k))",
+     czech VARCHAR(20) CHARACTER SET utf8 COLLATE utf8_czech_ci, title VARBINARY(40), code BINARY(6), body BLOB, KEY (k), KEY (title), \
+     KEY (code))",
     "INSERT INTO t SELECT n, n DIV 10, CONCAT('name', n), n / 4, DATE('2024-01-01') + INTERVAL n DAY, \
-     '2024-01-01' + INTERVAL n HOUR, 2000 + n MOD 100, n, 'pad', n, CONCAT('c', n) FROM (SELECT a.n + 10 * b.n + 100 * c.n AS n FROM \
+     '2024-01-01' + INTERVAL n HOUR, 2000 + n MOD 100, n, 'pad', n, CONCAT('c', n), CONCAT('M\u{fc}nchen_', n), CONCAT('k', n), CONCAT('b', n) FROM (SELECT a.n + 10 * b.n + 100 * c.n AS n FROM \
      digits a, digits b, digits c) numbers WHERE n BETWEEN 1 AND 400",
     "CREATE TABLE u (id INT PRIMARY KEY, t_id INT, v INT)",
     "INSERT INTO u SELECT id, id, id * 2 FROM t",
@@ -422,6 +423,38 @@ const TYPES: &[(&str, &str, Fate)] = &[
     (
         "SELECT id FROM t WHERE f = 22",
         "UPDATE t SET f = 0.5 WHERE id = 23",
+        Dropped,
+    ),
+    // Bytes, in whatever alphabet.
+    (
+        "SELECT id FROM t WHERE title = 'M\u{fc}nchen_5'",
+        "UPDATE t SET title = 'm\u{fc}nchen_5' WHERE id = 7",
+        Kept,
+    ),
+    (
+        "SELECT id FROM t WHERE title = 'M\u{fc}nchen_5' ORDER BY id",
+        "UPDATE t SET title = 'M\u{fc}nchen_5' WHERE id = 8",
+        Dropped,
+    ),
+    // What fills a column up isn't told apart.
+    (
+        "SELECT id FROM t WHERE code = 'k5\\0\\0\\0\\0' ORDER BY id",
+        "UPDATE t SET code = 'k5' WHERE id = 7",
+        Dropped,
+    ),
+    (
+        "SELECT id FROM t WHERE code = 'k5\\0\\0\\0\\0' ORDER BY id",
+        "UPDATE t SET code = 'k50' WHERE id = 9",
+        Kept,
+    ),
+    (
+        "SELECT id FROM t WHERE body IN ('b5', 'b6') ORDER BY id",
+        "UPDATE t SET body = 'b7' WHERE id = 9",
+        Kept,
+    ),
+    (
+        "SELECT id FROM t WHERE body IN ('b5', 'b6') ORDER BY id",
+        "UPDATE t SET body = 'b6' WHERE id = 9",
         Dropped,
     ),
     // `ch` is a letter of its own there.

@@ -16,7 +16,7 @@ use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, Tabl
 use remora_wire::execute::BoundValue;
 
 use super::Session;
-use super::settings::TextCharset;
+use super::charset::TextCharset;
 use super::state::{Effects, UnseenCode, WriteScope};
 use crate::reason::Limit;
 use crate::tags::{bind, fences_of_write};
@@ -245,7 +245,7 @@ impl Session {
             };
             let tags = TableTags::of(facts.tag);
             let narrowed = narrowed.filter(|_| !carries_changes_on(&facts));
-            fine.extend(fences_of_write(tags, &facts, narrowed));
+            fine.extend(fences_of_write(tags, &facts, narrowed, self.texts()));
             whole.extend(tags.fences());
             for (schema, table) in &facts.cascades_to {
                 let fences = TableTags::new(schema, table).fences();

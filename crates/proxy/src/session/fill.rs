@@ -246,6 +246,7 @@ impl Session {
             as_of,
             broken: shared.timeline.broken().tags,
             bound: read.bound,
+            texts: self.texts(),
             purpose: Purpose::Result,
         };
         let catalogue = &shared.upstream.catalogue;

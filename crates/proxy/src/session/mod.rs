@@ -26,6 +26,7 @@
 //! | `state.rs`, `created_tables.rs`, `settings.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs`, `transaction_flags.rs` | what is known of the session, as plain values |
 
 pub(crate) mod backlog;
+pub mod charset;
 pub mod created_tables;
 mod dispatch;
 mod early;

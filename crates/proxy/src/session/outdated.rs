@@ -95,6 +95,7 @@ impl Session {
                     as_of,
                     broken: shared.timeline.broken().tags,
                     bound: read.bound,
+                    texts: self.texts(),
                     purpose: Purpose::Result,
                 };
                 for number in 0..names.len() {

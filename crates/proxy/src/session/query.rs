@@ -14,6 +14,7 @@ use remora_wire::command::ResponseKind;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
 
+use super::charset::TextCharset;
 use super::dispatch::Step;
 use super::early::{EarlyHit, TooMuch};
 use super::exchange::Plan;
@@ -25,12 +26,12 @@ use super::hidden::{
     turns_the_log_off,
 };
 use super::prepared::StatementId;
-use super::settings::TextCharset;
 use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
 use crate::config::Storing;
 use crate::digests::{Count, KnownRead, Label, Recognised, Room, is_time_for_sample};
 use crate::reason::{Bypass, Outcome, Stage};
+use crate::tags::Texts;
 
 /// Where a statement is looked up.
 #[derive(Debug, Clone, Copy)]
@@ -666,6 +667,12 @@ impl Session {
     ) -> Label {
         let label = analysed.label;
         label.unwrap_or_else(|| self.label_of(text, dialect))
+    }
+
+    /// What the server does with the texts of the session's statements.
+    pub(super) fn texts(&self) -> Texts {
+        let fingerprint = self.state.fingerprint();
+        fingerprint.map_or(Texts::Converted, |known| known.texts)
     }
 
     /// Whether it is certain where strings begin and end in a text: what its character set is, and

@@ -17,7 +17,9 @@ use remora_sql::{Dialect, RESULT_SETTINGS, TransactionDefaults};
 use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
+use super::charset::{self, TextCharset};
 use super::transaction_flags::TransactionFlags;
+use crate::tags::Texts;
 use crate::upstream::server_facts::{INSTANCE_FIELDS, Instance, UUID_FIELD};
 
 /// How the open transaction, or the next, sees other transactions' commits.
@@ -50,6 +52,8 @@ pub struct Fingerprint {
     pub isolation: Isolation,
     /// How bytes of statement text relate to characters.
     pub charset: TextCharset,
+    /// What the server does with the texts in statements.
+    pub texts: Texts,
     /// Whether each setting has a value under which results can be kept.
     pub allows_caching: bool,
     /// Whether `COMMIT` and `ROLLBACK` do nothing else (`completion_type`).
@@ -91,30 +95,6 @@ pub(crate) struct FingerprintNames {
     pub(crate) schema: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) dialect: Option<Dialect>,
-}
-
-/// What Remora may assume of statement text in the client's character set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextCharset {
-    /// UTF-8: names can be read as they are.
-    Utf8,
-    /// Bytes below 0x80 are ASCII wherever they stand, but names beyond ASCII mean something else.
-    AsciiSafe,
-    /// A byte that looks like a quote or a backslash may be half a character (GBK, Shift-JIS,
-    /// Big5).
-    Unsafe,
-}
-
-impl TextCharset {
-    fn from_name(name: &str) -> TextCharset {
-        match name {
-            "utf8" | "utf8mb3" | "utf8mb4" => TextCharset::Utf8,
-            "latin1" | "latin2" | "latin5" | "latin7" | "ascii" | "binary" | "cp1250"
-            | "cp1251" | "cp1256" | "cp1257" | "koi8r" | "koi8u" | "greek" | "hebrew" | "cp850"
-            | "cp852" | "cp866" => TextCharset::AsciiSafe,
-            _ => TextCharset::Unsafe,
-        }
-    }
 }
 
 /// The question that a session asks, and how to read its answer. Made once per server, from the
@@ -332,11 +312,12 @@ impl SettingsQuery {
         value.is_some_and(|value| value == b"0" || value.eq_ignore_ascii_case(b"NO_CHAIN"))
     }
 
-    fn charset(&self, row: &Row) -> TextCharset {
-        let name = self
-            .value(row, &["character_set_client"])
-            .unwrap_or_default();
-        TextCharset::from_name(&String::from_utf8_lossy(name))
+    /// `character_set_client` and `character_set_connection`.
+    fn charsets(&self, row: &Row) -> [String; 2] {
+        ["character_set_client", "character_set_connection"].map(|name| {
+            let name = self.value(row, &[name]).unwrap_or_default();
+            String::from_utf8_lossy(name).into_owned()
+        })
     }
 }
 
@@ -471,6 +452,7 @@ impl Fingerprints {
                 return Err(TooManyFingerprints);
             }
         }
+        let [client, connection] = query.charsets(answer);
         let fingerprint = Arc::new(Fingerprint {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             schema: text(answer, SCHEMA_FIELD),
@@ -479,7 +461,8 @@ impl Fingerprints {
             dialect: query.dialect(answer),
             autocommit: query.autocommit(answer),
             isolation: query.isolation(answer),
-            charset: query.charset(answer),
+            charset: TextCharset::of(&client, &connection),
+            texts: charset::texts(&client, &connection),
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
             transaction_flags: TransactionFlags::default(),

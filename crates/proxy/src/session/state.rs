@@ -14,8 +14,9 @@ use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
 
+use super::charset::TextCharset;
 use super::created_tables::{CountedTables, CreatedCount, TablesCreated};
-use super::settings::{Fingerprint, Flavour, Isolation, TextCharset};
+use super::settings::{Fingerprint, Flavour, Isolation};
 use super::snapshot::{Evidence, OpenSnapshot, Passed};
 use crate::config::{CacheType, TransactionReads};
 use crate::emulation::OwnValues;

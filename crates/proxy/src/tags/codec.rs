@@ -13,7 +13,8 @@
 //! | `DATE` | text `YYYY-MM-DD`, a real day | compared as days |
 //! | `DATETIME` | text `YYYY-MM-DD` or `YYYY-MM-DD hh:mm:ss` | compared as moments without a time zone |
 //! | `YEAR` | integers from 1901 to 2155 | smaller ones may be taken for years of two digits |
-//! | all others (`FLOAT`, `TIMESTAMP`, `ENUM`, `SET`, `BIT`, `JSON`, binary text…) | none | not proven |
+//! | `BINARY`, `VARBINARY`, `BLOB` | text that is sent in the character set in which it is compared, and is UTF-8 | compared byte by byte; zero bytes and spaces at the end don't count here, for servers store and log `BINARY` with and without them |
+//! | all others (`FLOAT`, `TIMESTAMP`, `ENUM`, `SET`, `BIT`, `JSON`…) | none | not proven |
 
 use std::ops::RangeInclusive;
 
@@ -21,7 +22,7 @@ use remora_binlog::{ColumnKind as LoggedKind, Field, LoggedDate};
 use remora_cache::{BrokenTags, Value, ValueHash};
 
 use super::collations;
-use super::literal::Literal;
+use super::literal::{Literal, Texts};
 use crate::upstream::catalogue::ColumnKind;
 
 /// How the values of a column become comparable.
@@ -43,6 +44,8 @@ pub enum Codec {
     },
     /// Text under a collation that is known.
     Text,
+    /// Bytes.
+    Binary,
     /// `DATE`.
     Date,
     /// `DATETIME`.
@@ -115,6 +118,7 @@ impl Codec {
             ColumnKind::Text { collation, .. } if collations::is_known(collation) => {
                 Some(Codec::Text)
             }
+            ColumnKind::Binary => Some(Codec::Binary),
             ColumnKind::Date => Some(Codec::Date),
             ColumnKind::Datetime { .. } => Some(Codec::Datetime),
             ColumnKind::Year => Some(Codec::Year),
@@ -141,13 +145,19 @@ impl Codec {
             (Codec::Decimal { whole, scale }, Literal::Decimal(text)) => {
                 known_decimal(text, whole, scale)
             }
-            (Codec::Text, Literal::Text(text)) => known_text(text, broken),
-            (Codec::Date, Literal::Text(text)) => {
-                let (date, rest) = date(text)?;
+            (Codec::Text, Literal::Text { bytes, .. }) => known_text(bytes, broken),
+            (Codec::Binary, Literal::Text { bytes, texts }) => {
+                let is_as_sent = *texts == Texts::AsSent || broken == BrokenTags::TextFolding;
+                // What isn't UTF-8 a server may refuse or replace.
+                let is_kept = is_as_sent && std::str::from_utf8(bytes).is_ok();
+                is_kept.then(|| known_binary(bytes, broken))
+            }
+            (Codec::Date, Literal::Text { bytes, .. }) => {
+                let (date, rest) = date(bytes)?;
                 rest.is_empty().then(|| Known::number(day_number(date)))
             }
-            (Codec::Datetime, Literal::Text(text)) => {
-                let (date, rest) = date(text)?;
+            (Codec::Datetime, Literal::Text { bytes, .. }) => {
+                let (date, rest) = date(bytes)?;
                 let second = if rest.is_empty() {
                     0
                 } else {
@@ -173,6 +183,7 @@ impl Codec {
                 Some(Known::bytes(decimal.canonical().as_bytes()))
             }
             Codec::Text => known_text(logged.text(bytes)?, broken),
+            Codec::Binary => Some(known_binary(logged.text(bytes)?, broken)),
             Codec::Date => logged
                 .date(bytes)
                 .map(|date| Known::number(day_number(date))),
@@ -191,6 +202,15 @@ fn known_text(text: &[u8], broken: BrokenTags) -> Option<Known> {
         return Some(Known::bytes(text));
     }
     collations::folded(text).map(|text| Known::bytes(&text))
+}
+
+fn known_binary(bytes: &[u8], broken: BrokenTags) -> Known {
+    let is_padding = |byte: &u8| matches!(byte, b' ' | 0);
+    let end = bytes.iter().rposition(|byte| !is_padding(byte));
+    match broken {
+        BrokenTags::TextFolding => Known::bytes(bytes),
+        _ => Known::bytes(&bytes[..end.map_or(0, |at| at + 1)]),
+    }
 }
 
 /// The integers that a column can hold.
@@ -221,11 +241,12 @@ fn integer(literal: &Literal<'_>) -> Option<i128> {
     const DIGITS_MAX: usize = 15;
     match literal {
         Literal::Integer(number) => Some(*number),
-        Literal::Text(text) => {
+        Literal::Text { bytes, .. } => {
+            let text = *bytes;
             let digits = text.strip_prefix(b"-").unwrap_or(text);
             let is_plain = (1..=DIGITS_MAX).contains(&digits.len())
                 && digits.iter().all(u8::is_ascii_digit)
-                && (digits[0] != b'0' || *text == b"0");
+                && (digits[0] != b'0' || text == b"0");
             let text = std::str::from_utf8(text).ok().filter(|_| is_plain)?;
             text.parse().ok()
         }
@@ -318,7 +339,10 @@ mod tests {
     const DECIMAL: Codec = Codec::Decimal { whole: 5, scale: 2 };
 
     fn text(text: &str) -> Literal<'_> {
-        Literal::Text(text.as_bytes())
+        Literal::Text {
+            bytes: text.as_bytes(),
+            texts: Texts::AsSent,
+        }
     }
 
     fn constant(codec: Codec, literal: Literal<'_>) -> Option<Known> {
@@ -431,6 +455,23 @@ mod tests {
             "2024-02-28 00:00:00.5",
         ];
         assert!(numbers(Codec::Datetime, &odd).iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn bytes_are_compared_as_they_are_sent_but_for_what_fills_a_column_up() {
+        let varbinary = LoggedKind::Varchar { bytes_max: 20 };
+        let field = |bytes: &[u8]| Codec::Binary.field(varbinary, Field::Bytes(bytes), RIGHT);
+        let constant = |bytes, texts| {
+            let literal = Literal::Text { bytes, texts };
+            Codec::Binary.constant(&literal, RIGHT)
+        };
+        let title = "M\u{fc}nchen".as_bytes();
+        assert_eq!(field(title), constant(title, Texts::AsSent));
+        assert_eq!(field(b"a\0 \0"), constant(b"a", Texts::AsSent));
+        assert_eq!(field(b" \0"), constant(b"", Texts::AsSent));
+        assert_ne!(field(b"a"), constant(b"A", Texts::AsSent));
+        assert_eq!(constant(b"a", Texts::Converted), None);
+        assert_eq!(constant(b"\xfc", Texts::AsSent), None);
     }
 
     #[test]

@@ -3,6 +3,15 @@
 use remora_sql::Constant;
 use remora_wire::execute::BoundValue;
 
+/// What the server does with the texts of a statement before it compares them with a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Texts {
+    /// It compares the bytes that the client sent.
+    AsSent,
+    /// It converts them from the client's character set to that of the connection.
+    Converted,
+}
+
 /// A constant that a column is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Literal<'a> {
@@ -11,7 +20,12 @@ pub enum Literal<'a> {
     /// A plain decimal number: `-12.50`.
     Decimal(&'a str),
     /// Text.
-    Text(&'a [u8]),
+    Text {
+        /// As the client sent it, without quotes and escapes.
+        bytes: &'a [u8],
+        /// What the server does with it.
+        texts: Texts,
+    },
     /// Whatever the parameter with this number is bound to; for explanations only.
     Any(usize),
     /// NULL, or what can't be told.
@@ -21,14 +35,15 @@ pub enum Literal<'a> {
 impl<'a> Literal<'a> {
     /// The constant of a statement, given the values that its execution binds; none for a statement
     /// as text.
-    pub fn of(constant: &'a Constant, bound: &[BoundValue<'a>]) -> Literal<'a> {
+    pub fn of(constant: &'a Constant, bound: &[BoundValue<'a>], texts: Texts) -> Literal<'a> {
+        let text = |bytes| Literal::Text { bytes, texts };
         match constant {
             Constant::Integer(number) => Literal::Integer(*number),
             Constant::Decimal(text) => Literal::Decimal(text),
-            Constant::Text(text) => Literal::Text(text),
+            Constant::Text(bytes) => text(bytes),
             Constant::Parameter(at) => match bound.get(*at) {
                 Some(BoundValue::Integer(number)) => Literal::Integer(*number),
-                Some(BoundValue::Text(text)) => Literal::Text(text),
+                Some(BoundValue::Text(bytes)) => text(bytes),
                 Some(BoundValue::Null | BoundValue::Other) | None => Literal::Other,
             },
         }

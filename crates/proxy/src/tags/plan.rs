@@ -323,7 +323,7 @@ pub(super) fn known(
         })
         .collect();
     let values = values?;
-    let is_text = |literal: &Literal<'_>| matches!(literal, Literal::Text(_));
+    let is_text = |literal: &Literal<'_>| matches!(literal, Literal::Text { .. });
     let is_mixed = literals.iter().any(is_text) && !literals.iter().all(is_text);
     let is_small = |value: &Known| value.number.is_some_and(|number| number.abs() < EXACT_MAX);
     (!is_mixed || values.iter().all(is_small)).then_some(values)

@@ -10,7 +10,7 @@ use remora_sql::{Condition, Constant, NarrowedWrite, Test, WrittenRows};
 use remora_wire::execute::BoundValue;
 
 use super::codec::{Codec, Known, range_of};
-use super::literal::Literal;
+use super::literal::{Literal, Texts};
 use super::plan::known;
 use super::resolve::ordinal_of;
 use crate::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
@@ -46,22 +46,29 @@ pub fn bind(write: &mut NarrowedWrite, bound: &[BoundValue<'_>]) {
     }
 }
 
-/// What a write to the table fences. `narrowed` says which rows it changes, if its text does.
+/// What a write to the table fences. `narrowed` says which rows it changes, if its text does;
+/// `texts` what the server does with the texts in that.
 pub fn fences_of_write(
     table: TableTags,
     facts: &TableFacts,
     narrowed: Option<&NarrowedWrite>,
+    texts: Texts,
 ) -> Vec<Tag> {
-    let narrow = narrowed.and_then(|write| narrow(table, facts, write));
+    let narrow = narrowed.and_then(|write| narrow(table, facts, write, texts));
     narrow.unwrap_or_else(|| table.fences().to_vec())
 }
 
-fn narrow(table: TableTags, facts: &TableFacts, write: &NarrowedWrite) -> Option<Vec<Tag>> {
+fn narrow(
+    table: TableTags,
+    facts: &TableFacts,
+    write: &NarrowedWrite,
+    texts: Texts,
+) -> Option<Vec<Tag>> {
     if !facts.columns_match_log || facts.columns.len() > COLUMNS_MAX {
         return None;
     }
     let (ordinal, values) = match &write.rows {
-        WrittenRows::Where(conditions) => by_condition(facts, conditions, &write.assigned)?,
+        WrittenRows::Where(conditions) => by_condition(facts, conditions, &write.assigned, texts)?,
         WrittenRows::Values { columns, rows } => {
             let by_key = facts
                 .key_columns
@@ -94,6 +101,7 @@ fn by_condition(
     facts: &TableFacts,
     conditions: &[Condition],
     assigned: &[String],
+    texts: Texts,
 ) -> Option<(usize, Vec<Known>)> {
     let restricted = conditions.iter().filter_map(|condition| {
         let Test::In(constants) = &condition.test else {
@@ -111,7 +119,7 @@ fn by_condition(
         let codec = Codec::of(&column.kind)?;
         let literals: Vec<_> = constants
             .iter()
-            .map(|constant| Literal::of(constant, &[]))
+            .map(|constant| Literal::of(constant, &[], texts))
             .collect();
         let values = known(codec, &literals, BrokenTags::Right)?;
         Some((ordinal, values))
@@ -144,7 +152,8 @@ fn by_values(
         .filter(|row| is_whole(row))
         .map(|row| {
             let constant = row.get(at)?.as_ref()?;
-            let literal = Literal::of(constant, &[]);
+            // Only numbers are taken.
+            let literal = Literal::of(constant, &[], Texts::Converted);
             stored_as_written(column, &literal)
         })
         .collect::<Option<Vec<_>>>()

@@ -25,7 +25,7 @@ const EVERY_TYPE: &str = "CREATE TABLE app.types (\
 
 #[test]
 fn columns_have_their_types_and_places() {
-    use ColumnKind::{Bit, Date, Datetime, Decimal, Enum, Integer, Other, Text, Year};
+    use ColumnKind::{Binary, Bit, Date, Datetime, Decimal, Enum, Integer, Other, Text, Year};
     let server = app_server(&[]);
     server.sql(EVERY_TYPE);
     let follower = Follower::start_live(&server);
@@ -55,8 +55,8 @@ fn columns_have_their_types_and_places() {
         // Servers have different defaults.
         ("v", text(&collation_of("v"), "utf8mb4")),
         ("l", text("ascii_general_ci", "ascii")),
-        ("bin", Other),
-        ("blob", Other),
+        ("bin", Binary),
+        ("blob", Binary),
         ("dt", Date),
         ("at", Datetime { fraction: 3 }),
         ("whole", Datetime { fraction: 0 }),

@@ -12,6 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use self::conditions::{Condition, Given, columns, conditions};
+use remora::session::charset::texts;
 use remora::tags::{
     ChangeTags, Purpose, ReadTables, ReadTags, TableShapes, Telling, bind, fences_of_write,
     tags_of_read,
@@ -40,10 +41,24 @@ const MODES: &[&str] = &[
     "NO_UNSIGNED_SUBTRACTION",
 ];
 
+/// `character_set_client`, and `collation_connection` with its character set. Which of them convert
+/// texts is for Remora to know. Those with which no text is certain aren't cached with at all.
+const CHARSETS: &[[&str; 3]] = &[
+    ["utf8mb4", "utf8mb4_general_ci", "utf8mb4"],
+    ["utf8mb4", "latin1_swedish_ci", "latin1"],
+    ["utf8mb4", "utf16_general_ci", "utf16"],
+    ["utf8mb4", "binary", "binary"],
+    ["binary", "utf8mb4_general_ci", "utf8mb4"],
+    ["binary", "binary", "binary"],
+    ["latin1", "utf8mb4_general_ci", "utf8mb4"],
+    ["latin1", "latin1_swedish_ci", "latin1"],
+];
+
 /// A read, with what the server finds.
 struct Asked {
     condition: Condition,
     mode: &'static str,
+    charsets: &'static [&'static str; 3],
     found: BTreeSet<i128>,
 }
 
@@ -77,10 +92,23 @@ impl Bench {
 
     fn choose_mode(&mut self) -> &'static str {
         let mode = self.modes[self.random.below(self.modes.len())];
+        // Else the mode's name might be converted, too.
+        self.client.query("SET NAMES utf8mb4").unwrap();
         self.client
             .query(&format!("SET sql_mode = '{mode}'"))
             .unwrap();
         mode
+    }
+
+    fn choose_charsets(&mut self) -> &'static [&'static str; 3] {
+        let charsets = &CHARSETS[self.random.below(CHARSETS.len())];
+        let [client, collation, _] = charsets;
+        self.client
+            .query(&format!(
+                "SET character_set_client = {client}, collation_connection = {collation}"
+            ))
+            .unwrap();
+        charsets
     }
 
     /// A row for each value: it stands in all columns, as far as they take it.
@@ -107,11 +135,12 @@ impl Bench {
     }
 
     fn ask(&mut self, conditions: Vec<Condition>) -> Vec<Asked> {
-        let mut mode = "";
+        let (mut mode, mut charsets) = ("", &CHARSETS[0]);
         let mut asked = Vec::new();
         for (at, condition) in conditions.into_iter().enumerate() {
             if at % 20 == 0 {
                 mode = self.choose_mode();
+                charsets = self.choose_charsets();
             }
             let text = format!("SELECT id FROM t WHERE {}", condition.text());
             let rows = if condition.is_bound {
@@ -138,6 +167,7 @@ impl Bench {
             asked.push(Asked {
                 condition,
                 mode,
+                charsets,
                 found,
             });
         }
@@ -227,7 +257,9 @@ impl Judge {
     }
 
     /// The tags of `SELECT id FROM t WHERE …`.
-    fn tags(&self, condition: &Condition) -> Vec<Tag> {
+    fn tags(&self, asked: &Asked) -> Vec<Tag> {
+        let condition = &asked.condition;
+        let [client, _, connection] = asked.charsets;
         let text = format!("SELECT id FROM t WHERE {}", condition.text());
         let analyse = if condition.is_bound {
             analyse_prepared
@@ -242,6 +274,7 @@ impl Judge {
             as_of: self.as_of(),
             broken: self.broken,
             bound: &condition.bound(),
+            texts: texts(client, connection),
             purpose: Purpose::Result,
         };
         let table = ReadTables {
@@ -267,7 +300,9 @@ impl Judge {
     }
 
     /// What an `UPDATE` of these rows fences.
-    fn fences(&self, condition: &Condition) -> Vec<Tag> {
+    fn fences(&self, asked: &Asked) -> Vec<Tag> {
+        let condition = &asked.condition;
+        let [client, _, connection] = asked.charsets;
         let text = format!("UPDATE t SET pad = 1 WHERE {}", condition.text());
         let analyse = if condition.is_bound {
             analyse_prepared
@@ -278,7 +313,12 @@ impl Judge {
         if let Some(narrowed) = &mut narrowed {
             bind(narrowed, &condition.bound());
         }
-        fences_of_write(self.table, &self.facts, narrowed.as_ref())
+        fences_of_write(
+            self.table,
+            &self.facts,
+            narrowed.as_ref(),
+            texts(client, connection),
+        )
     }
 }
 
@@ -322,7 +362,7 @@ fn judge(
     asked: &[Asked],
     logged: &[(i128, Event)],
 ) -> (Vec<String>, Vec<(usize, usize)>) {
-    let reads: Vec<Vec<Tag>> = asked.iter().map(|one| judge.tags(&one.condition)).collect();
+    let reads: Vec<Vec<Tag>> = asked.iter().map(|one| judge.tags(one)).collect();
     // One row of each read is enough to show it.
     let mut reported = HashSet::new();
     let mut bad = Vec::new();
@@ -336,8 +376,12 @@ fn judge(
                     let (definition, _) = columns()[column];
                     let stored = Given::all()[usize::try_from(*id).unwrap()];
                     bad.push(format!(
-                        "{definition}: {} (bound: {}, {:?}, sql_mode '{}') finds the row of {stored:?}",
-                        one.condition.form, one.condition.is_bound, one.condition.constants, one.mode
+                        "{definition}: {} (bound: {}, {:?}, sql_mode '{}', {:?}) finds the row of {stored:?}",
+                        one.condition.form,
+                        one.condition.is_bound,
+                        one.condition.constants,
+                        one.mode,
+                        one.charsets
                     ));
                 }
             } else {
@@ -356,10 +400,7 @@ fn shown(bad: &[String]) -> String {
 
 /// Writes whose fences leave a read alone although both find a row.
 fn unfenced(judge: &Judge, asked: &[Asked], random: &mut Random) -> Vec<String> {
-    let reads: Vec<(&Asked, Vec<Tag>)> = asked
-        .iter()
-        .map(|one| (one, judge.tags(&one.condition)))
-        .collect();
+    let reads: Vec<(&Asked, Vec<Tag>)> = asked.iter().map(|one| (one, judge.tags(one))).collect();
     let as_of = judge.as_of();
     let mut bad = Vec::new();
     for column in 0..columns().len() {
@@ -371,7 +412,7 @@ fn unfenced(judge: &Judge, asked: &[Asked], random: &mut Random) -> Vec<String> 
             let (write, _) = of_column[random.below(of_column.len())];
             let fence = judge
                 .timeline
-                .raise(FenceScope::Tables(judge.fences(&write.condition)));
+                .raise(FenceScope::Tables(judge.fences(write)));
             let concerned = of_column
                 .iter()
                 .filter(|(read, _)| !read.found.is_disjoint(&write.found));

@@ -29,7 +29,7 @@ use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
 pub(super) use self::assign::Assigning;
 pub(super) use self::replace::Replacement;
-use super::settings::TextCharset;
+use super::charset::TextCharset;
 use super::{CHUNK_BYTES, Ended, Session};
 use crate::emulation;
 use crate::reason::{Limit, Stage};

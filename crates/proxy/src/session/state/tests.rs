@@ -5,6 +5,7 @@ use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
 use super::super::settings::AfterDefaults;
 use super::super::transaction_flags::TransactionFlags;
 use super::*;
+use crate::tags::Texts;
 
 const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
 const IN_TRANSACTION: StatusFlags = StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
@@ -22,6 +23,7 @@ fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> 
         dialect: Some(remora_sql::Dialect::default()),
         isolation,
         charset: TextCharset::Utf8,
+        texts: Texts::AsSent,
         allows_caching: true,
         ends_transactions_plainly: true,
         transaction_flags: TransactionFlags::default(),

@@ -143,6 +143,9 @@ impl Typed<'_> {
                     character_set: interner.name(self.character_set?),
                 })
             }
+            "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => {
+                Some(ColumnKind::Binary)
+            }
             "date" => Some(ColumnKind::Date),
             "datetime" => Some(ColumnKind::Datetime {
                 fraction: in_parentheses(self.column_type).map_or(Some(0), |n| n.parse().ok())?,
@@ -233,7 +236,7 @@ mod tests {
             ("datetime", "datetime /* mariadb-5.3 */"),
             ("timestamp", "timestamp"),
             ("year", "year(2)"),
-            ("varbinary", "varbinary(10)"),
+            ("varbinary", "varbinary(10) /*M!100301 COMPRESSED*/"),
             ("set", "set('a')"),
             ("float", "float"),
             ("enum", "enum('a\\\\b')"),
@@ -245,6 +248,7 @@ mod tests {
                 "{column_type}"
             );
         }
+        assert_eq!(kind("varbinary", "varbinary(10)"), ColumnKind::Binary);
         assert_eq!(
             kind("datetime", "datetime(3)"),
             ColumnKind::Datetime { fraction: 3 }

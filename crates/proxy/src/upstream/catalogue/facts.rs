@@ -119,13 +119,15 @@ pub enum ColumnKind {
         /// Digits after the point.
         scale: u8,
     },
-    /// CHAR, VARCHAR and the TEXT family; those with binary strings are [`ColumnKind::Other`].
+    /// CHAR, VARCHAR and the TEXT family.
     Text {
         /// The collation's name.
         collation: Arc<str>,
         /// The character set's name.
         character_set: Arc<str>,
     },
+    /// BINARY, VARBINARY and the BLOB family.
+    Binary,
     /// DATE.
     Date,
     /// DATETIME; TIMESTAMP, whose text depends on the session's time zone, is
