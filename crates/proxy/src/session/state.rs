@@ -3,10 +3,16 @@
 //! Plain values without I/O. The rule for every field: in doubt it says the thing that makes the
 //! statement go to the server, and the fence wider.
 
-use std::collections::HashSet;
+mod early;
+mod effects;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod written;
+
 use std::sync::Arc;
 
-use remora_cache::{AsOf, Definitions, FenceScope, Scope, Snapshot, Tag};
+use remora_cache::{AsOf, Scope, Snapshot};
 use remora_sql::{
     SessionEffect, Transaction, TransactionControl, TransactionDefaults, UnknownEffect,
 };
@@ -22,10 +28,10 @@ use crate::config::{CacheType, TransactionReads};
 use crate::emulation::OwnValues;
 use crate::reason::Bypass;
 
-/// Tags of tables that a transaction may write before they count as everything: two for each table.
-const WRITTEN_TABLE_TAGS_MAX: usize = 128;
-/// Tags that a transaction's writes may have before the tables count as wholes.
-const WRITTEN_TAGS_MAX: usize = 512;
+pub use self::effects::{Effects, OwnTransaction, UnseenCode};
+use self::scope::{RowFormat, scope_of, status_bits};
+pub use self::scope::{fingerprint_of, is_binary};
+pub use self::written::{WriteScope, Written};
 
 /// The session's settings, if they are known.
 #[derive(Debug, Clone)]
@@ -46,100 +52,6 @@ pub enum Settings {
 struct Sending {
     /// The watermark before it was sent, if it was wanted and known.
     low: Option<AsOf>,
-}
-
-/// What a statement's writes fence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WriteScope {
-    /// What they concern of tables.
-    Tables {
-        /// As little as is certain.
-        fine: Vec<Tag>,
-        /// The same tables as wholes.
-        whole: Vec<Tag>,
-    },
-    /// Anything.
-    Everything,
-}
-
-/// What the open transaction has written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Written {
-    /// Of tables with these tags; nothing if there are none.
-    Tables {
-        /// What the statements wrote; void if there is more than is kept.
-        fine: Option<HashSet<Tag>>,
-        /// The same tables as wholes.
-        whole: HashSet<Tag>,
-    },
-    /// Nobody knows.
-    Everything,
-}
-
-impl Written {
-    fn nothing() -> Written {
-        Written::Tables {
-            fine: Some(HashSet::new()),
-            whole: HashSet::new(),
-        }
-    }
-
-    /// Whether it may have changed a result with these tags: one of them has the fence of something
-    /// that was written ([`Tag::fence`]). Few tags are compared with few, and only by transactions
-    /// that have written.
-    pub fn concerns(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
-        match self {
-            Written::Tables { fine, whole } => {
-                let written = fine.as_ref().unwrap_or(whole);
-                let is_written = |tag: Tag| written.iter().any(|one| one.fence() == tag.fence());
-                tags.any(is_written)
-            }
-            Written::Everything => true,
-        }
-    }
-
-    /// Whether nothing was written.
-    pub fn is_nothing(&self) -> bool {
-        matches!(self, Written::Tables { whole, .. } if whole.is_empty())
-    }
-
-    /// Adds what a statement writes.
-    pub fn add(&mut self, scope: &WriteScope) {
-        let (
-            Written::Tables { fine, whole },
-            WriteScope::Tables {
-                fine: finer,
-                whole: more,
-            },
-        ) = (&mut *self, scope)
-        else {
-            *self = Written::Everything;
-            return;
-        };
-        whole.extend(more);
-        if let Some(tags) = fine {
-            tags.extend(finer);
-        }
-        if fine
-            .as_ref()
-            .is_some_and(|tags| tags.len() > WRITTEN_TAGS_MAX)
-        {
-            *fine = None;
-        }
-        if whole.len() > WRITTEN_TABLE_TAGS_MAX {
-            *self = Written::Everything;
-        }
-    }
-
-    /// What must be fenced when this becomes visible.
-    pub fn scope(&self) -> FenceScope {
-        match self {
-            Written::Tables { fine, whole } => {
-                FenceScope::Tables(fine.as_ref().unwrap_or(whole).iter().copied().collect())
-            }
-            Written::Everything => FenceScope::Everything,
-        }
-    }
 }
 
 /// A session between two statements.
@@ -196,51 +108,6 @@ pub struct SessionState {
     sending: Option<Sending>,
     /// Where its look-ups go, or why it has none. Derived from the fields above.
     scope: Result<Scope, Bypass>,
-}
-
-/// The status flags that differ between sessions and stand in each result.
-const STATUS_IN_KEY: [StatusFlags; 5] = [
-    StatusFlags::AUTOCOMMIT,
-    StatusFlags::IN_TRANSACTION,
-    StatusFlags::IN_READ_ONLY_TRANSACTION,
-    // They follow `sql_mode`, but not always: a trigger that sets it leaves them behind.
-    StatusFlags::NO_BACKSLASH_ESCAPES,
-    StatusFlags::ANSI_QUOTES,
-];
-
-/// The flags of [`STATUS_IN_KEY`] as bits.
-fn status_bits(status: StatusFlags) -> u8 {
-    STATUS_IN_KEY
-        .iter()
-        .enumerate()
-        .fold(0, |bits, (at, flag)| {
-            bits | u8::from(status.has(*flag)) << at
-        })
-}
-
-/// The scope of a fingerprint with these flags: the number that no other combination has.
-fn scope_of(fingerprint_id: u64, status: StatusFlags, rows: RowFormat) -> Result<Scope, Bypass> {
-    let bits = u64::from(status_bits(status)) << 1 | rows as u64;
-    Scope::new(fingerprint_id << (STATUS_IN_KEY.len() + 1) | bits).ok_or(Bypass::FingerprintsFull)
-}
-
-/// The fingerprint of the sessions whose results are in a scope.
-pub fn fingerprint_of(scope: Scope) -> u64 {
-    scope.number() >> (STATUS_IN_KEY.len() + 1)
-}
-
-/// Whether a scope is of executions of prepared statements.
-pub fn is_binary(scope: Scope) -> bool {
-    scope.number() & 1 == RowFormat::Binary as u64
-}
-
-/// How the rows of a result are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowFormat {
-    /// As text: the answers to `COM_QUERY`.
-    Text = 0,
-    /// In the binary protocol: the answers to `COM_STMT_EXECUTE`.
-    Binary = 1,
 }
 
 impl SessionState {
@@ -1008,94 +875,3 @@ enum PlaceOfStatement {
     /// Perhaps here, perhaps there; or it begins one.
     Unknown,
 }
-
-/// Whether the server has used a table with transactions for a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OwnTransaction {
-    /// Perhaps.
-    Unknown,
-    /// If code ran with it that may have said what the next transaction is like.
-    IfCodeRan,
-    /// Certainly.
-    Certain,
-}
-
-/// Code that runs with a statement and isn't in its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum UnseenCode {
-    /// None.
-    None,
-    /// There may be some, for all that is known.
-    Possible,
-    /// It is known to be there: a view that calls functions, a trigger.
-    Known,
-}
-
-/// What a statement does besides answering.
-#[derive(Debug, Clone)]
-pub struct Effects {
-    /// To the session's state.
-    pub session: SessionEffect,
-    /// To the transaction.
-    pub transaction: Transaction,
-    /// That, if it is all that the statement says.
-    pub control: Option<TransactionControl>,
-    /// The code that runs with it and isn't seen: triggers, functions behind views.
-    pub unseen_code: UnseenCode,
-    /// To the server's count of the tables that the session has created.
-    pub created: CreatedCount,
-    /// It may run text that isn't seen, which may turn the log off for the session.
-    pub may_turn_log_off: bool,
-    /// What it does to the definitions that tell which code other statements run.
-    pub definitions: Definitions,
-    /// Whether it had a transaction of its own, if it stood alone. Only looked for where it
-    /// matters.
-    pub own_transaction: OwnTransaction,
-    /// The server lets no code that isn't seen say what the next transaction is like. Only looked
-    /// for where it matters.
-    pub code_leaves_next_transaction: bool,
-    /// What it tells of the transaction's snapshot.
-    pub snapshot: Evidence,
-}
-
-impl Effects {
-    /// None.
-    pub const NONE: Effects = Effects {
-        session: SessionEffect::None,
-        transaction: Transaction::None,
-        control: None,
-        unseen_code: UnseenCode::None,
-        created: CreatedCount::Same,
-        may_turn_log_off: false,
-        definitions: Definitions::Kept,
-        own_transaction: OwnTransaction::Unknown,
-        code_leaves_next_transaction: false,
-        snapshot: Evidence::None,
-    };
-
-    /// Whether it is certain that the transaction is the same afterwards.
-    fn is_plain(&self) -> bool {
-        let leaves_session = matches!(self.session, SessionEffect::None | SessionEffect::UserLock);
-        leaves_session && self.unseen_code == UnseenCode::None && !self.may_turn_log_off
-    }
-
-    /// Whether code runs with it that may say what the next transaction is like. Whatever may run
-    /// code for all that is known doesn't count: there is much of that, and each such session would
-    /// have to read once more before memory answers it.
-    pub fn runs_functions(&self) -> bool {
-        let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
-        self.unseen_code == UnseenCode::Known || self.session == function
-    }
-
-    /// Whether the statement may end the open transaction with a commit.
-    pub fn may_commit(&self) -> bool {
-        !matches!(
-            self.transaction,
-            Transaction::None | Transaction::Savepoint | Transaction::RollbackToSavepoint
-        )
-    }
-}
-
-mod early;
-#[cfg(test)]
-mod tests;

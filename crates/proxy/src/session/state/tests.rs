@@ -1,9 +1,10 @@
 //! How a session's state follows from what it has sent.
 
-use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
+use remora_cache::{BrokenRules, FenceScope, Position, Tag, Timeline, TimelineLimits};
 
 use super::super::settings::AfterDefaults;
 use super::super::transaction_flags::TransactionFlags;
+use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
 use crate::tags::Texts;
 

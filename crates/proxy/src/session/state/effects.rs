@@ -1,0 +1,94 @@
+//! What a statement does besides answering.
+
+use remora_cache::Definitions;
+use remora_sql::{SessionEffect, Transaction, TransactionControl, UnknownEffect};
+
+use super::super::created_tables::CreatedCount;
+use super::super::snapshot::Evidence;
+
+/// Whether the server has used a table with transactions for a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnTransaction {
+    /// Perhaps.
+    Unknown,
+    /// If code ran with it that may have said what the next transaction is like.
+    IfCodeRan,
+    /// Certainly.
+    Certain,
+}
+
+/// Code that runs with a statement and isn't in its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnseenCode {
+    /// None.
+    None,
+    /// There may be some, for all that is known.
+    Possible,
+    /// It is known to be there: a view that calls functions, a trigger.
+    Known,
+}
+
+/// What a statement does besides answering.
+#[derive(Debug, Clone)]
+pub struct Effects {
+    /// To the session's state.
+    pub session: SessionEffect,
+    /// To the transaction.
+    pub transaction: Transaction,
+    /// That, if it is all that the statement says.
+    pub control: Option<TransactionControl>,
+    /// The code that runs with it and isn't seen: triggers, functions behind views.
+    pub unseen_code: UnseenCode,
+    /// To the server's count of the tables that the session has created.
+    pub created: CreatedCount,
+    /// It may run text that isn't seen, which may turn the log off for the session.
+    pub may_turn_log_off: bool,
+    /// What it does to the definitions that tell which code other statements run.
+    pub definitions: Definitions,
+    /// Whether it had a transaction of its own, if it stood alone. Only looked for where it
+    /// matters.
+    pub own_transaction: OwnTransaction,
+    /// The server lets no code that isn't seen say what the next transaction is like. Only looked
+    /// for where it matters.
+    pub code_leaves_next_transaction: bool,
+    /// What it tells of the transaction's snapshot.
+    pub snapshot: Evidence,
+}
+
+impl Effects {
+    /// None.
+    pub const NONE: Effects = Effects {
+        session: SessionEffect::None,
+        transaction: Transaction::None,
+        control: None,
+        unseen_code: UnseenCode::None,
+        created: CreatedCount::Same,
+        may_turn_log_off: false,
+        definitions: Definitions::Kept,
+        own_transaction: OwnTransaction::Unknown,
+        code_leaves_next_transaction: false,
+        snapshot: Evidence::None,
+    };
+
+    /// Whether it is certain that the transaction is the same afterwards.
+    pub(super) fn is_plain(&self) -> bool {
+        let leaves_session = matches!(self.session, SessionEffect::None | SessionEffect::UserLock);
+        leaves_session && self.unseen_code == UnseenCode::None && !self.may_turn_log_off
+    }
+
+    /// Whether code runs with it that may say what the next transaction is like. Whatever may run
+    /// code for all that is known doesn't count: there is much of that, and each such session would
+    /// have to read once more before memory answers it.
+    pub fn runs_functions(&self) -> bool {
+        let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
+        self.unseen_code == UnseenCode::Known || self.session == function
+    }
+
+    /// Whether the statement may end the open transaction with a commit.
+    pub fn may_commit(&self) -> bool {
+        !matches!(
+            self.transaction,
+            Transaction::None | Transaction::Savepoint | Transaction::RollbackToSavepoint
+        )
+    }
+}
