@@ -21,6 +21,7 @@ mod hint;
 mod key_text;
 mod keyword;
 mod lexer;
+mod literal_settings;
 mod logged;
 mod mentions;
 mod reads;
@@ -48,6 +49,7 @@ pub use hint::unread_cache_hint;
 pub use key_text::{key_text, may_differ_from_key_text};
 pub use keyword::Keyword;
 pub use lexer::Lexer;
+pub use literal_settings::sets_literals;
 pub use logged::{LoggedStatement, analyse_logged};
 pub use mentions::{Mentions, NameHash};
 pub use reads::{

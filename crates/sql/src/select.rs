@@ -79,6 +79,8 @@ pub(crate) struct SelectParser<'a> {
     /// Something may give a row without one of a table having been read by the transaction: an
     /// aggregate function, `GROUP BY`, `HAVING`, a search in a full-text index.
     gives_rows_of_nothing: bool,
+    /// It reads a setting of the session that all sessions have in common which share its result.
+    reads_settings: bool,
 }
 
 /// What a `?` in the text means for a result.
@@ -110,6 +112,7 @@ impl<'a> SelectParser<'a> {
             wants_conditions: false,
             depends_on_other_rows: false,
             gives_rows_of_nothing: false,
+            reads_settings: false,
         }
     }
 
@@ -164,7 +167,7 @@ impl<'a> SelectParser<'a> {
     pub(crate) fn into_result(self) -> Result<Select, Refusal> {
         match self.refusal {
             Some(refusal) => Err(refusal),
-            None if self.tables.is_empty() => Err(Refusal::NoTables),
+            None if self.tables.is_empty() && !self.reads_settings => Err(Refusal::NoTables),
             None => Ok(Select {
                 rows_come_from_tables: self.rows_come_from_tables(),
                 reads: narrowed(self.reads, self.depends_on_other_rows),

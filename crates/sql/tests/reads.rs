@@ -202,8 +202,45 @@ fn what_depends_on_more_than_tables_and_settings_is_refused() {
     refused("SELECT VALUES(a) FROM t", Refusal::ColumnValueFunction);
     refused("SELECT @a FROM t", Refusal::UserVariable);
     refused("SELECT @a := a + 1 FROM t", Refusal::UserVariable);
-    refused("SELECT @@sql_mode FROM t", Refusal::SystemVariable);
+    for variable in [
+        "@@version",
+        "@@global.sql_mode",
+        "@@persist.sql_mode",
+        "@@other.sql_mode",
+        "@@session.other.sql_mode",
+        "@@`session`.sql_mode",
+        "@@session",
+        "@@autocommit",
+        "@@session.autocommit",
+        "@@query_cache_type",
+        "@@last_insert_id",
+        "@@wait_timeout",
+    ] {
+        let text = format!("SELECT {variable}");
+        assert_eq!(
+            default(&text).cacheable,
+            Err(Refusal::SystemVariable),
+            "{text}"
+        );
+    }
     refused("SELECT * FROM t WHERE id = ?", Refusal::Placeholder);
+}
+
+#[test]
+fn settings_that_sharers_of_results_have_in_common_can_be_read() {
+    for text in [
+        "SELECT @@sql_mode",
+        "SELECT @@SESSION.sql_mode",
+        "SELECT @@Local.`Time_Zone` AS zone, 1",
+        "SELECT @@session.transaction_isolation, @@collation_connection FROM DUAL",
+    ] {
+        let select = default(text).cacheable.unwrap();
+        assert!(select.tables.is_empty(), "{text}");
+        // Its row says nothing of a transaction's snapshot.
+        assert!(!select.rows_come_from_tables, "{text}");
+    }
+    let select = default("SELECT @@sql_mode, id FROM t").cacheable.unwrap();
+    assert!(select.rows_come_from_tables);
 }
 
 #[test]

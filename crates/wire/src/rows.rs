@@ -51,3 +51,39 @@ pub fn parse_text_row(payload: &[u8], columns: usize) -> Result<Row, WireError> 
         Err(WireError::Malformed("text row"))
     }
 }
+/// The number of the collation in which a column's values are sent, by the payload of its
+/// definition; `None` if that is none.
+pub fn collation_of_definition(payload: &[u8]) -> Option<u16> {
+    /// The first field: the catalogue, which is `def`.
+    const CATALOGUE: &[u8] = b"\x03def";
+    /// What stands behind the names: its length, collation (2), length (4), type, flags (2),
+    /// decimals, and two bytes of nothing.
+    const FIXED: usize = 13;
+    let fixed = payload.len().checked_sub(FIXED)?;
+    match payload.get(fixed..)? {
+        [0x0c, low, high, ..] if payload.starts_with(CATALOGUE) => {
+            Some(u16::from_le_bytes([*low, *high]))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_collation_stands_before_the_last_ten_bytes_of_a_definition() {
+        let mut definition = b"\x03def\0\0\0\x01x\0".to_vec();
+        let fixed = [0x0c, 47, 1, 0, 0, 0, 0, 0xfd, 1, 0, 31, 0, 0];
+        definition.extend(fixed);
+        assert_eq!(collation_of_definition(&definition), Some(47 + 256));
+        // A row is none, nor is what is cut off.
+        assert_eq!(collation_of_definition(&definition[1..]), None);
+        assert_eq!(
+            collation_of_definition(&definition[..definition.len() - 1]),
+            None
+        );
+        assert_eq!(collation_of_definition(b"\x03def"), None);
+    }
+}

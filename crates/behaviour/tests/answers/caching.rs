@@ -216,7 +216,7 @@ const REASONS: &[(&str, &str)] = &[
     ("SELECT UUID(), a FROM t", "statement_random_function"),
     ("SELECT @x, a FROM t", "statement_user_variable"),
     ("SELECT @x := a FROM t", "statement_user_variable"),
-    ("SELECT @@sql_mode, a FROM t", "statement_system_variable"),
+    ("SELECT @@version, a FROM t", "statement_system_variable"),
     ("SELECT a FROM t FOR UPDATE", "statement_locking_read"),
     (
         "SELECT a FROM t LOCK IN SHARE MODE",

@@ -238,6 +238,13 @@ fn two_sessions_that_differ_in_a_result_setting_get_their_own_bytes() {
             [case.two, case.one],
             &format!("{} /*+ back {number} */", case.query),
         );
+        // The setting itself. The hint keeps the cases apart.
+        let itself = check(
+            &front,
+            case,
+            [case.one, case.two],
+            &format!("SELECT @@session.{} /*+ itself {number} */", case.setting),
+        );
         if case.one.starts_with("SET GLOBAL") {
             let value = before.unwrap().unwrap();
             let value = value
@@ -246,12 +253,14 @@ fn two_sessions_that_differ_in_a_result_setting_get_their_own_bytes() {
             let set = format!("SET GLOBAL {} = {value}", case.setting);
             front.direct().query(&set).unwrap();
         }
-        match (there, back) {
-            (Ok(one), Ok(two)) => {
+        match (there, back, itself) {
+            (Ok(one), Ok(two), Ok(three)) => {
                 run += 1;
-                hits += one + two;
+                hits += one + two + three;
             }
-            (Err(error), _) | (_, Err(error)) => not_run.push(format!("{}: {error}", case.one)),
+            (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => {
+                not_run.push(format!("{}: {error}", case.one));
+            }
         }
     }
     println!("{run} cases, {hits} hits; not here: {not_run:#?}");

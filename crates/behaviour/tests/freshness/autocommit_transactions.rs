@@ -22,14 +22,14 @@ const TABLES: [&str; 4] = [
 ];
 
 /// What a session sends its server.
-struct Log {
+pub(crate) struct Log {
     root: Client,
     session: String,
 }
 
 impl Log {
     /// Of this guest.
-    fn of(front: &Front, guest: &mut Guest<'_>) -> Log {
+    pub(crate) fn of(front: &Front, guest: &mut Guest<'_>) -> Log {
         let mut root = front.server().root().unwrap();
         for sql in [
             "SET GLOBAL log_output = 'TABLE'",
@@ -54,7 +54,7 @@ impl Log {
     }
 
     /// How often it was asked for its settings.
-    fn questions(&mut self) -> usize {
+    pub(crate) fn questions(&mut self) -> usize {
         let statements = self.statements();
         let asks = |text: &&String| text.contains("CURRENT_USER()");
         statements.iter().filter(asks).count()
@@ -68,7 +68,11 @@ impl Drop for Log {
 }
 
 /// Runs the same on both, and expects the same answers. Gives the outcomes.
-fn run(guest: &mut Guest<'_>, direct: &mut Client, script: &[&str]) -> Vec<&'static str> {
+pub(crate) fn run(
+    guest: &mut Guest<'_>,
+    direct: &mut Client,
+    script: &[&str],
+) -> Vec<&'static str> {
     let both = |sql: &&str| {
         let expected = direct.query_bytes(sql).unwrap().to_vec();
         let seen = guest.run(sql);

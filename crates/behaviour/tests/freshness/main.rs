@@ -13,6 +13,7 @@ mod fences;
 mod hidden_code;
 mod late_checkpoint;
 mod late_definitions;
+mod literal_settings;
 mod oracle;
 mod refused_begin;
 mod refused_streams;

@@ -11,7 +11,7 @@ use super::bed::{ROW_FIRST, ROWS};
 const HIT: &str = "SELECT c FROM items WHERE id=10001";
 const PREPARED: &str = "SELECT c FROM items WHERE id=?";
 /// A session's settings are unknown after it, and the same as before.
-const SET: &str = "SET NAMES utf8mb4";
+const SET: &str = "SET sql_mode = @@sql_mode";
 
 /// A way through Remora.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,6 +34,9 @@ impl fmt::Display for Explanation {
                 why.reason, why.meaning
             )?;
         }
+        if self.because.is_none() && self.depends_on.is_empty() {
+            put_list(f, "depends on", ["the session's settings, and no table"])?;
+        }
         put_list(
             f,
             "depends on",

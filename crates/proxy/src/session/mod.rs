@@ -46,6 +46,7 @@ pub(crate) mod query;
 mod questions;
 mod replay;
 pub mod settings;
+pub mod settings_after;
 pub mod snapshot;
 mod snapshot_reads;
 pub mod state;

@@ -26,6 +26,7 @@ use super::hidden::{
     turns_the_log_off,
 };
 use super::prepared::StatementId;
+use super::settings_after::TEXTS_BYTES_MAX;
 use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
 use crate::config::Storing;
@@ -462,6 +463,9 @@ impl Session {
             counted: Some((label, began)),
             ..Plan::plain(ResponseKind::Results)
         };
+        if self.follows_from_literals(statement, text, asked.dialect) {
+            plan.effects.sets_literals = Some(text.into());
+        }
         if turns_the_log_off(statement, text) {
             plan.effects.session = SessionEffect::BinlogOff;
             plan.writes = PlannedWrites::Everything;
@@ -667,6 +671,15 @@ impl Session {
     ) -> Label {
         let label = analysed.label;
         label.unwrap_or_else(|| self.label_of(text, dialect))
+    }
+
+    /// Whether the session's settings after a statement follow from its text.
+    fn follows_from_literals(&self, statement: &Statement, text: &[u8], dialect: Dialect) -> bool {
+        statement.session == SessionEffect::SettingsChanged
+            && text.len() <= TEXTS_BYTES_MAX
+            && self.state.may_know_settings_after()
+            && self.tells_values_apart(text)
+            && remora_sql::sets_literals(text, dialect)
     }
 
     /// What the server does with the texts of the session's statements.

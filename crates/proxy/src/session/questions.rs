@@ -8,7 +8,7 @@ use remora_cache::{BrokenSurroundings, FenceScope};
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
-use remora_wire::rows::parse_text_row;
+use remora_wire::rows::{collation_of_definition, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::prepared::{PreparedRead, StatementId};
@@ -55,12 +55,14 @@ impl Session {
         if self.state.learn_log(SettingsQuery::logs_changes(&row)) {
             self.shared.timeline.forget();
         }
+        SettingsQuery::take_text(&mut row);
         let mut sees_mark = query.take_mark(&mut row);
         self.server_waits(query.take_patience_ms(&mut row));
         if self.shared.timeline.broken().surroundings == BrokenSurroundings::Instance {
             SettingsQuery::hide_instance(&mut row);
             sees_mark = true;
         }
+        SettingsQuery::put_collation(&mut row, last_collation(&answer, query.fields()));
         if let Some(mark) = summary.mark {
             self.state.learn_autocommit(mark.status);
         }
@@ -288,6 +290,18 @@ impl Session {
 
 /// For an answer of which nobody wants to know more than its end.
 fn ignore(_piece: &[u8]) {}
+
+/// In which collation the last of so many columns of a result set is sent; `None` if the answer has
+/// no definitions.
+fn last_collation(answer: &[u8], columns: usize) -> Option<u16> {
+    let mut rest = answer;
+    // The first packet has the number of columns.
+    for _ in 0..columns {
+        rest = rest.get(HEADER_BYTES + Header::peek(rest)?.length..)?;
+    }
+    let header = Header::peek(rest)?;
+    collation_of_definition(rest.get(HEADER_BYTES..HEADER_BYTES + header.length)?)
+}
 
 /// The payload of the last row of a result set: the packet before the end mark; `None` if there is
 /// none. What stands before it depends on whether this client wants definitions and their own end

@@ -5,19 +5,19 @@
 //! own connection before the next look-up. The answer's bytes, together with the account and the
 //! protocol's flavour, are the **fingerprint**: two sessions share entries only if theirs are equal
 //! byte for byte.
-//! What they are after `SET SESSION TRANSACTION` and `SET autocommit` is asked once, see
-//! [`AfterDefaults`].
+//! What they are after a `SET` to literals is asked once, see [`super::settings_after`].
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use remora_sql::{Dialect, RESULT_SETTINGS, TransactionDefaults};
+use remora_sql::{Dialect, RESULT_SETTINGS};
 use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
 use super::charset::{self, TextCharset};
+use super::settings_after::SettingsAfter;
 use super::transaction_flags::TransactionFlags;
 use crate::tags::Texts;
 use crate::upstream::server_facts::{INSTANCE_FIELDS, Instance, UUID_FIELD};
@@ -61,31 +61,8 @@ pub struct Fingerprint {
     /// The flags of the server's answers where transactions begin and end, as far as they are
     /// known.
     pub transaction_flags: TransactionFlags,
-    /// The settings after statements that change what the session's transactions are like.
-    pub after_defaults: AfterDefaults,
-}
-
-/// For the sessions with one fingerprint: their fingerprint after `SET SESSION TRANSACTION` or `SET
-/// autocommit`, as the server told it. Nothing else of a session depends on that statement, so the
-/// next session with the same settings has the same ones after it, and needn't ask. There are few
-/// such statements.
-#[derive(Debug, Default)]
-pub struct AfterDefaults(Mutex<Vec<(TransactionDefaults, Weak<Fingerprint>)>>);
-
-impl AfterDefaults {
-    /// The settings after this, if they are known and not forgotten.
-    pub fn get(&self, defaults: TransactionDefaults) -> Option<Arc<Fingerprint>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, after) = known.iter().find(|(said, _)| *said == defaults)?;
-        after.upgrade()
-    }
-
-    /// The server told them.
-    pub fn learn(&self, defaults: TransactionDefaults, after: &Arc<Fingerprint>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(said, _)| *said != defaults);
-        known.push((defaults, Arc::downgrade(after)));
-    }
+    /// The settings after statements from which they follow.
+    pub after: SettingsAfter,
 }
 
 /// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself:
@@ -144,6 +121,9 @@ const INSTANCE_FIELD: usize = 4;
 /// Fields before the variables.
 const LEADING_FIELDS: usize = INSTANCE_FIELD + INSTANCE_FIELDS.len();
 
+/// The last field: a text, for its definition tells in which collation texts are sent.
+const TEXT: &str = "''";
+
 /// What a server has of all that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerFeatures {
@@ -190,7 +170,7 @@ impl SettingsQuery {
             .collect::<Vec<_>>()
             .join(", ");
         SettingsQuery {
-            sql: format!("SELECT {fields}, NULL LIMIT 1"),
+            sql: format!("SELECT {fields}, NULL, {TEXT} LIMIT 1"),
             fields,
             mark: None,
             names,
@@ -203,7 +183,7 @@ impl SettingsQuery {
     pub fn with_mark(self, mark: FollowedMark) -> SettingsQuery {
         let (fields, field) = (&self.fields, mark.field());
         SettingsQuery {
-            sql: format!("SELECT {fields}, CAST({field} AS BINARY) LIMIT 1"),
+            sql: format!("SELECT {fields}, CAST({field} AS BINARY), {TEXT} LIMIT 1"),
             mark: Some(mark),
             ..self
         }
@@ -231,7 +211,19 @@ impl SettingsQuery {
 
     /// How many fields the answer has.
     pub fn fields(&self) -> usize {
-        LEADING_FIELDS + self.names.len() + self.contact_fields + 1
+        LEADING_FIELDS + self.names.len() + self.contact_fields + 2
+    }
+
+    /// Takes off an answer the field that is only asked for its definition.
+    pub fn take_text(row: &mut Row) {
+        row.pop();
+    }
+
+    /// Adds to what is known of the settings in which collation the server sends text. No variable
+    /// tells: after `SET NAMES latin1 COLLATE latin1_bin` MySQL's `character_set_results` is only
+    /// `latin1`, but each definition of a column names `latin1_bin`.
+    pub fn put_collation(row: &mut Row, collation: Option<u16>) {
+        row.push(collation.map(|number| number.to_le_bytes().to_vec()));
     }
 
     /// Takes off an answer what it says of the mark: whether the session sees it. It is no part of
@@ -466,7 +458,7 @@ impl Fingerprints {
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
             transaction_flags: TransactionFlags::default(),
-            after_defaults: AfterDefaults::default(),
+            after: SettingsAfter::default(),
         });
         known.insert(bytes, Arc::clone(&fingerprint));
         Ok(fingerprint)
@@ -509,6 +501,7 @@ mod tests {
 
     fn answer(query: &SettingsQuery, holder: Option<&str>) -> Row {
         let mut row = vec![Some(b"1".to_vec()); query.fields()];
+        SettingsQuery::take_text(&mut row);
         *row.last_mut().expect("it has fields") = holder.map(|holder| holder.as_bytes().to_vec());
         row
     }
@@ -516,7 +509,7 @@ mod tests {
     #[test]
     fn the_mark_is_asked_for_by_a_name_that_no_character_set_converts() {
         let sql = query(1, "a 1").sql().to_owned();
-        let end = ", CAST(IS_USED_LOCK(x'612031') AS BINARY) LIMIT 1";
+        let end = ", CAST(IS_USED_LOCK(x'612031') AS BINARY), '' LIMIT 1";
         assert!(sql.ends_with(end), "{sql}");
     }
 
@@ -531,7 +524,7 @@ mod tests {
         ] {
             let mut row = answer(&query, holder);
             assert_eq!(query.take_mark(&mut row), is_seen, "{holder:?}");
-            assert_eq!(row.len(), query.fields() - 1);
+            assert_eq!(row.len(), query.fields() - 2);
         }
     }
 

@@ -13,9 +13,7 @@ mod written;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Scope, Snapshot};
-use remora_sql::{
-    SessionEffect, Transaction, TransactionControl, TransactionDefaults, UnknownEffect,
-};
+use remora_sql::{SessionEffect, Transaction, TransactionControl, UnknownEffect};
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
@@ -23,6 +21,7 @@ use remora_wire::{Capabilities, StatusFlags};
 use super::charset::TextCharset;
 use super::created_tables::{CountedTables, CreatedCount, TablesCreated};
 use super::settings::{Fingerprint, Flavour, Isolation};
+use super::settings_after::SettingsChange;
 use super::snapshot::{Evidence, OpenSnapshot, Passed};
 use crate::config::{CacheType, TransactionReads};
 use crate::emulation::OwnValues;
@@ -40,7 +39,7 @@ pub enum Settings {
     Unknown,
     /// The same, but nothing has changed them since they were these, except these statements, which
     /// succeeded.
-    After(Arc<Fingerprint>, TransactionDefaults),
+    After(Arc<Fingerprint>, SettingsChange),
     /// The server was asked and didn't tell. It isn't asked again before they change.
     Unavailable,
     /// They are these.
@@ -321,17 +320,24 @@ impl SessionState {
     }
 
     /// What the settings are after such a statement, which has succeeded.
-    fn settings_after(&self, defaults: TransactionDefaults) -> Settings {
-        let (before, defaults) = match &self.settings {
-            Settings::Known(before) => (before, defaults),
-            Settings::After(before, earlier) => (before, earlier.then(defaults)),
+    fn settings_after(&self, change: SettingsChange) -> Settings {
+        let (before, change) = match &self.settings {
+            Settings::Known(before) => (before, Some(change)),
+            Settings::After(before, earlier) => (before, earlier.then(&change)),
             Settings::Unknown | Settings::Unavailable => return Settings::Unknown,
         };
-        match before.after_defaults.get(defaults) {
-            _ if before.dialect.is_none() => Settings::Unknown,
+        let Some(change) = change.filter(|_| before.dialect.is_some()) else {
+            return Settings::Unknown;
+        };
+        match before.after.get(&change) {
             Some(after) => Settings::Known(after),
-            None => Settings::After(Arc::clone(before), defaults),
+            None => Settings::After(Arc::clone(before), change),
         }
+    }
+
+    /// Whether settings that follow from those of now could be known without being asked for.
+    pub fn may_know_settings_after(&self) -> bool {
+        matches!(self.settings, Settings::Known(_) | Settings::After(..))
     }
 
     /// The server told the settings, with the mark of this number. If they follow from those of
@@ -344,11 +350,11 @@ impl SessionState {
             && !self.next_transaction_differs
             && !self.next_transaction_in_doubt;
         let is_same_question = mark_number != 0 && mark_number == self.mark_asked_for;
-        if let Settings::After(before, defaults) = &self.settings
+        if let Settings::After(before, change) = &self.settings
             && is_usual
             && is_same_question
         {
-            before.after_defaults.learn(*defaults, &fingerprint);
+            before.after.learn(change, &fingerprint);
         }
         self.learn(fingerprint);
     }
@@ -470,12 +476,15 @@ impl SessionState {
         if effects.may_turn_log_off {
             self.runs_text();
         }
-        self.apply(match effects.session {
-            SessionEffect::TransactionDefaults(_) if !summary.succeeded() => {
-                SessionEffect::SettingsChanged
+        match (effects.session, &effects.sets_literals) {
+            (SessionEffect::SettingsChanged, Some(text)) if summary.succeeded() => {
+                self.change_settings(SettingsChange::Texts(text.clone()));
             }
-            effect => effect,
-        });
+            (SessionEffect::TransactionDefaults(_), _) if !summary.succeeded() => {
+                self.apply(SessionEffect::SettingsChanged);
+            }
+            (effect, _) => self.apply(effect),
+        }
         self.doubt_next_transaction(effects, before, summary);
         if let Some(sending) = self.sending.take() {
             let passed = self.passed(effects, summary);
@@ -642,6 +651,12 @@ impl SessionState {
         }
     }
 
+    /// Statements have succeeded from which the settings follow.
+    fn change_settings(&mut self, change: SettingsChange) {
+        self.settings = self.settings_after(change);
+        self.changed_in_transaction |= !self.is_certainly_outside_transaction();
+    }
+
     fn apply(&mut self, effect: SessionEffect) {
         match effect {
             SessionEffect::None | SessionEffect::UserLock => {}
@@ -650,8 +665,7 @@ impl SessionState {
                 self.changed_in_transaction |= !self.is_certainly_outside_transaction();
             }
             SessionEffect::TransactionDefaults(defaults) => {
-                self.settings = self.settings_after(defaults);
-                self.changed_in_transaction |= !self.is_certainly_outside_transaction();
+                self.change_settings(SettingsChange::Transactions(defaults));
             }
             SessionEffect::NextTransaction => self.next_transaction_differs = true,
             SessionEffect::TemporaryTable => self.pass_through = Some(Bypass::TemporaryTables),

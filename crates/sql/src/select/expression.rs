@@ -5,6 +5,7 @@ use super::{Parsed, SelectParser, Value};
 use crate::keyword::Keyword as K;
 use crate::reads::{CONSTANTS_MAX, Constant};
 use crate::refusal::Refusal;
+use crate::settings::is_same_for_sharers;
 use crate::token::TokenKind as T;
 
 /// How tightly an operator binds; a larger number binds more tightly.
@@ -382,18 +383,28 @@ impl SelectParser<'_> {
 
     /// `@@name`, `@@scope.name`
     fn system_variable(&mut self) -> Parsed {
-        self.refuse(Refusal::SystemVariable);
         self.cursor.advance();
+        let of_session = matches!(self.cursor.word(), K::Session | K::Local)
+            && self.cursor.next_kind() == T::Dot;
+        let mut dots = 0;
         loop {
             let token = self.cursor.advance();
             if !crate::cursor::is_name_after_dot(token) {
                 return Err(Refusal::Syntax);
             }
-            self.findings
-                .note_system_variable(&self.cursor.name_bytes(token));
-            if !self.cursor.take(T::Dot) {
-                return Ok(());
+            let name = self.cursor.name_bytes(token);
+            self.findings.note_system_variable(&name);
+            if self.cursor.take(T::Dot) {
+                dots += 1;
+                continue;
             }
+            let is_sessions = dots == usize::from(of_session);
+            if is_sessions && is_same_for_sharers(&name) {
+                self.reads_settings = true;
+            } else {
+                self.refuse(Refusal::SystemVariable);
+            }
+            return Ok(());
         }
     }
 

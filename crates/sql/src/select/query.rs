@@ -119,7 +119,6 @@ impl SelectParser<'_> {
 
     fn sources(&mut self) -> Parsed {
         if self.cursor.take_word(K::Dual) {
-            self.refuse(Refusal::NoTables);
             return Ok(());
         }
         self.table_references()

@@ -2,7 +2,9 @@
 
 use remora_cache::{BrokenRules, FenceScope, Position, Tag, Timeline, TimelineLimits};
 
-use super::super::settings::AfterDefaults;
+use remora_sql::TransactionDefaults;
+
+use super::super::settings_after::SettingsAfter;
 use super::super::transaction_flags::TransactionFlags;
 use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
@@ -28,7 +30,7 @@ fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> 
         allows_caching: true,
         ends_transactions_plainly: true,
         transaction_flags: TransactionFlags::default(),
-        after_defaults: AfterDefaults::default(),
+        after: SettingsAfter::default(),
         instance: None,
     })
 }
@@ -439,6 +441,48 @@ fn the_settings_after_a_change_of_transactions_are_asked_for_once() {
     let mut last = session_of(&writes);
     last.after(&read_only(true), None, &ok(AUTOCOMMIT));
     assert!(last.wants_settings());
+}
+
+/// `SET` to literals by this text.
+fn sets(text: &str) -> Effects {
+    Effects {
+        sets_literals: Some(text.as_bytes().into()),
+        ..effects(SessionEffect::SettingsChanged, Transaction::None)
+    }
+}
+
+#[test]
+fn the_settings_after_literals_are_asked_for_once_by_text_and_order() {
+    let of = || fingerprint(Isolation::RepeatableRead);
+    let (start, after_both) = (of(), of());
+    let mut first = session_of(&start);
+    first.after(&sets("SET NAMES a"), None, &ok(AUTOCOMMIT));
+    first.after(&sets("SET NAMES b"), None, &ok(AUTOCOMMIT));
+    first.learn_with_mark(Arc::clone(&after_both), 7);
+    let mut next = session_of(&start);
+    next.after(&sets("SET NAMES a"), None, &ok(AUTOCOMMIT));
+    assert!(
+        next.wants_settings(),
+        "nobody was told what they are between"
+    );
+    next.after(&sets("SET NAMES b"), None, &ok(AUTOCOMMIT));
+    assert!(has(&next, &after_both));
+    let mut other = session_of(&start);
+    other.after(&sets("SET NAMES b"), None, &ok(AUTOCOMMIT));
+    other.after(&sets("SET NAMES a"), None, &ok(AUTOCOMMIT));
+    assert!(other.wants_settings());
+    // One that failed may have set something.
+    let mut failed = session_of(&start);
+    failed.after(&sets("SET NAMES a"), None, &error());
+    failed.after(&sets("SET NAMES b"), None, &ok(AUTOCOMMIT));
+    assert!(failed.wants_settings());
+    // So may anything between.
+    let mut unsure = session_of(&start);
+    unsure.after(&sets("SET NAMES a"), None, &ok(AUTOCOMMIT));
+    let set = effects(SessionEffect::SettingsChanged, Transaction::None);
+    unsure.after(&set, None, &ok(AUTOCOMMIT));
+    unsure.after(&sets("SET NAMES b"), None, &ok(AUTOCOMMIT));
+    assert!(unsure.wants_settings());
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! What a session's settings are after a `SET` from whose text they follow.
+//!
+//! For the sessions with one fingerprint: their fingerprint after `SET NAMES utf8mb4`, after `SET
+//! SESSION TRANSACTION READ ONLY`, as the server told it once. The next session with the same
+//! settings has the same ones after the same statements, so it needn't ask. Which statements these
+//! are: [`remora_sql::sets_literals`], [`TransactionDefaults`].
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use remora_sql::TransactionDefaults;
+
+use super::settings::Fingerprint;
+
+/// The most changes that are remembered for one fingerprint. The oldest makes room.
+const CHANGES_MAX: usize = 64;
+/// The longest statements, together, after which the settings needn't be asked for, bytes.
+pub const TEXTS_BYTES_MAX: usize = 1_024;
+
+/// What statements have changed of a session's settings, all of which have succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingsChange {
+    /// What its transactions are like.
+    Transactions(TransactionDefaults),
+    /// What these texts say, one behind the other.
+    Texts(Box<[u8]>),
+}
+
+impl SettingsChange {
+    /// This change and a later one. `None`: that is more than is remembered.
+    pub(super) fn then(&self, later: &SettingsChange) -> Option<SettingsChange> {
+        if let (SettingsChange::Transactions(first), SettingsChange::Transactions(second)) =
+            (self, later)
+        {
+            return Some(SettingsChange::Transactions(first.then(*second)));
+        }
+        let mut texts = Vec::new();
+        self.put(&mut texts);
+        later.put(&mut texts);
+        (texts.len() <= TEXTS_BYTES_MAX).then(|| SettingsChange::Texts(texts.into()))
+    }
+
+    fn put(&self, texts: &mut Vec<u8>) {
+        match self {
+            // No statement begins with this.
+            SettingsChange::Transactions(defaults) => {
+                texts.extend_from_slice(format!("{defaults:?}").as_bytes());
+            }
+            SettingsChange::Texts(text) => texts.extend_from_slice(text),
+        }
+        texts.push(0);
+    }
+}
+
+/// The fingerprints after changes of one.
+#[derive(Debug, Default)]
+pub struct SettingsAfter(Mutex<Vec<(SettingsChange, Weak<Fingerprint>)>>);
+
+impl SettingsAfter {
+    /// The settings after this, if they are known and not forgotten.
+    pub(super) fn get(&self, change: &SettingsChange) -> Option<Arc<Fingerprint>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, after) = known.iter().find(|(said, _)| said == change)?;
+        after.upgrade()
+    }
+
+    /// The server told them.
+    pub(super) fn learn(&self, change: &SettingsChange, after: &Arc<Fingerprint>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(said, _)| said != change);
+        if known.len() >= CHANGES_MAX {
+            known.remove(0);
+        }
+        known.push((change.clone(), Arc::downgrade(after)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &[u8]) -> SettingsChange {
+        SettingsChange::Texts(text.into())
+    }
+
+    fn autocommit(on: bool) -> SettingsChange {
+        SettingsChange::Transactions(TransactionDefaults {
+            autocommit: Some(on),
+            ..TransactionDefaults::default()
+        })
+    }
+
+    #[test]
+    fn changes_are_told_apart_by_their_order_and_kind() {
+        let both = |one: &SettingsChange, other: &SettingsChange| one.then(other).unwrap();
+        let (names, mode) = (texts(b"SET NAMES latin1"), texts(b"SET sql_mode=''"));
+        let off = autocommit(false);
+        let different = [
+            names.clone(),
+            mode.clone(),
+            off.clone(),
+            both(&names, &mode),
+            both(&mode, &names),
+            both(&names, &off),
+            both(&off, &names),
+            both(&off, &both(&names, &off)),
+            texts(b"SET NAMES latin1SET sql_mode=''"),
+        ];
+        for (at, one) in different.iter().enumerate() {
+            assert!(!different[..at].contains(one), "{one:?}");
+        }
+        assert_eq!(both(&autocommit(true), &off), off);
+        let long = texts(&[b' '; TEXTS_BYTES_MAX]);
+        assert_eq!(long.then(&names), None);
+    }
+}
