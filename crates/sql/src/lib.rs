@@ -49,7 +49,7 @@ pub use hint::unread_cache_hint;
 pub use key_text::{key_text, may_differ_from_key_text};
 pub use keyword::Keyword;
 pub use lexer::Lexer;
-pub use literal_settings::sets_literals;
+pub use literal_settings::sets_to_literals;
 pub use logged::{LoggedStatement, analyse_logged};
 pub use mentions::{Mentions, NameHash};
 pub use reads::{

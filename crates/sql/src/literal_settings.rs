@@ -1,4 +1,4 @@
-//! `SET` statements that a session's settings follow from.
+//! `SET` statements that determine a session's settings.
 
 use crate::cursor::Cursor;
 use crate::dialect::Dialect;
@@ -10,7 +10,7 @@ use crate::token::TokenKind as T;
 /// Variables whose value after `SET name = literal` depends on the literal and on the session's
 /// settings before, and on nothing else. `optimizer_switch` isn't one: in `'mrr=default'` the
 /// global value counts.
-const FOLLOW: &[&str] = &[
+const PREDICTABLE: &[&str] = &[
     "character_set_client",
     "character_set_connection",
     "character_set_results",
@@ -31,7 +31,7 @@ const FOLLOW: &[&str] = &[
 /// utf8mb4`, `SET SESSION sql_mode = ''`. If it succeeds, the session's settings afterwards follow
 /// from the text and from what they were before. `DEFAULT` is no literal: it stands for the global
 /// value.
-pub fn sets_literals(text: &[u8], dialect: Dialect) -> bool {
+pub fn sets_to_literals(text: &[u8], dialect: Dialect) -> bool {
     // What these mean depends on settings that may be the ones which are set.
     if text.iter().any(|byte| matches!(byte, b'"' | b'\\')) {
         return false;
@@ -81,7 +81,7 @@ fn assignment(cursor: &mut Cursor<'_>) -> bool {
     let token = cursor.advance();
     let name = cursor.name_bytes(token);
     let is = |known: &&str| known.as_bytes().eq_ignore_ascii_case(&name);
-    let follows = FOLLOW.iter().any(is) || session_setting(&name) == SettingKind::Harmless;
+    let follows = PREDICTABLE.iter().any(is) || session_setting(&name) == SettingKind::Harmless;
     follows && (cursor.take(T::Equal) || cursor.take(T::Assign)) && literal(cursor)
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn follows(text: &str) -> bool {
-        sets_literals(text.as_bytes(), Dialect::default())
+        sets_to_literals(text.as_bytes(), Dialect::default())
     }
 
     #[test]

@@ -14,7 +14,7 @@ reasons! {
         MultipleStatements = "multiple_statements", "The text holds more than one statement.";
         ExecutableComment = "executable_comment", "It holds an executable comment.";
         OptimizerHint = "optimizer_hint", "It sets variables in an optimizer hint.";
-        NoTables = "no_tables", "It reads no table, and no setting of the session.";
+        NoTables = "no_tables", "It reads neither a table nor a setting of the session.";
         SystemSchema = "system_schema",
             "It reads a system schema, whose changes the log does not show.";
         TableName = "table_name", "It names a table in a way that can't be matched with the log with certainty.";
@@ -24,7 +24,7 @@ reasons! {
         Into = "into", "It stores its result in a file or in variables.";
         Procedure = "procedure", "It passes its result through a procedure.";
         UserVariable = "user_variable", "It uses a user variable.";
-        SystemVariable = "system_variable", "It reads a system variable that may differ between sessions which share results.";
+        SystemVariable = "system_variable", "It reads a system variable that isn't one of the session settings by which results are told apart.";
         Placeholder = "placeholder", "It has placeholders whose values are not in the text.";
         CalcFoundRows = "calc_found_rows", "It counts rows for a later FOUND_ROWS().";
         NoCache = "no_cache", "It says SQL_NO_CACHE.";

@@ -79,7 +79,7 @@ pub(crate) struct SelectParser<'a> {
     /// Something may give a row without one of a table having been read by the transaction: an
     /// aggregate function, `GROUP BY`, `HAVING`, a search in a full-text index.
     gives_rows_of_nothing: bool,
-    /// It reads a setting of the session that all sessions have in common which share its result.
+    /// It reads a session setting that has one value in all sessions that share its result.
     reads_settings: bool,
 }
 

@@ -373,13 +373,14 @@ pub(crate) fn session_setting(name: &[u8]) -> SettingKind {
     }
 }
 
-/// Whether `@@name` or `@@session.name` is the same for all sessions that share results: each of
-/// them was told its value.
-pub(crate) fn is_same_for_sharers(name: &[u8]) -> bool {
-    // The one has flags of its own, the other is answered by whoever emulates the query cache.
-    const OTHERWISE: &[&str] = &["autocommit", "query_cache_type"];
+/// Whether `@@name` has one value in all sessions that share results: it is in the result's key.
+pub(crate) fn is_in_result_key(name: &[u8]) -> bool {
+    // Autocommit can be other than the server's flags say, and those are in the key, too. The query
+    // cache's variables are emulated.
+    const EXCEPTIONS: &[&str] = &["autocommit", "query_cache_type"];
     let is = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
-    RESULT_SETTINGS.iter().any(|setting| is(setting.name)) && !OTHERWISE.iter().any(|name| is(name))
+    RESULT_SETTINGS.iter().any(|setting| is(setting.name))
+        && !EXCEPTIONS.iter().any(|name| is(name))
 }
 
 /// Whether setting the global variable `name` can change what is logged or found by others.

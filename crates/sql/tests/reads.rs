@@ -227,7 +227,7 @@ fn what_depends_on_more_than_tables_and_settings_is_refused() {
 }
 
 #[test]
-fn settings_that_sharers_of_results_have_in_common_can_be_read() {
+fn session_settings_in_the_key_can_be_read() {
     for text in [
         "SELECT @@sql_mode",
         "SELECT @@SESSION.sql_mode",

@@ -52,12 +52,12 @@ pub fn parse_text_row(payload: &[u8], columns: usize) -> Result<Row, WireError> 
     }
 }
 /// The number of the collation in which a column's values are sent, by the payload of its
-/// definition; `None` if that is none.
+/// definition; `None` if the payload is none.
 pub fn collation_of_definition(payload: &[u8]) -> Option<u16> {
     /// The first field: the catalogue, which is `def`.
     const CATALOGUE: &[u8] = b"\x03def";
     /// What stands behind the names: its length, collation (2), length (4), type, flags (2),
-    /// decimals, and two bytes of nothing.
+    /// decimals, two filler bytes.
     const FIXED: usize = 13;
     let fixed = payload.len().checked_sub(FIXED)?;
     match payload.get(fixed..)? {
@@ -78,7 +78,7 @@ mod tests {
         let fixed = [0x0c, 47, 1, 0, 0, 0, 0, 0xfd, 1, 0, 31, 0, 0];
         definition.extend(fixed);
         assert_eq!(collation_of_definition(&definition), Some(47 + 256));
-        // A row is none, nor is what is cut off.
+        // Neither a row nor a truncated definition has one.
         assert_eq!(collation_of_definition(&definition[1..]), None);
         assert_eq!(
             collation_of_definition(&definition[..definition.len() - 1]),

@@ -38,7 +38,7 @@ fn a_page_asks_once_and_reads_its_settings_from_memory() {
     one_question.unwrap();
 }
 
-/// What is done to settings. Not all servers take all of it.
+/// Statements that change settings. Not every server accepts each.
 const CHANGES: [&str; 26] = [
     "SET NAMES utf8",
     "SET NAMES latin1",
@@ -109,10 +109,10 @@ impl<'f> Pair<'f> {
     }
 }
 
-/// Any changes in any order, in sessions that begin alike. Always the same ones, so that nobody is
-/// held up by what others come upon; `REMORA_SETTINGS_SEED` gives others.
+/// Any changes in any order, in sessions that begin alike. The seed is fixed, so that a run fails
+/// only for its own change; `REMORA_SETTINGS_SEED` chooses another.
 #[test]
-fn settings_are_the_servers_after_any_changes() {
+fn settings_match_the_server_after_any_changes() {
     let seed = std::env::var("REMORA_SETTINGS_SEED").ok();
     let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("REMORA_SETTINGS_SEED={seed}");

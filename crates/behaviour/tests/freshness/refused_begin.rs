@@ -96,7 +96,7 @@ impl Limited {
     }
 
     /// No transaction is open: what is written is there for everybody at once.
-    fn is_outside(&self, guest: &mut Guest<'_>) {
+    fn assert_outside_transaction(&self, guest: &mut Guest<'_>) {
         let before: u32 = self.written().parse().unwrap();
         guest.setup(&[WRITE]);
         let after = self.written();
@@ -139,13 +139,13 @@ fn the_client_gets_the_error_and_no_transaction_is_open() {
             assert!(try_statement(&mut guest, UNKNOWN).1, "{mode}, {first}");
             limited.begin_the_next_hour();
             assert_eq!(limited.written(), before, "{mode}, {first}");
-            limited.is_outside(&mut guest);
+            limited.assert_outside_transaction(&mut guest);
         }
     }
 }
 
 #[test]
-fn what_memory_has_answered_before_binds_nothing() {
+fn a_begin_refused_after_a_hit_is_a_conflict() {
     let limited = Limited::new("no_snapshot", "early");
     for next in [UNKNOWN, WRITE] {
         let mut guest = limited.guest();
@@ -166,12 +166,12 @@ fn what_memory_has_answered_before_binds_nothing() {
         assert_eq!(outcome, "conflict", "{next}");
         limited.begin_the_next_hour();
         assert_eq!(limited.written(), before, "{next}");
-        limited.is_outside(&mut guest);
+        limited.assert_outside_transaction(&mut guest);
     }
 }
 
-/// The client believes that the server has the types of its parameters. It can only be told by the
-/// end of its connection that it has not.
+/// The client believes that the server knows its parameters' types. Only the end of the connection
+/// tells it otherwise.
 #[test]
 fn an_execution_that_is_refused_ends_the_connection() {
     let limited = Limited::new("no_execution", "after_snapshot");

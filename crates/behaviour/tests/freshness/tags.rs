@@ -436,7 +436,7 @@ const TYPES: &[(&str, &str, Fate)] = &[
         "UPDATE t SET title = 'M\u{fc}nchen_5' WHERE id = 8",
         Dropped,
     ),
-    // What fills a column up isn't told apart.
+    // Padding doesn't count.
     (
         "SELECT id FROM t WHERE code = 'k5\\0\\0\\0\\0' ORDER BY id",
         "UPDATE t SET code = 'k5' WHERE id = 7",

@@ -10,7 +10,7 @@ use super::bed::{ROW_FIRST, ROWS};
 /// What the hit's client asks again and again, as sysbench's point select does.
 const HIT: &str = "SELECT c FROM items WHERE id=10001";
 const PREPARED: &str = "SELECT c FROM items WHERE id=?";
-/// A session's settings are unknown after it, and the same as before.
+/// Not to a literal: after one, Remora needn't ask. The settings stay the same.
 const SET: &str = "SET sql_mode = @@sql_mode";
 
 /// A way through Remora.

@@ -31,7 +31,7 @@ use crate::reason::{Bypass, Words};
 use crate::session::query::may_be_select;
 use crate::shared::Shared;
 use crate::tags::explain::{Dependency, Names, explain_read};
-use crate::tags::{Purpose, ReadTables, ReadTags, Texts};
+use crate::tags::{Purpose, ReadTables, ReadTags, StringConversion};
 use crate::traces::Traces;
 use crate::upstream::catalogue::{CascadeParent, Lookup, TableFacts};
 
@@ -287,7 +287,8 @@ impl Explainer {
             as_of,
             broken: shared.timeline.broken().tags,
             bound: &[],
-            texts: Texts::AsSent,
+            // As for a session that converts no strings.
+            conversion: StringConversion::None,
             purpose: Purpose::Explanation,
         };
         let mut is_loading = None;

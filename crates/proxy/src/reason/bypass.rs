@@ -157,7 +157,7 @@ bypasses! {
         LockedTables(Session): "locked_tables", "The session holds `LOCK TABLES`.";
         WritesUnlogged(Session): "writes_unlogged", "The session has touched `sql_log_bin` or `binlog_format`, so its changes may not show in the log.";
         SettingValue(Session): "setting_value", "A setting has a value under which results depend on more than the tables (`sql_auto_is_null`, `system_versioning_asof`, `query_cache_type`, `session_track_transaction_info`).";
-        CharsetUnsafe(Session): "charset_unsafe", "The session's character set may hide quotes inside other characters (such as sjis, gbk or ucs2), or the server compares other strings than its text shows (swe7, or utf16 behind binary), so the text can't be read safely.";
+        CharsetUnsafe(Session): "charset_unsafe", "The session's text can't be read safely. Its character set may hide quotes inside other characters (sjis, gbk, ucs2). Or the server compares other strings than the text shows: with `character_set_connection = swe7`, or utf16 while `character_set_client = binary`.";
         QueryCacheOff(Session): "query_cache_off", "`query_cache_type` is `OFF`, in the session or globally, or `query_cache_size` was set to 0.";
         QueryCacheOnDemand(Session): "query_cache_on_demand", "The session's `query_cache_type` is `DEMAND`, and the statement doesn't say `SQL_CACHE`.";
         FingerprintsFull(Session): "fingerprints_full", "More combinations of account, schema and settings are in use than `cache.fingerprints_max`.";

@@ -134,7 +134,7 @@ impl Outcome {
                 "Begins a transaction, of which the server hears with the next statement, or ends one of which it knows nothing; answered by Remora itself."
             }
             Self::Conflict => {
-                "Not run. Only with `cache.transaction_reads = \"early\"`. Either what memory has answered in its transaction has changed since, and the client got error 1213 (try restarting transaction). Or the server didn't open that transaction, and the client got the server's error."
+                "Not run. With `cache.transaction_reads = \"early\"`: what memory answered in this transaction has changed, and the client got error 1213 (try restarting transaction). Or the server refused to open a transaction whose `BEGIN` Remora had answered, and Remora had to open it first. The client got the server's error."
             }
             Self::Bypass(bypass) => bypass.describe(),
         }

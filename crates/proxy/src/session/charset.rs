@@ -1,11 +1,12 @@
-//! What a session's character sets mean for the texts of its statements.
+//! What a session's character sets mean for the text of its statements.
 //!
 //! The server reads a statement in `character_set_client`. It converts the strings in it to
 //! `character_set_connection` before it compares them with anything.
 
-use crate::tags::Texts;
+use crate::tags::StringConversion;
 
-/// What Remora may assume of statement text in the client's character set.
+/// What Remora may assume of a session's statement text, by `character_set_client` and
+/// `character_set_connection`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextCharset {
     /// UTF-8: names can be read as they are.
@@ -18,7 +19,7 @@ pub enum TextCharset {
 }
 
 impl TextCharset {
-    /// Of a session with these settings.
+    /// For these values of the two variables.
     pub fn of(client: &str, connection: &str) -> TextCharset {
         let of_client = Self::of_client(client);
         let keeps_ascii = match client {
@@ -55,13 +56,14 @@ fn has_ascii(connection: &str) -> bool {
     TextCharset::of_client(connection) != TextCharset::Unsafe || OTHERS.contains(&connection)
 }
 
-/// What the server does with the texts of a session with these settings, if they aren't unsafe.
-pub fn texts(client: &str, connection: &str) -> Texts {
+/// What the server does with the strings of a session with these values of the two variables, if
+/// its text isn't [`TextCharset::Unsafe`].
+pub fn string_conversion(client: &str, connection: &str) -> StringConversion {
     let is_kept = client == connection || [client, connection].contains(&"binary");
     if is_kept {
-        Texts::AsSent
+        StringConversion::None
     } else {
-        Texts::Converted
+        StringConversion::ToConnection
     }
 }
 
@@ -85,20 +87,26 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_converted_where_the_character_sets_differ() {
+    fn strings_are_converted_where_the_character_sets_differ() {
         for (client, connection) in [
             ("utf8mb4", "utf8mb4"),
             ("binary", "utf8mb4"),
             ("latin1", "binary"),
         ] {
-            assert_eq!(texts(client, connection), Texts::AsSent);
+            assert_eq!(
+                string_conversion(client, connection),
+                StringConversion::None
+            );
         }
         for (client, connection) in [
             ("utf8mb4", "latin1"),
             ("utf8mb4", "utf8mb3"),
             ("latin1", "utf16"),
         ] {
-            assert_eq!(texts(client, connection), Texts::Converted);
+            assert_eq!(
+                string_conversion(client, connection),
+                StringConversion::ToConnection
+            );
         }
     }
 }

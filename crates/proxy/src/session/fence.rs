@@ -245,7 +245,12 @@ impl Session {
             };
             let tags = TableTags::of(facts.tag);
             let narrowed = narrowed.filter(|_| !carries_changes_on(&facts));
-            fine.extend(fences_of_write(tags, &facts, narrowed, self.texts()));
+            fine.extend(fences_of_write(
+                tags,
+                &facts,
+                narrowed,
+                self.string_conversion(),
+            ));
             whole.extend(tags.fences());
             for (schema, table) in &facts.cascades_to {
                 let fences = TableTags::new(schema, table).fences();

@@ -246,7 +246,7 @@ impl Session {
             as_of,
             broken: shared.timeline.broken().tags,
             bound: read.bound,
-            texts: self.texts(),
+            conversion: self.string_conversion(),
             purpose: Purpose::Result,
         };
         let catalogue = &shared.upstream.catalogue;

@@ -78,7 +78,7 @@ impl UnseenText {
 pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
     Effects {
         session: statement.session,
-        sets_literals: None,
+        literal_set: None,
         transaction: statement.transaction,
         control: statement.control,
         unseen_code: UnseenCode::None,

@@ -23,7 +23,7 @@
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
-//! | `state.rs`, `created_tables.rs`, `settings.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs`, `transaction_flags.rs` | what is known of the session, as plain values |
+//! | `state.rs`, `charset.rs`, `created_tables.rs`, `settings.rs`, `settings_after.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs`, `transaction_flags.rs` | what is known of the session, as plain values |
 
 pub(crate) mod backlog;
 pub mod charset;

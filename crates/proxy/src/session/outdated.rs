@@ -95,7 +95,7 @@ impl Session {
                     as_of,
                     broken: shared.timeline.broken().tags,
                     bound: read.bound,
-                    texts: self.texts(),
+                    conversion: self.string_conversion(),
                     purpose: Purpose::Result,
                 };
                 for number in 0..names.len() {

@@ -26,13 +26,13 @@ use super::hidden::{
     turns_the_log_off,
 };
 use super::prepared::StatementId;
-use super::settings_after::TEXTS_BYTES_MAX;
+use super::settings_after::STATEMENTS_BYTES_MAX;
 use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
 use crate::config::Storing;
 use crate::digests::{Count, KnownRead, Label, Recognised, Room, is_time_for_sample};
 use crate::reason::{Bypass, Outcome, Stage};
-use crate::tags::Texts;
+use crate::tags::StringConversion;
 
 /// Where a statement is looked up.
 #[derive(Debug, Clone, Copy)]
@@ -463,8 +463,8 @@ impl Session {
             counted: Some((label, began)),
             ..Plan::plain(ResponseKind::Results)
         };
-        if self.follows_from_literals(statement, text, asked.dialect) {
-            plan.effects.sets_literals = Some(text.into());
+        if self.settings_follow_from(statement, text, asked.dialect) {
+            plan.effects.literal_set = Some(text.into());
         }
         if turns_the_log_off(statement, text) {
             plan.effects.session = SessionEffect::BinlogOff;
@@ -674,18 +674,20 @@ impl Session {
     }
 
     /// Whether the session's settings after a statement follow from its text.
-    fn follows_from_literals(&self, statement: &Statement, text: &[u8], dialect: Dialect) -> bool {
+    fn settings_follow_from(&self, statement: &Statement, text: &[u8], dialect: Dialect) -> bool {
         statement.session == SessionEffect::SettingsChanged
-            && text.len() <= TEXTS_BYTES_MAX
+            && text.len() <= STATEMENTS_BYTES_MAX
             && self.state.may_know_settings_after()
             && self.tells_values_apart(text)
-            && remora_sql::sets_literals(text, dialect)
+            && remora_sql::sets_to_literals(text, dialect)
     }
 
     /// What the server does with the texts of the session's statements.
-    pub(super) fn texts(&self) -> Texts {
+    pub(super) fn string_conversion(&self) -> StringConversion {
         let fingerprint = self.state.fingerprint();
-        fingerprint.map_or(Texts::Converted, |known| known.texts)
+        fingerprint.map_or(StringConversion::ToConnection, |known| {
+            known.string_conversion
+        })
     }
 
     /// Whether it is certain where strings begin and end in a text: what its character set is, and

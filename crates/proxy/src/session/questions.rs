@@ -55,14 +55,14 @@ impl Session {
         if self.state.learn_log(SettingsQuery::logs_changes(&row)) {
             self.shared.timeline.forget();
         }
-        SettingsQuery::take_text(&mut row);
+        SettingsQuery::remove_collation_probe(&mut row);
         let mut sees_mark = query.take_mark(&mut row);
         self.server_waits(query.take_patience_ms(&mut row));
         if self.shared.timeline.broken().surroundings == BrokenSurroundings::Instance {
             SettingsQuery::hide_instance(&mut row);
             sees_mark = true;
         }
-        SettingsQuery::put_collation(&mut row, last_collation(&answer, query.fields()));
+        SettingsQuery::append_collation(&mut row, last_collation(&answer, query.fields()));
         if let Some(mark) = summary.mark {
             self.state.learn_autocommit(mark.status);
         }

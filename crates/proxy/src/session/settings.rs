@@ -1,10 +1,11 @@
 //! The session's settings as the server itself reports them, and their place in the cache key.
 //!
-//! Remora doesn't interpret `SET` statements. Whenever a statement may have changed a setting that
-//! can change a result, the session asks the server for all of them in one `SELECT` on the client's
-//! own connection before the next look-up. The answer's bytes, together with the account and the
-//! protocol's flavour, are the **fingerprint**: two sessions share entries only if theirs are equal
-//! byte for byte.
+//! Remora computes no setting from a `SET`: the server tells them. Whenever a statement may have
+//! changed a setting that can change a result, the session asks the server for all of them in one
+//! `SELECT` on the client's own connection before the next look-up. The answer's bytes, together
+//! with the account, the protocol's flavour and the collation in which texts are sent, are the
+//! **fingerprint**: two sessions share entries only if theirs are equal byte for byte.
+//!
 //! What they are after a `SET` to literals is asked once, see [`super::settings_after`].
 
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use remora_wire::rows::Row;
 use super::charset::{self, TextCharset};
 use super::settings_after::SettingsAfter;
 use super::transaction_flags::TransactionFlags;
-use crate::tags::Texts;
+use crate::tags::StringConversion;
 use crate::upstream::server_facts::{INSTANCE_FIELDS, Instance, UUID_FIELD};
 
 /// How the open transaction, or the next, sees other transactions' commits.
@@ -52,8 +53,8 @@ pub struct Fingerprint {
     pub isolation: Isolation,
     /// How bytes of statement text relate to characters.
     pub charset: TextCharset,
-    /// What the server does with the texts in statements.
-    pub texts: Texts,
+    /// What the server does with the strings in statements.
+    pub string_conversion: StringConversion,
     /// Whether each setting has a value under which results can be kept.
     pub allows_caching: bool,
     /// Whether `COMMIT` and `ROLLBACK` do nothing else (`completion_type`).
@@ -61,7 +62,7 @@ pub struct Fingerprint {
     /// The flags of the server's answers where transactions begin and end, as far as they are
     /// known.
     pub transaction_flags: TransactionFlags,
-    /// The settings after statements from which they follow.
+    /// The settings after each `SET` that determines them.
     pub after: SettingsAfter,
 }
 
@@ -78,7 +79,8 @@ pub(crate) struct FingerprintNames {
 /// variables that this server has.
 ///
 /// No setting of the session distorts the answer: each value is asked for as bytes, which no
-/// character set converts, and with a `LIMIT`, which `sql_select_limit` gives way to.
+/// character set converts, and with a `LIMIT`, which `sql_select_limit` gives way to. One more
+/// field is a text on purpose, see [`SettingsQuery::append_collation`].
 #[derive(Debug, Clone)]
 pub struct SettingsQuery {
     sql: String,
@@ -121,8 +123,9 @@ const INSTANCE_FIELD: usize = 4;
 /// Fields before the variables.
 const LEADING_FIELDS: usize = INSTANCE_FIELD + INSTANCE_FIELDS.len();
 
-/// The last field: a text, for its definition tells in which collation texts are sent.
-const TEXT: &str = "''";
+/// The last field: a text on purpose. Its definition names the collation in which the server sends
+/// texts.
+const COLLATION_PROBE: &str = "''";
 
 /// What a server has of all that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +173,7 @@ impl SettingsQuery {
             .collect::<Vec<_>>()
             .join(", ");
         SettingsQuery {
-            sql: format!("SELECT {fields}, NULL, {TEXT} LIMIT 1"),
+            sql: format!("SELECT {fields}, NULL, {COLLATION_PROBE} LIMIT 1"),
             fields,
             mark: None,
             names,
@@ -183,7 +186,7 @@ impl SettingsQuery {
     pub fn with_mark(self, mark: FollowedMark) -> SettingsQuery {
         let (fields, field) = (&self.fields, mark.field());
         SettingsQuery {
-            sql: format!("SELECT {fields}, CAST({field} AS BINARY), {TEXT} LIMIT 1"),
+            sql: format!("SELECT {fields}, CAST({field} AS BINARY), {COLLATION_PROBE} LIMIT 1"),
             mark: Some(mark),
             ..self
         }
@@ -214,15 +217,15 @@ impl SettingsQuery {
         LEADING_FIELDS + self.names.len() + self.contact_fields + 2
     }
 
-    /// Takes off an answer the field that is only asked for its definition.
-    pub fn take_text(row: &mut Row) {
+    /// Removes the field that is asked for only to see its definition.
+    pub fn remove_collation_probe(row: &mut Row) {
         row.pop();
     }
 
-    /// Adds to what is known of the settings in which collation the server sends text. No variable
-    /// tells: after `SET NAMES latin1 COLLATE latin1_bin` MySQL's `character_set_results` is only
-    /// `latin1`, but each definition of a column names `latin1_bin`.
-    pub fn put_collation(row: &mut Row, collation: Option<u16>) {
+    /// Appends the collation in which the server sends texts. The variables don't tell. They are
+    /// the same after `SET NAMES latin1 COLLATE latin1_bin` as after `SET NAMES latin1` and `SET
+    /// collation_connection = latin1_bin`, but MySQL's column definitions differ.
+    pub fn append_collation(row: &mut Row, collation: Option<u16>) {
         row.push(collation.map(|number| number.to_le_bytes().to_vec()));
     }
 
@@ -454,7 +457,7 @@ impl Fingerprints {
             autocommit: query.autocommit(answer),
             isolation: query.isolation(answer),
             charset: TextCharset::of(&client, &connection),
-            texts: charset::texts(&client, &connection),
+            string_conversion: charset::string_conversion(&client, &connection),
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
             transaction_flags: TransactionFlags::default(),
@@ -501,7 +504,7 @@ mod tests {
 
     fn answer(query: &SettingsQuery, holder: Option<&str>) -> Row {
         let mut row = vec![Some(b"1".to_vec()); query.fields()];
-        SettingsQuery::take_text(&mut row);
+        SettingsQuery::remove_collation_probe(&mut row);
         *row.last_mut().expect("it has fields") = holder.map(|holder| holder.as_bytes().to_vec());
         row
     }

@@ -1,9 +1,9 @@
-//! What a session's settings are after a `SET` from whose text they follow.
+//! What a session's settings are after a `SET` whose text determines them.
 //!
 //! For the sessions with one fingerprint: their fingerprint after `SET NAMES utf8mb4`, after `SET
 //! SESSION TRANSACTION READ ONLY`, as the server told it once. The next session with the same
 //! settings has the same ones after the same statements, so it needn't ask. Which statements these
-//! are: [`remora_sql::sets_literals`], [`TransactionDefaults`].
+//! are: [`remora_sql::sets_to_literals`], [`TransactionDefaults`].
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -13,16 +13,17 @@ use super::settings::Fingerprint;
 
 /// The most changes that are remembered for one fingerprint. The oldest makes room.
 const CHANGES_MAX: usize = 64;
-/// The longest statements, together, after which the settings needn't be asked for, bytes.
-pub const TEXTS_BYTES_MAX: usize = 1_024;
+/// The most bytes of statements, together, since the settings were known. Beyond that the server
+/// is asked.
+pub const STATEMENTS_BYTES_MAX: usize = 1_024;
 
-/// What statements have changed of a session's settings, all of which have succeeded.
+/// What successful statements have changed of a session's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingsChange {
     /// What its transactions are like.
     Transactions(TransactionDefaults),
-    /// What these texts say, one behind the other.
-    Texts(Box<[u8]>),
+    /// What these statements say, one after the other.
+    Statements(Box<[u8]>),
 }
 
 impl SettingsChange {
@@ -36,16 +37,16 @@ impl SettingsChange {
         let mut texts = Vec::new();
         self.put(&mut texts);
         later.put(&mut texts);
-        (texts.len() <= TEXTS_BYTES_MAX).then(|| SettingsChange::Texts(texts.into()))
+        (texts.len() <= STATEMENTS_BYTES_MAX).then(|| SettingsChange::Statements(texts.into()))
     }
 
     fn put(&self, texts: &mut Vec<u8>) {
         match self {
-            // No statement begins with this.
+            // No statement begins like this.
             SettingsChange::Transactions(defaults) => {
                 texts.extend_from_slice(format!("{defaults:?}").as_bytes());
             }
-            SettingsChange::Texts(text) => texts.extend_from_slice(text),
+            SettingsChange::Statements(text) => texts.extend_from_slice(text),
         }
         texts.push(0);
     }
@@ -78,8 +79,8 @@ impl SettingsAfter {
 mod tests {
     use super::*;
 
-    fn texts(text: &[u8]) -> SettingsChange {
-        SettingsChange::Texts(text.into())
+    fn statements(text: &[u8]) -> SettingsChange {
+        SettingsChange::Statements(text.into())
     }
 
     fn autocommit(on: bool) -> SettingsChange {
@@ -92,7 +93,10 @@ mod tests {
     #[test]
     fn changes_are_told_apart_by_their_order_and_kind() {
         let both = |one: &SettingsChange, other: &SettingsChange| one.then(other).unwrap();
-        let (names, mode) = (texts(b"SET NAMES latin1"), texts(b"SET sql_mode=''"));
+        let (names, mode) = (
+            statements(b"SET NAMES latin1"),
+            statements(b"SET sql_mode=''"),
+        );
         let off = autocommit(false);
         let different = [
             names.clone(),
@@ -103,13 +107,13 @@ mod tests {
             both(&names, &off),
             both(&off, &names),
             both(&off, &both(&names, &off)),
-            texts(b"SET NAMES latin1SET sql_mode=''"),
+            statements(b"SET NAMES latin1SET sql_mode=''"),
         ];
         for (at, one) in different.iter().enumerate() {
             assert!(!different[..at].contains(one), "{one:?}");
         }
         assert_eq!(both(&autocommit(true), &off), off);
-        let long = texts(&[b' '; TEXTS_BYTES_MAX]);
+        let long = statements(&[b' '; STATEMENTS_BYTES_MAX]);
         assert_eq!(long.then(&names), None);
     }
 }

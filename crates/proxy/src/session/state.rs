@@ -37,8 +37,8 @@ pub use self::written::{WriteScope, Written};
 pub enum Settings {
     /// They must be asked for before the next look-up.
     Unknown,
-    /// The same, but nothing has changed them since they were these, except these statements, which
-    /// succeeded.
+    /// They must be asked for. They are those of this fingerprint, changed only by these
+    /// statements, which succeeded.
     After(Arc<Fingerprint>, SettingsChange),
     /// The server was asked and didn't tell. It isn't asked again before they change.
     Unavailable,
@@ -335,7 +335,7 @@ impl SessionState {
         }
     }
 
-    /// Whether settings that follow from those of now could be known without being asked for.
+    /// Whether the settings after a `SET` to literals can be known without asking.
     pub fn may_know_settings_after(&self) -> bool {
         matches!(self.settings, Settings::Known(_) | Settings::After(..))
     }
@@ -476,9 +476,9 @@ impl SessionState {
         if effects.may_turn_log_off {
             self.runs_text();
         }
-        match (effects.session, &effects.sets_literals) {
+        match (effects.session, &effects.literal_set) {
             (SessionEffect::SettingsChanged, Some(text)) if summary.succeeded() => {
-                self.change_settings(SettingsChange::Texts(text.clone()));
+                self.change_settings(SettingsChange::Statements(text.clone()));
             }
             (SessionEffect::TransactionDefaults(_), _) if !summary.succeeded() => {
                 self.apply(SessionEffect::SettingsChanged);

@@ -22,7 +22,7 @@ use remora_binlog::{ColumnKind as LoggedKind, Field, LoggedDate};
 use remora_cache::{BrokenTags, Value, ValueHash};
 
 use super::collations;
-use super::literal::{Literal, Texts};
+use super::literal::{Literal, StringConversion};
 use crate::upstream::catalogue::ColumnKind;
 
 /// How the values of a column become comparable.
@@ -44,7 +44,7 @@ pub enum Codec {
     },
     /// Text under a collation that is known.
     Text,
-    /// Bytes.
+    /// `BINARY`, `VARBINARY`, `BLOB`: compared byte by byte.
     Binary,
     /// `DATE`.
     Date,
@@ -146,9 +146,10 @@ impl Codec {
                 known_decimal(text, whole, scale)
             }
             (Codec::Text, Literal::Text { bytes, .. }) => known_text(bytes, broken),
-            (Codec::Binary, Literal::Text { bytes, texts }) => {
-                let is_as_sent = *texts == Texts::AsSent || broken == BrokenTags::TextFolding;
-                // What isn't UTF-8 a server may refuse or replace.
+            (Codec::Binary, Literal::Text { bytes, conversion }) => {
+                let is_as_sent =
+                    *conversion == StringConversion::None || broken == BrokenTags::TextFolding;
+                // A server may refuse or replace text that isn't UTF-8.
                 let is_kept = is_as_sent && std::str::from_utf8(bytes).is_ok();
                 is_kept.then(|| known_binary(bytes, broken))
             }
@@ -341,7 +342,7 @@ mod tests {
     fn text(text: &str) -> Literal<'_> {
         Literal::Text {
             bytes: text.as_bytes(),
-            texts: Texts::AsSent,
+            conversion: StringConversion::None,
         }
     }
 
@@ -458,20 +459,20 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_compared_as_they_are_sent_but_for_what_fills_a_column_up() {
+    fn bytes_are_compared_as_sent_but_for_padding() {
         let varbinary = LoggedKind::Varchar { bytes_max: 20 };
         let field = |bytes: &[u8]| Codec::Binary.field(varbinary, Field::Bytes(bytes), RIGHT);
-        let constant = |bytes, texts| {
-            let literal = Literal::Text { bytes, texts };
+        let constant = |bytes, conversion| {
+            let literal = Literal::Text { bytes, conversion };
             Codec::Binary.constant(&literal, RIGHT)
         };
         let title = "M\u{fc}nchen".as_bytes();
-        assert_eq!(field(title), constant(title, Texts::AsSent));
-        assert_eq!(field(b"a\0 \0"), constant(b"a", Texts::AsSent));
-        assert_eq!(field(b" \0"), constant(b"", Texts::AsSent));
-        assert_ne!(field(b"a"), constant(b"A", Texts::AsSent));
-        assert_eq!(constant(b"a", Texts::Converted), None);
-        assert_eq!(constant(b"\xfc", Texts::AsSent), None);
+        assert_eq!(field(title), constant(title, StringConversion::None));
+        assert_eq!(field(b"a\0 \0"), constant(b"a", StringConversion::None));
+        assert_eq!(field(b" \0"), constant(b"", StringConversion::None));
+        assert_ne!(field(b"a"), constant(b"A", StringConversion::None));
+        assert_eq!(constant(b"a", StringConversion::ToConnection), None);
+        assert_eq!(constant(b"\xfc", StringConversion::None), None);
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use remora_sql::Constant;
 use remora_wire::execute::BoundValue;
 
-/// What the server does with the texts of a statement before it compares them with a column.
+/// What the server does with a statement's string literals, and with bound strings, before it
+/// compares them with a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Texts {
-    /// It compares the bytes that the client sent.
-    AsSent,
+pub enum StringConversion {
+    /// Nothing: it compares the bytes that the client sent.
+    None,
     /// It converts them from the client's character set to that of the connection.
-    Converted,
+    ToConnection,
 }
 
 /// A constant that a column is compared with.
@@ -24,7 +25,7 @@ pub enum Literal<'a> {
         /// As the client sent it, without quotes and escapes.
         bytes: &'a [u8],
         /// What the server does with it.
-        texts: Texts,
+        conversion: StringConversion,
     },
     /// Whatever the parameter with this number is bound to; for explanations only.
     Any(usize),
@@ -35,8 +36,12 @@ pub enum Literal<'a> {
 impl<'a> Literal<'a> {
     /// The constant of a statement, given the values that its execution binds; none for a statement
     /// as text.
-    pub fn of(constant: &'a Constant, bound: &[BoundValue<'a>], texts: Texts) -> Literal<'a> {
-        let text = |bytes| Literal::Text { bytes, texts };
+    pub fn of(
+        constant: &'a Constant,
+        bound: &[BoundValue<'a>],
+        conversion: StringConversion,
+    ) -> Literal<'a> {
+        let text = |bytes| Literal::Text { bytes, conversion };
         match constant {
             Constant::Integer(number) => Literal::Integer(*number),
             Constant::Decimal(text) => Literal::Decimal(text),

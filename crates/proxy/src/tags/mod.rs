@@ -33,7 +33,7 @@ use remora_cache::Shapes;
 
 pub use change::{ChangeTags, Telling};
 pub use codec::Codec;
-pub use literal::Texts;
+pub use literal::StringConversion;
 pub use origin::Origin;
 pub use read::{Purpose, ReadTables, ReadTags, tags_of_read};
 pub use write::{bind, fences_of_write};

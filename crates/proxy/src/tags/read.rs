@@ -13,7 +13,7 @@ use remora_sql::{Block, Constant, Select};
 use remora_wire::execute::BoundValue;
 
 use super::codec::Codec;
-use super::literal::{Literal, Texts};
+use super::literal::{Literal, StringConversion};
 use super::plan::{Narrowing, Plan};
 use super::resolve::ordinal_of;
 use super::{RESULT_TAGS_MAX, TableShapes};
@@ -39,8 +39,8 @@ pub struct ReadTags<'a> {
     pub broken: BrokenTags,
     /// The values that the execution binds; empty for a statement as text.
     pub bound: &'a [BoundValue<'a>],
-    /// What the server does with the statement's texts.
-    pub texts: Texts,
+    /// What the server does with the statement's strings.
+    pub conversion: StringConversion,
     /// What the tags are for.
     pub purpose: Purpose,
 }
@@ -60,7 +60,7 @@ impl<'a> ReadTags<'a> {
     pub(super) fn literal(&self, constant: &'a Constant) -> Literal<'a> {
         match constant {
             Constant::Parameter(at) if self.purpose == Purpose::Explanation => Literal::Any(*at),
-            _ => Literal::of(constant, self.bound, self.texts),
+            _ => Literal::of(constant, self.bound, self.conversion),
         }
     }
 

@@ -10,7 +10,7 @@ use remora_sql::{Condition, Constant, NarrowedWrite, Test, WrittenRows};
 use remora_wire::execute::BoundValue;
 
 use super::codec::{Codec, Known, range_of};
-use super::literal::{Literal, Texts};
+use super::literal::{Literal, StringConversion};
 use super::plan::known;
 use super::resolve::ordinal_of;
 use crate::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
@@ -47,14 +47,14 @@ pub fn bind(write: &mut NarrowedWrite, bound: &[BoundValue<'_>]) {
 }
 
 /// What a write to the table fences. `narrowed` says which rows it changes, if its text does;
-/// `texts` what the server does with the texts in that.
+/// `conversion`: what the server does with the strings in it.
 pub fn fences_of_write(
     table: TableTags,
     facts: &TableFacts,
     narrowed: Option<&NarrowedWrite>,
-    texts: Texts,
+    conversion: StringConversion,
 ) -> Vec<Tag> {
-    let narrow = narrowed.and_then(|write| narrow(table, facts, write, texts));
+    let narrow = narrowed.and_then(|write| narrow(table, facts, write, conversion));
     narrow.unwrap_or_else(|| table.fences().to_vec())
 }
 
@@ -62,13 +62,15 @@ fn narrow(
     table: TableTags,
     facts: &TableFacts,
     write: &NarrowedWrite,
-    texts: Texts,
+    conversion: StringConversion,
 ) -> Option<Vec<Tag>> {
     if !facts.columns_match_log || facts.columns.len() > COLUMNS_MAX {
         return None;
     }
     let (ordinal, values) = match &write.rows {
-        WrittenRows::Where(conditions) => by_condition(facts, conditions, &write.assigned, texts)?,
+        WrittenRows::Where(conditions) => {
+            by_condition(facts, conditions, &write.assigned, conversion)?
+        }
         WrittenRows::Values { columns, rows } => {
             let by_key = facts
                 .key_columns
@@ -101,7 +103,7 @@ fn by_condition(
     facts: &TableFacts,
     conditions: &[Condition],
     assigned: &[String],
-    texts: Texts,
+    conversion: StringConversion,
 ) -> Option<(usize, Vec<Known>)> {
     let restricted = conditions.iter().filter_map(|condition| {
         let Test::In(constants) = &condition.test else {
@@ -119,7 +121,7 @@ fn by_condition(
         let codec = Codec::of(&column.kind)?;
         let literals: Vec<_> = constants
             .iter()
-            .map(|constant| Literal::of(constant, &[], texts))
+            .map(|constant| Literal::of(constant, &[], conversion))
             .collect();
         let values = known(codec, &literals, BrokenTags::Right)?;
         Some((ordinal, values))
@@ -152,8 +154,8 @@ fn by_values(
         .filter(|row| is_whole(row))
         .map(|row| {
             let constant = row.get(at)?.as_ref()?;
-            // Only numbers are taken.
-            let literal = Literal::of(constant, &[], Texts::Converted);
+            // Only integers narrow here, so conversion doesn't matter.
+            let literal = Literal::of(constant, &[], StringConversion::ToConnection);
             stored_as_written(column, &literal)
         })
         .collect::<Option<Vec<_>>>()

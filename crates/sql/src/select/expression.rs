@@ -5,7 +5,7 @@ use super::{Parsed, SelectParser, Value};
 use crate::keyword::Keyword as K;
 use crate::reads::{CONSTANTS_MAX, Constant};
 use crate::refusal::Refusal;
-use crate::settings::is_same_for_sharers;
+use crate::settings::is_in_result_key;
 use crate::token::TokenKind as T;
 
 /// How tightly an operator binds; a larger number binds more tightly.
@@ -399,7 +399,7 @@ impl SelectParser<'_> {
                 continue;
             }
             let is_sessions = dots == usize::from(of_session);
-            if is_sessions && is_same_for_sharers(&name) {
+            if is_sessions && is_in_result_key(&name) {
                 self.reads_settings = true;
             } else {
                 self.refuse(Refusal::SystemVariable);

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use self::conditions::{Condition, Given, columns, conditions};
-use remora::session::charset::texts;
+use remora::session::charset::string_conversion;
 use remora::tags::{
     ChangeTags, Purpose, ReadTables, ReadTags, TableShapes, Telling, bind, fences_of_write,
     tags_of_read,
@@ -42,7 +42,7 @@ const MODES: &[&str] = &[
 ];
 
 /// `character_set_client`, and `collation_connection` with its character set. Which of them convert
-/// texts is for Remora to know. Those with which no text is certain aren't cached with at all.
+/// strings is for Remora to know. Pairs that give `charset_unsafe` are left out.
 const CHARSETS: &[[&str; 3]] = &[
     ["utf8mb4", "utf8mb4_general_ci", "utf8mb4"],
     ["utf8mb4", "latin1_swedish_ci", "latin1"],
@@ -274,7 +274,7 @@ impl Judge {
             as_of: self.as_of(),
             broken: self.broken,
             bound: &condition.bound(),
-            texts: texts(client, connection),
+            conversion: string_conversion(client, connection),
             purpose: Purpose::Result,
         };
         let table = ReadTables {
@@ -317,7 +317,7 @@ impl Judge {
             self.table,
             &self.facts,
             narrowed.as_ref(),
-            texts(client, connection),
+            string_conversion(client, connection),
         )
     }
 }

@@ -43,8 +43,8 @@ impl Session {
         text: &'t [u8],
         dialect: Dialect,
     ) -> Option<EmulatedStatement<'t>> {
-        // What can be cached reads a table, as no emulated statement does. What can be read in more
-        // than one way may do anything.
+        // What can be cached names none of the emulated variables. What can be read in more than
+        // one way may do anything.
         let is_another = matches!(statement.cacheable, Ok(_) | Err(Refusal::Ambiguous));
         if is_another || !self.shared.emulation.enabled {
             return None;

@@ -33,8 +33,8 @@ pub enum UnseenCode {
 pub struct Effects {
     /// To the session's state.
     pub session: SessionEffect,
-    /// The statement, if it sets the session's settings to literals and does nothing else.
-    pub sets_literals: Option<Box<[u8]>>,
+    /// The statement, if it is a `SET` to literals that determines the settings after it.
+    pub literal_set: Option<Box<[u8]>>,
     /// To the transaction.
     pub transaction: Transaction,
     /// That, if it is all that the statement says.
@@ -61,7 +61,7 @@ impl Effects {
     /// None.
     pub const NONE: Effects = Effects {
         session: SessionEffect::None,
-        sets_literals: None,
+        literal_set: None,
         transaction: Transaction::None,
         control: None,
         unseen_code: UnseenCode::None,

@@ -1,4 +1,4 @@
-//! Under which number the results of a session's kind are kept.
+//! The scope: the number under which results are kept for the sessions that share them.
 
 use remora_cache::Scope;
 use remora_wire::StatusFlags;

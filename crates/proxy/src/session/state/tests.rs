@@ -8,7 +8,7 @@ use super::super::settings_after::SettingsAfter;
 use super::super::transaction_flags::TransactionFlags;
 use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
-use crate::tags::Texts;
+use crate::tags::StringConversion;
 
 const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
 const IN_TRANSACTION: StatusFlags = StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);
@@ -26,7 +26,7 @@ fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> 
         dialect: Some(remora_sql::Dialect::default()),
         isolation,
         charset: TextCharset::Utf8,
-        texts: Texts::AsSent,
+        string_conversion: StringConversion::None,
         allows_caching: true,
         ends_transactions_plainly: true,
         transaction_flags: TransactionFlags::default(),
@@ -446,7 +446,7 @@ fn the_settings_after_a_change_of_transactions_are_asked_for_once() {
 /// `SET` to literals by this text.
 fn sets(text: &str) -> Effects {
     Effects {
-        sets_literals: Some(text.as_bytes().into()),
+        literal_set: Some(text.as_bytes().into()),
         ..effects(SessionEffect::SettingsChanged, Transaction::None)
     }
 }

@@ -40,9 +40,9 @@ const WRITERS: [bool; 3] = [false, false, true];
 /// A writer lets so many reads pass between two transfers, in tenths of what a sum takes if each
 /// account is read alone.
 const READS_TENTHS: u64 = 15;
-/// So many times as many if many accounts are read together: then a transfer changes a larger part
-/// of the results.
-const READS_TIMES_CHUNKED: u64 = 4;
+/// Multiplies that where one statement reads many accounts: a transfer then changes more of the
+/// results.
+const READS_FACTOR_CHUNKED: u64 = 4;
 /// The same before tables are altered again, or the log is lost.
 const READS_BETWEEN_DISTURBANCES: u64 = 10;
 /// Before one read in so many a savepoint is set, and the transaction rolled back to it.
@@ -278,7 +278,7 @@ impl Run<'_> {
         } else {
             self.world.through()
         };
-        let times = chunk().map_or(1, |_| READS_TIMES_CHUNKED);
+        let times = chunk().map_or(1, |_| READS_FACTOR_CHUNKED);
         let reads = self.bank.statements() * times * READS_TENTHS / 10;
         let mut session = Session::connect(&options, Opening::Begin, Asking::Text)?;
         while !self.course.is_over() {
