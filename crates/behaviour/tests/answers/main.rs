@@ -7,6 +7,7 @@
 mod caching;
 mod change_user;
 mod commands;
+mod converted_strings;
 mod next_transaction;
 mod nowait;
 mod prepared;

@@ -20,8 +20,8 @@ const BY_KEY: &str = "SELECT a, s FROM t WHERE a = ?";
 const BY_TEXT: &str = "SELECT a, s FROM t WHERE s = ?";
 const ALL: &str = "SELECT * FROM t";
 
-const PREPARE: u8 = 0x16;
-const EXECUTE: u8 = 0x17;
+pub(crate) const PREPARE: u8 = 0x16;
+pub(crate) const EXECUTE: u8 = 0x17;
 const LONG_DATA: u8 = 0x18;
 const CLOSE: u8 = 0x19;
 const RESET: u8 = 0x1a;
@@ -31,7 +31,7 @@ const READ_ONLY_CURSOR: u8 = 1;
 
 /// A parameter's value.
 #[derive(Debug, Clone)]
-enum Value {
+pub(crate) enum Value {
     Null,
     Int(i64),
     Text(String),
@@ -41,7 +41,7 @@ enum Value {
 
 use Value::{Int, Null, TenOClock};
 
-fn text(value: &str) -> Value {
+pub(crate) fn text(value: &str) -> Value {
     Value::Text(value.to_owned())
 }
 
@@ -72,12 +72,12 @@ impl Value {
 
 /// Whether an execution says what types its values have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Types {
+pub(crate) enum Types {
     Named,
     Remembered,
 }
 
-fn execution(id: u32, values: &[Value], types: Types, cursor: u8) -> Vec<u8> {
+pub(crate) fn execution(id: u32, values: &[Value], types: Types, cursor: u8) -> Vec<u8> {
     let mut body = id.to_le_bytes().to_vec();
     body.extend([cursor, 1, 0, 0, 0]);
     if !values.is_empty() {
@@ -98,12 +98,12 @@ fn execution(id: u32, values: &[Value], types: Types, cursor: u8) -> Vec<u8> {
 }
 
 /// The statement's number in the answer to a preparation.
-fn number_in(answer: &[u8]) -> u32 {
+pub(crate) fn number_in(answer: &[u8]) -> u32 {
     assert_eq!(answer[4], 0, "not prepared: {answer:?}");
     u32::from_le_bytes(*answer[5..].first_chunk().unwrap())
 }
 
-fn prepare(guest: &mut Guest<'_>, sql: &str) -> u32 {
+pub(crate) fn prepare(guest: &mut Guest<'_>, sql: &str) -> u32 {
     number_in(
         &guest
             .command(PREPARE, sql.as_bytes(), ResponseKind::Prepared)
@@ -112,7 +112,12 @@ fn prepare(guest: &mut Guest<'_>, sql: &str) -> u32 {
 }
 
 /// Executes. On a busy machine the last proof can be too old for a moment; then once more.
-fn run(guest: &mut Guest<'_>, id: u32, values: &[Value], types: Types) -> (&'static str, Vec<u8>) {
+pub(crate) fn run(
+    guest: &mut Guest<'_>,
+    id: u32,
+    values: &[Value],
+    types: Types,
+) -> (&'static str, Vec<u8>) {
     let body = execution(id, values, types, 0);
     let proven = wait_for("the follower to be proven", PATIENCE, || {
         let seen = guest.command(EXECUTE, &body, ResponseKind::Results);
@@ -130,7 +135,7 @@ fn send(guest: &mut Guest<'_>, byte: u8, body: &[u8]) {
     assert_eq!(outcome, "not_a_query");
 }
 
-fn command(client: &mut Client, byte: u8, body: &[u8], expect: ResponseKind) -> Vec<u8> {
+pub(crate) fn command(client: &mut Client, byte: u8, body: &[u8], expect: ResponseKind) -> Vec<u8> {
     match client.command(byte, body, expect) {
         Ok(_) | Err(ClientError::Server(_)) => client.answer_bytes().to_vec(),
         Err(error) => panic!("{error}"),

@@ -3,6 +3,7 @@
 use remora_testkit::client::Client;
 use remora_testkit::load::Random;
 use remora_testkit::process::wait_for;
+use remora_testkit::proxies::RemoraOptions;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
 
@@ -14,6 +15,43 @@ const TABLES: [&str; 2] = [
 ];
 const MODE: &str = "SELECT @@SESSION.sql_mode";
 const READ: &str = "SELECT note FROM notes WHERE id = 2";
+
+/// The server opens no transaction for a read of settings alone, and makes no snapshot.
+#[test]
+fn a_read_of_settings_is_no_part_of_a_transaction() {
+    for mode in ["after_snapshot", "early"] {
+        let options = RemoraOptions::following().with("cache.transaction_reads", mode);
+        let front = Front::with("settings_only", options, &TABLES);
+        let other = "SELECT @@session.time_zone";
+        for round in 0..8 {
+            let (mut guest, mut direct) = (front.guest(), front.direct());
+            let one = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+            let off = "SET autocommit = 0";
+            run(
+                &mut guest,
+                &mut direct,
+                &[MODE, off, MODE, other, one, MODE],
+            );
+            run(
+                &mut guest,
+                &mut direct,
+                &[READ, MODE, "COMMIT", MODE, other],
+            );
+            let (mut guest, mut direct) = (front.guest(), front.direct());
+            run(&mut guest, &mut direct, &[MODE, "BEGIN", MODE, other]);
+            // A locking read makes no snapshot. What is committed now is in the one after it.
+            let lock = "SELECT id FROM notes WHERE id = 9 FOR UPDATE";
+            run(&mut guest, &mut direct, &[lock]);
+            let write = format!("UPDATE notes SET note = 'round {round}' WHERE id = 2");
+            front.direct().query(&write).unwrap();
+            run(&mut guest, &mut direct, &[READ, "COMMIT"]);
+            // What is kept for transactions waits for this.
+            front.settle();
+        }
+        let drop = format!("DROP DATABASE {}", front.schema());
+        front.direct().query(&drop).unwrap();
+    }
+}
 
 /// What an application that connects for each page says at first.
 const PAGE: [&str; 5] = [

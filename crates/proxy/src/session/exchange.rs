@@ -92,6 +92,8 @@ pub(super) struct Executed {
     pub names_types: bool,
     /// What was visible before it was sent.
     pub at: Option<AsOf>,
+    /// Whether the session's settings were others than when it was prepared, or may have been.
+    pub under_others: bool,
 }
 
 impl Plan {

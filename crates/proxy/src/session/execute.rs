@@ -176,7 +176,8 @@ impl Session {
         }
         let scope = self.state.binary_scope()?;
         server?;
-        if self.state.fingerprint().map(|now| now.id) != Some(read.fingerprint.id) {
+        let now = self.state.fingerprint().map(|now| now.id);
+        if now != Some(read.fingerprint.id) || read.types_were_named_elsewhere(&execution) {
             return Err(Bypass::PreparedElsewhere);
         }
         read.put_key(&execution, &self.shared.timeline, key)?;
@@ -352,6 +353,7 @@ impl Session {
         let now = self.state.fingerprint().map(|now| now.id);
         let read = statement.read.as_ref().ok();
         let read = read.filter(|read| now == Some(read.fingerprint.id));
+        let under_others = read.is_none();
         plan.effects.snapshot = self.evidence_of(read.map(|read| &*read.select));
         plan.rest_on(code);
         let at = self.shared.timeline.as_of();
@@ -372,16 +374,18 @@ impl Session {
                 id,
                 names_types,
                 at,
+                under_others,
             });
         }
         if let Some(read) = self.prepared.read_mut(id) {
             let execution = read.execution(body, capabilities);
-            read.sent(execution.as_ref());
+            read.sent(execution.as_ref(), self.state.fingerprint());
             let names_types = execution.is_some_and(|execution| execution.types().is_some());
             plan.on_success = OnSuccess::Executed(Executed {
                 id,
                 names_types,
                 at,
+                under_others,
             });
         }
         plan
@@ -398,10 +402,9 @@ impl Session {
     pub(super) fn handle_close(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
         let outcome = Outcome::Bypass(Bypass::NotAQuery);
         if let Some(id) = self.statement_meant(body) {
-            let types = self
-                .prepared
-                .read_mut(id)
-                .and_then(PreparedRead::take_unseen_types);
+            let now = self.state.fingerprint();
+            let read = self.prepared.read_mut(id);
+            let types = read.and_then(|read| read.take_unseen_types(now));
             self.prepared.remove(id);
             if self.unreplayed_hit.puts_off_closing(id, types) {
                 self.worker.metrics.count(outcome);
@@ -456,9 +459,8 @@ impl Session {
         let Some(read) = self.prepared.read_mut(executed.id) else {
             return;
         };
-        if succeeded {
-            read.prepared_at = executed.at;
-        } else if executed.names_types {
+        read.executed(executed.at.filter(|_| succeeded), executed.under_others);
+        if !succeeded && executed.names_types {
             // It may have failed before the server read the types.
             read.forget_types();
         }

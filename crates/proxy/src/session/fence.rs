@@ -245,12 +245,7 @@ impl Session {
             };
             let tags = TableTags::of(facts.tag);
             let narrowed = narrowed.filter(|_| !carries_changes_on(&facts));
-            fine.extend(fences_of_write(
-                tags,
-                &facts,
-                narrowed,
-                self.string_conversion(),
-            ));
+            fine.extend(fences_of_write(tags, &facts, narrowed));
             whole.extend(tags.fences());
             for (schema, table) in &facts.cascades_to {
                 let fences = TableTags::new(schema, table).fences();

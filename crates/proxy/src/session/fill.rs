@@ -105,6 +105,7 @@ impl Session {
     ) -> Result<Fill, Bypass> {
         self.tell_outdated(place.digest, read);
         worth_storing?;
+        self.check_settings_read(read.select)?;
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let looked_up_at = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
@@ -190,6 +191,15 @@ impl Session {
             permit: Some(permit),
             captured: Vec::new(),
         })
+    }
+
+    /// A read of settings alone neither opens a transaction nor makes a snapshot. An answer from
+    /// memory would count as a read that does, so none is kept for a transaction.
+    fn check_settings_read(&self, select: &Select) -> Result<(), Bypass> {
+        if select.tables.is_empty() && !self.state.is_certainly_outside_transaction() {
+            return Err(Bypass::SettingsInTransaction);
+        }
+        Ok(())
     }
 
     /// The tables that a statement reads, or why results of them can't be kept.

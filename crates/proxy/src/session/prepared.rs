@@ -171,8 +171,10 @@ pub(super) struct PreparedRead {
     parameters: u16,
     /// The types that the client named last; empty before the first time.
     types: Vec<u8>,
-    /// Whether a message that named them was sent to the server.
-    server_has_types: bool,
+    /// What the server has of them.
+    server_types: ServerTypes,
+    /// It was executed under other settings than those of its preparation, or may have been.
+    was_executed_elsewhere: bool,
     history: TypeHistory,
     /// The message that named them, if only memory has answered it.
     unseen_types: Option<Box<[u8]>>,
@@ -180,6 +182,15 @@ pub(super) struct PreparedRead {
     has_long_data: bool,
     /// The server may hold a cursor's rows for it, which its next execution ends.
     has_cursor: bool,
+}
+
+/// Which of a statement's types the server has.
+#[derive(Debug)]
+enum ServerTypes {
+    /// Not those that the client named last.
+    NotTheLast,
+    /// Those, from a message that was sent under these settings, if they were known.
+    NamedUnder(Option<Arc<Fingerprint>>),
 }
 
 impl PreparedRead {
@@ -197,7 +208,8 @@ impl PreparedRead {
             prepared_at,
             parameters: 0,
             types: Vec::new(),
-            server_has_types: false,
+            server_types: ServerTypes::NotTheLast,
+            was_executed_elsewhere: false,
             history: TypeHistory::default(),
             unseen_types: None,
             has_long_data: false,
@@ -228,13 +240,39 @@ impl PreparedRead {
         let had_others = !self.types.is_empty();
         types.store(&mut self.types);
         self.history.note(&self.types);
-        self.server_has_types = false;
+        self.server_types = ServerTypes::NotTheLast;
         had_others
     }
 
     /// Whether the server lacks the types that were named last, and this execution names them.
     pub(super) fn names_unseen_types(&self, execution: &Execution<'_>) -> bool {
-        !self.server_has_types && execution.types().is_some()
+        matches!(self.server_types, ServerTypes::NotTheLast) && execution.types().is_some()
+    }
+
+    /// Whether the server has the parameters' types from a message that was sent under other
+    /// character sets than those of the preparation. MariaDB goes on to convert strings as it did
+    /// then.
+    pub(super) fn types_were_named_elsewhere(&self, execution: &Execution<'_>) -> bool {
+        let was_elsewhere = match &self.server_types {
+            ServerTypes::NotTheLast => false,
+            ServerTypes::NamedUnder(None) => true,
+            ServerTypes::NamedUnder(Some(then)) => {
+                then.character_sets != self.fingerprint.character_sets
+            }
+        };
+        was_elsewhere && execution.types().is_none()
+    }
+
+    /// An execution was answered. `at`: what was visible before it was sent, if it succeeded.
+    ///
+    /// A server that prepares the statement again reads its text under the settings of then. So
+    /// once it was executed under others, nobody knows what a later change of a definition has made
+    /// of it.
+    pub(super) fn executed(&mut self, at: Option<AsOf>, under_others: bool) {
+        self.was_executed_elsewhere |= under_others;
+        if !self.was_executed_elsewhere && at.is_some() {
+            self.prepared_at = at;
+        }
     }
 
     /// The values that an execution binds.
@@ -288,13 +326,22 @@ impl PreparedRead {
     }
 
     /// The same, if it is run now: the server has the types then.
-    pub(super) fn take_unseen_types(&mut self) -> Option<Box<[u8]>> {
-        self.server_has_types |= self.unseen_types.is_some();
+    pub(super) fn take_unseen_types(
+        &mut self,
+        now: Option<&Arc<Fingerprint>>,
+    ) -> Option<Box<[u8]>> {
+        if self.unseen_types.is_some() {
+            self.server_types = ServerTypes::NamedUnder(now.cloned());
+        }
         self.unseen_types.take()
     }
 
     /// An execution is going to the server.
-    pub(super) fn sent(&mut self, execution: Option<&Execution<'_>>) {
+    pub(super) fn sent(
+        &mut self,
+        execution: Option<&Execution<'_>>,
+        now: Option<&Arc<Fingerprint>>,
+    ) {
         // With the execution the server forgets what was sent ahead, and the cursor before it.
         self.has_long_data = false;
         self.has_cursor = execution.is_none_or(|execution| execution.wants_cursor);
@@ -303,7 +350,7 @@ impl PreparedRead {
                 // One that is too long isn't looked up, so its types are noted here.
                 self.name_types(execution);
                 self.unseen_types = None;
-                self.server_has_types = true;
+                self.server_types = ServerTypes::NamedUnder(now.cloned());
             }
             Some(_) => {}
             None => self.forget_types(),
@@ -314,7 +361,7 @@ impl PreparedRead {
     /// up.
     pub(super) fn forget_types(&mut self) {
         self.types.clear();
-        self.server_has_types = false;
+        self.server_types = ServerTypes::NotTheLast;
         self.unseen_types = None;
     }
 

@@ -11,7 +11,7 @@ use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::rows::{collation_of_definition, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
-use super::prepared::{PreparedRead, StatementId};
+use super::prepared::StatementId;
 use super::replay::Replay;
 use super::settings::SettingsQuery;
 use super::state::{Effects, UnseenCode, WriteScope};
@@ -164,8 +164,9 @@ impl Session {
 
     /// Has the server run an execution that named the parameters' types, which memory had answered.
     pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
+        let now = self.state.fingerprint();
         let read = self.prepared.read_mut(id);
-        if let Some(message) = read.and_then(PreparedRead::take_unseen_types) {
+        if let Some(message) = read.and_then(|read| read.take_unseen_types(now)) {
             self.run_what_was_answered(&message, ignore).await?;
         }
         Ok(())
@@ -178,7 +179,8 @@ impl Session {
         if !self.must_deliver_types(body, id) {
             return None;
         }
-        self.prepared.read_mut(id)?.take_unseen_types()
+        let now = self.state.fingerprint();
+        self.prepared.read_mut(id)?.take_unseen_types(now)
     }
 
     /// Has the server run a statement that memory has answered, and hands on its answer in pieces.

@@ -51,6 +51,8 @@ pub struct Fingerprint {
     pub autocommit: bool,
     /// The isolation level of transactions that begin from now on.
     pub isolation: Isolation,
+    /// `character_set_client`, `character_set_connection` and `collation_connection`.
+    pub character_sets: [String; 3],
     /// How bytes of statement text relate to characters.
     pub charset: TextCharset,
     /// What the server does with the strings in statements.
@@ -307,9 +309,14 @@ impl SettingsQuery {
         value.is_some_and(|value| value == b"0" || value.eq_ignore_ascii_case(b"NO_CHAIN"))
     }
 
-    /// `character_set_client` and `character_set_connection`.
-    fn charsets(&self, row: &Row) -> [String; 2] {
-        ["character_set_client", "character_set_connection"].map(|name| {
+    /// See [`Fingerprint::character_sets`].
+    fn character_sets(&self, row: &Row) -> [String; 3] {
+        let names = [
+            "character_set_client",
+            "character_set_connection",
+            "collation_connection",
+        ];
+        names.map(|name| {
             let name = self.value(row, &[name]).unwrap_or_default();
             String::from_utf8_lossy(name).into_owned()
         })
@@ -447,7 +454,8 @@ impl Fingerprints {
                 return Err(TooManyFingerprints);
             }
         }
-        let [client, connection] = query.charsets(answer);
+        let character_sets = query.character_sets(answer);
+        let [client, connection, _] = &character_sets;
         let fingerprint = Arc::new(Fingerprint {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             schema: text(answer, SCHEMA_FIELD),
@@ -456,8 +464,9 @@ impl Fingerprints {
             dialect: query.dialect(answer),
             autocommit: query.autocommit(answer),
             isolation: query.isolation(answer),
-            charset: TextCharset::of(&client, &connection),
-            string_conversion: charset::string_conversion(&client, &connection),
+            charset: TextCharset::of(client, connection),
+            string_conversion: charset::string_conversion(client, connection),
+            character_sets,
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
             transaction_flags: TransactionFlags::default(),

@@ -54,24 +54,48 @@ impl SettingsChange {
 
 /// The fingerprints after changes of one.
 #[derive(Debug, Default)]
-pub struct SettingsAfter(Mutex<Vec<(SettingsChange, Weak<Fingerprint>)>>);
+pub struct SettingsAfter(Mutex<Vec<KnownChange>>);
+
+/// What the server has told once.
+#[derive(Debug)]
+struct KnownChange {
+    change: SettingsChange,
+    /// Of the follower's mark at that time: another server, or the same one after a restart, may
+    /// make something else of the change.
+    mark_number: u64,
+    after: Weak<Fingerprint>,
+}
 
 impl SettingsAfter {
     /// The settings after this, if they are known and not forgotten.
-    pub(super) fn get(&self, change: &SettingsChange) -> Option<Arc<Fingerprint>> {
+    pub(super) fn get(
+        &self,
+        change: &SettingsChange,
+        mark_number: u64,
+    ) -> Option<Arc<Fingerprint>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, after) = known.iter().find(|(said, _)| said == change)?;
-        after.upgrade()
+        let found = known.iter().find(|known| known.change == *change)?;
+        let after = found.after.upgrade();
+        after.filter(|_| found.mark_number == mark_number)
     }
 
-    /// The server told them.
-    pub(super) fn learn(&self, change: &SettingsChange, after: &Arc<Fingerprint>) {
+    /// The server told them, when the follower had this mark.
+    pub(super) fn learn(
+        &self,
+        change: &SettingsChange,
+        mark_number: u64,
+        after: &Arc<Fingerprint>,
+    ) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(said, _)| said != change);
+        known.retain(|known| known.change != *change);
         if known.len() >= CHANGES_MAX {
             known.remove(0);
         }
-        known.push((change.clone(), Arc::downgrade(after)));
+        known.push(KnownChange {
+            change: change.clone(),
+            mark_number,
+            after: Arc::downgrade(after),
+        });
     }
 }
 

@@ -329,7 +329,7 @@ impl SessionState {
         let Some(change) = change.filter(|_| before.dialect.is_some()) else {
             return Settings::Unknown;
         };
-        match before.after.get(&change) {
+        match before.after.get(&change, self.mark_asked_for) {
             Some(after) => Settings::Known(after),
             None => Settings::After(Arc::clone(before), change),
         }
@@ -354,7 +354,7 @@ impl SessionState {
             && is_usual
             && is_same_question
         {
-            before.after.learn(change, &fingerprint);
+            before.after.learn(change, mark_number, &fingerprint);
         }
         self.learn(fingerprint);
     }

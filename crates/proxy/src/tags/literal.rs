@@ -3,8 +3,7 @@
 use remora_sql::Constant;
 use remora_wire::execute::BoundValue;
 
-/// What the server does with a statement's string literals, and with bound strings, before it
-/// compares them with a column.
+/// What the server does with a statement's string literals before it compares them with a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StringConversion {
     /// Nothing: it compares the bytes that the client sent.
@@ -41,14 +40,16 @@ impl<'a> Literal<'a> {
         bound: &[BoundValue<'a>],
         conversion: StringConversion,
     ) -> Literal<'a> {
-        let text = |bytes| Literal::Text { bytes, conversion };
+        let text = |bytes, conversion| Literal::Text { bytes, conversion };
+        // Servers may go by the settings under which the parameter's type was named.
+        let of_parameter = StringConversion::ToConnection;
         match constant {
             Constant::Integer(number) => Literal::Integer(*number),
             Constant::Decimal(text) => Literal::Decimal(text),
-            Constant::Text(bytes) => text(bytes),
+            Constant::Text(bytes) => text(bytes, conversion),
             Constant::Parameter(at) => match bound.get(*at) {
                 Some(BoundValue::Integer(number)) => Literal::Integer(*number),
-                Some(BoundValue::Text(bytes)) => text(bytes),
+                Some(BoundValue::Text(bytes)) => text(bytes, of_parameter),
                 Some(BoundValue::Null | BoundValue::Other) | None => Literal::Other,
             },
         }

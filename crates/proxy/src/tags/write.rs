@@ -46,31 +46,25 @@ pub fn bind(write: &mut NarrowedWrite, bound: &[BoundValue<'_>]) {
     }
 }
 
-/// What a write to the table fences. `narrowed` says which rows it changes, if its text does;
-/// `conversion`: what the server does with the strings in it.
+/// What a write to the table fences. `narrowed` says which rows it changes, if its text does.
+///
+/// Columns of bytes narrow nothing here. The server converts the strings of a prepared write as the
+/// session's settings said when it was prepared, or when its parameters' types were named.
 pub fn fences_of_write(
     table: TableTags,
     facts: &TableFacts,
     narrowed: Option<&NarrowedWrite>,
-    conversion: StringConversion,
 ) -> Vec<Tag> {
-    let narrow = narrowed.and_then(|write| narrow(table, facts, write, conversion));
+    let narrow = narrowed.and_then(|write| narrow(table, facts, write));
     narrow.unwrap_or_else(|| table.fences().to_vec())
 }
 
-fn narrow(
-    table: TableTags,
-    facts: &TableFacts,
-    write: &NarrowedWrite,
-    conversion: StringConversion,
-) -> Option<Vec<Tag>> {
+fn narrow(table: TableTags, facts: &TableFacts, write: &NarrowedWrite) -> Option<Vec<Tag>> {
     if !facts.columns_match_log || facts.columns.len() > COLUMNS_MAX {
         return None;
     }
     let (ordinal, values) = match &write.rows {
-        WrittenRows::Where(conditions) => {
-            by_condition(facts, conditions, &write.assigned, conversion)?
-        }
+        WrittenRows::Where(conditions) => by_condition(facts, conditions, &write.assigned)?,
         WrittenRows::Values { columns, rows } => {
             let by_key = facts
                 .key_columns
@@ -103,7 +97,6 @@ fn by_condition(
     facts: &TableFacts,
     conditions: &[Condition],
     assigned: &[String],
-    conversion: StringConversion,
 ) -> Option<(usize, Vec<Known>)> {
     let restricted = conditions.iter().filter_map(|condition| {
         let Test::In(constants) = &condition.test else {
@@ -121,7 +114,7 @@ fn by_condition(
         let codec = Codec::of(&column.kind)?;
         let literals: Vec<_> = constants
             .iter()
-            .map(|constant| Literal::of(constant, &[], conversion))
+            .map(|constant| Literal::of(constant, &[], StringConversion::ToConnection))
             .collect();
         let values = known(codec, &literals, BrokenTags::Right)?;
         Some((ordinal, values))

@@ -302,7 +302,6 @@ impl Judge {
     /// What an `UPDATE` of these rows fences.
     fn fences(&self, asked: &Asked) -> Vec<Tag> {
         let condition = &asked.condition;
-        let [client, _, connection] = asked.charsets;
         let text = format!("UPDATE t SET pad = 1 WHERE {}", condition.text());
         let analyse = if condition.is_bound {
             analyse_prepared
@@ -313,12 +312,7 @@ impl Judge {
         if let Some(narrowed) = &mut narrowed {
             bind(narrowed, &condition.bound());
         }
-        fences_of_write(
-            self.table,
-            &self.facts,
-            narrowed.as_ref(),
-            string_conversion(client, connection),
-        )
+        fences_of_write(self.table, &self.facts, narrowed.as_ref())
     }
 }
 

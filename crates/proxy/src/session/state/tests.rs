@@ -25,6 +25,7 @@ fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> 
         schema: Some("shop".to_owned()),
         dialect: Some(remora_sql::Dialect::default()),
         isolation,
+        character_sets: ["utf8mb4", "utf8mb4", "utf8mb4_general_ci"].map(str::to_owned),
         charset: TextCharset::Utf8,
         string_conversion: StringConversion::None,
         allows_caching: true,
