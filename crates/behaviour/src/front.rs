@@ -226,6 +226,11 @@ impl Front {
         .unwrap();
     }
 
+    /// Statements whose outcome has been counted so far. One is counted after its answer was sent.
+    pub fn counted(&self) -> u64 {
+        counts(&self.remora).iter().sum()
+    }
+
     /// Statements answered from memory so far.
     pub fn hits(&self) -> u64 {
         counts(&self.remora)[Outcome::Hit.index()]

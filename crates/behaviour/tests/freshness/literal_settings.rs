@@ -148,7 +148,7 @@ impl<'f> Pair<'f> {
 }
 
 /// Any changes in any order, in sessions that begin alike. The seed is fixed, so that a run fails
-/// only for its own change; `REMORA_SETTINGS_SEED` chooses another.
+/// only for its own change; `REMORA_SETTINGS_SEED` chooses another, and `make soak` a new one.
 #[test]
 fn settings_match_the_server_after_any_changes() {
     let seed = std::env::var("REMORA_SETTINGS_SEED").ok();

@@ -39,11 +39,18 @@ fn report_if_any(front: &Front) -> Option<DigestReport> {
 /// Asks so many times for results that nobody has asked for.
 fn ask_for_new(front: &Front, times: u32) {
     let mut client = front.guest().into_client();
+    let counted_before = front.counted();
     let before = report_if_any(front).map_or(0, |report| report.misses);
     let first = 1_000 + u32::try_from(before).unwrap();
     for number in first..first + times {
         client.query(&ask(number)).unwrap();
     }
+    // Else a guest could take the last of them for its own.
+    wait_for("all of them to be counted", PATIENCE, || {
+        let counted = front.counted() - counted_before;
+        Ok((counted >= u64::from(times)).then_some(()))
+    })
+    .unwrap();
 }
 
 /// Has one result in memory, and asks for new ones until some aren't stored.
@@ -74,12 +81,7 @@ fn only_results_that_nobody_asks_for_again_stop_being_stored() {
     assert!(seen.fills > 1_000, "{seen:#?}");
     // Operators are told.
     let asked = format!("EXPLAIN REMORA {}", ask(5));
-    let explained = front
-        .guest()
-        .into_client()
-        .query_bytes(&asked)
-        .unwrap()
-        .to_vec();
+    let explained = front.guest().run(&asked).bytes;
     let explained = String::from_utf8_lossy(&explained).into_owned();
     assert!(explained.contains("only_a_sample"), "{explained}");
     assert!(explained.contains(NOT_WORTH), "{explained}");
@@ -97,8 +99,7 @@ fn only_results_that_nobody_asks_for_again_stop_being_stored() {
             guest.setup(&["BEGIN"]);
         }
         let expected = direct.query_bytes(&sql).unwrap().to_vec();
-        let client = guest.client();
-        let bytes = client.query_bytes(&sql).unwrap().to_vec();
+        let bytes = guest.run(&sql).bytes;
         if begins {
             // The status flags tell of the transaction.
             assert_eq!(bytes.len(), expected.len(), "{sql}");
