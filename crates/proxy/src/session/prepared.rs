@@ -253,14 +253,18 @@ impl PreparedRead {
     /// character sets than those of the preparation. MariaDB goes on to convert strings as it did
     /// then.
     pub(super) fn types_were_named_elsewhere(&self, execution: &Execution<'_>) -> bool {
-        let was_elsewhere = match &self.server_types {
+        if execution.types().is_some() {
+            return false;
+        }
+        match &self.server_types {
             ServerTypes::NotTheLast => false,
             ServerTypes::NamedUnder(None) => true,
+            // Mostly they are the very same.
             ServerTypes::NamedUnder(Some(then)) => {
-                then.character_sets != self.fingerprint.character_sets
+                !Arc::ptr_eq(then, &self.fingerprint)
+                    && then.character_sets != self.fingerprint.character_sets
             }
-        };
-        was_elsewhere && execution.types().is_none()
+        }
     }
 
     /// An execution was answered. `at`: what was visible before it was sent, if it succeeded.
