@@ -321,6 +321,20 @@ impl Guest<'_> {
         self.becomes("hit", sql, Some(expected));
     }
 
+    /// Runs a statement until memory has what a change made elsewhere left. Until then the old
+    /// answer is right too, and even one from memory behind a newer one from the server.
+    pub fn comes_to_hit(&mut self, sql: &str, before: &[u8], after: &[u8]) {
+        let seen = wait_for("the change to be seen", PATIENCE, || {
+            let seen = self.run(sql);
+            if seen.bytes == before {
+                return Ok(None);
+            }
+            assert_same(sql, &seen.bytes, after);
+            Ok((seen.outcome == "hit").then_some(()))
+        });
+        seen.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
     /// A statement is answered from memory, see [`Guest::still`].
     pub fn still_hits(&mut self, sql: &str, expected: &[u8]) {
         self.still("hit", sql, expected);

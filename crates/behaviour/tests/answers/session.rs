@@ -904,12 +904,9 @@ mod forms {
         let answer = guest.run("CALL p(10)");
         assert_eq!(answer.outcome, "write");
         front.direct().query("DELETE FROM t WHERE a = 10").unwrap();
+        let deleted = direct_bytes(&front, READ);
         assert_eq!(answer.bytes, direct_bytes(&front, "CALL p(10)"));
-        wait_for("the called row", PATIENCE, || {
-            Ok((reader.run(READ).bytes == direct_bytes(&front, READ)).then_some(()))
-        })
-        .unwrap();
-        warm(&front, &mut reader, READ);
+        reader.comes_to_hit(READ, &deleted, &direct_bytes(&front, READ));
         guest.run("CALL p(11)");
         assert_eq!(reader.run(READ).bytes, direct_bytes(&front, READ));
     }

@@ -157,8 +157,11 @@ fn results_from_views_change_with_what_the_views_read() {
         "CREATE TABLE inside (a INT, s INT)",
         "INSERT INTO inside VALUES (1, 2)",
     ];
+    // None whose columns or order depend on the plan: MySQL 5.6 names the view as the columns'
+    // table if it sorts in a temporary one, and its plans change with its statistics.
     let reads = [
-        "SELECT * FROM joined ORDER BY a",
+        "SELECT * FROM joined WHERE a = 1",
+        "SELECT COUNT(*), SUM(n), MAX(s) FROM joined",
         "SELECT COUNT(*) FROM joined j1 JOIN t ON t.a = j1.a",
     ];
     never_old(&front, &steps, &reads);
@@ -172,11 +175,7 @@ fn results_from_views_change_with_what_the_views_read() {
     front.direct().query("UPDATE inside SET s = 99").unwrap();
     let after = direct(&front, reads[0]);
     assert_ne!(before, after);
-    wait_for("the change to be seen", PATIENCE, || {
-        Ok((guest.run(reads[0]).bytes == after).then_some(()))
-    })
-    .unwrap();
-    guest.becomes_hit(reads[0], &after);
+    guest.comes_to_hit(reads[0], &before, &after);
 }
 
 #[test]
@@ -239,13 +238,10 @@ fn ddl_on_one_table_leaves_what_is_known_of_others() {
         reader.becomes_hit(sql, &direct(&front, sql));
     }
     assert_eq!(loads(&front), before);
+    let before_it = direct(&front, sql);
     front.direct().query("ALTER TABLE t ADD b INT").unwrap();
     let after = direct(&front, sql);
-    wait_for("the column to be seen", PATIENCE, || {
-        Ok((reader.run(sql).bytes == after).then_some(()))
-    })
-    .unwrap();
-    reader.becomes_hit(sql, &after);
+    reader.comes_to_hit(sql, &before_it, &after);
     assert_eq!(loads(&front), before + 1);
 }
 

@@ -47,7 +47,7 @@ fn fate(front: &Front, guest: &mut Guest<'_>, read: &str, change: &str) -> Fate 
     guest.becomes_hit(read, &before);
     // A result that was read before its shape's first commit was visible depends on the whole
     // table: what is asked here is what becomes of the next.
-    front.catch_up();
+    front.settle();
     front.remora().app().unwrap().shared().flush();
     guest.becomes_hit(read, &before);
     for statement in change.split("; ") {

@@ -6,6 +6,8 @@ use super::job::Outcome;
 
 /// So many of the slowest tests are named.
 const SLOWEST: usize = 10;
+/// So many lines of each panic are said again at the end.
+const PANIC_LINES: usize = 8;
 
 /// One job has ended.
 pub(crate) fn tell_one(outcome: &Outcome, number: usize, all: usize) {
@@ -46,6 +48,10 @@ pub(crate) fn tell(outcomes: &[Outcome], took: Duration) -> bool {
     let failed: Vec<&Outcome> = outcomes.iter().filter(|one| !one.has_passed).collect();
     for one in &failed {
         println!("FAILED  {}", one.title);
+        let said = std::fs::read(&one.log).unwrap_or_default();
+        for line in panics(&String::from_utf8_lossy(&said)) {
+            println!("        {line}");
+        }
     }
     let sum = |of: fn(&Outcome) -> usize| outcomes.iter().map(of).sum::<usize>();
     println!("{} programs in {} s", outcomes.len(), took.as_secs());
@@ -56,4 +62,55 @@ pub(crate) fn tell(outcomes: &[Outcome], took: Duration) -> bool {
         sum(|one| one.ignored)
     );
     failed.is_empty()
+}
+
+/// What the panics in a program's output said, without the traces: the end of a long log is what is
+/// read first, and sometimes all that is kept.
+fn panics(said: &str) -> Vec<&str> {
+    let mut told = Vec::new();
+    let mut left = 0;
+    for line in said.lines() {
+        if line.starts_with("thread '") && line.contains(" panicked at ") {
+            left = PANIC_LINES;
+        } else if line.is_empty() || line.starts_with("stack backtrace:") {
+            left = 0;
+        }
+        if left > 0 {
+            told.push(line);
+            left -= 1;
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_are_found_with_what_they_say_and_without_their_traces() {
+        let said = "test a ... FAILED <1.397s>\n\n\
+            ---- a stdout ----\n\n\
+            thread 'a' (6129) panicked at tests/a.rs:255:5:\n\
+            assertion `left == right` failed\n  left: 91\n right: 90\n\
+            stack backtrace:\n   0: core::panicking::panic_fmt\n\n\
+            thread 'b' panicked at tests/b.rs:1:1:\nno\n\nfailures:\n    a\n";
+        assert_eq!(
+            panics(said),
+            [
+                "thread 'a' (6129) panicked at tests/a.rs:255:5:",
+                "assertion `left == right` failed",
+                "  left: 91",
+                " right: 90",
+                "thread 'b' panicked at tests/b.rs:1:1:",
+                "no",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_message_is_cut() {
+        let said = format!("thread 'a' panicked at a.rs:1:1:\n{}", "x\n".repeat(100));
+        assert_eq!(panics(&said).len(), PANIC_LINES);
+    }
 }

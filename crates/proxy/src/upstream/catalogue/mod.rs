@@ -181,8 +181,8 @@ impl Catalogue {
         if let Some(facts) = self.store.find(key, |known| self.is_outdated(known)) {
             return Lookup::Known(facts);
         }
-        self.request(self.key(schema, table));
-        Lookup::Loading
+        let requested = self.request(self.key(schema, table));
+        requested.map_or(Lookup::Loading, Lookup::Known)
     }
 
     /// The table that a statement names so.
@@ -325,19 +325,26 @@ impl Catalogue {
                 .is_some()
     }
 
-    fn request(&self, key: TableKey) {
+    /// Asks for a table that wasn't known. Gives its facts if it was loaded since the look-up.
+    fn request(&self, key: TableKey) -> Option<Arc<TableFacts>> {
         let mut requests = self.requests();
         if requests.wanted.contains(&key) || requests.held.contains_key(&key) {
-            return;
+            return None;
+        }
+        // What was loaded is kept before it stops being wanted.
+        let is_outdated = |known: &Known| self.is_outdated(known);
+        if let Some(facts) = self.store.find(&key.to_bytes(), is_outdated) {
+            return Some(facts);
         }
         if requests.queue.len() >= self.queue_max {
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
+            return None;
         }
         requests.wanted.insert(key.clone());
         requests.queue.push_back(key);
         drop(requests);
         self.bell.notify_one();
+        None
     }
 
     fn requests(&self) -> MutexGuard<'_, Requests> {
