@@ -31,7 +31,7 @@ fn assert_condition(condition: &Condition, sources: usize) {
     match &condition.test {
         Test::In(constants) => assert!((1..=CONSTANTS_MAX).contains(&constants.len())),
         Test::Range { from, to } => assert!(from.is_some() || to.is_some()),
-        Test::IsNull => {}
+        Test::Column(_) | Test::IsNull => {}
     }
 }
 

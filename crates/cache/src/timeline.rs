@@ -170,6 +170,8 @@ pub enum BrokenTags {
     IntervalBounds,
     /// Text is taken as it is, whatever its collation.
     TextFolding,
+    /// Columns that must be equal narrow the preserved side of an outer join too.
+    PreservedSide,
 }
 
 /// Since when a result is known to be right: the watermark before its query was sent, and the

@@ -91,6 +91,7 @@ impl Condition {
                 let bounds = from.iter().chain(to);
                 bounds.map(|bound| bound.value.bytes()).sum()
             }
+            Test::Column(other) => other.bytes(),
             Test::IsNull => 0,
         }
     }
@@ -105,6 +106,14 @@ pub struct ColumnName {
     pub table: Option<String>,
     /// The column.
     pub column: String,
+}
+
+impl ColumnName {
+    fn bytes(&self) -> usize {
+        let optional = [&self.schema, &self.table].into_iter().flatten();
+        let parts = optional.chain([&self.column]);
+        parts.map(String::len).sum()
+    }
 }
 
 /// A set of sources of one block, by their indices.
@@ -137,9 +146,9 @@ impl SourceSet {
 
 /// What a column's value is tested for. NULL satisfies only [`Test::IsNull`].
 ///
-/// The constants are compared as the server compares them: by the column's type, its collation, and
-/// the types of all the constants together. It is the caller's to know for which types that is
-/// exact.
+/// The constants, and the other column, are compared as the server compares them: by the column's
+/// type, its collation, and the types of all the constants together. It is the caller's to know for
+/// which types that is exact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     /// It equals one of these, in no particular order: `=`, `<=>` with a literal, `IN (…)`, or an
@@ -153,6 +162,9 @@ pub enum Test {
         /// The upper bound.
         to: Option<Bound>,
     },
+    /// It equals this column of the same row of the join: `=`. Either may be another block's; the
+    /// condition restricts the sources of both alike.
+    Column(ColumnName),
     /// `IS NULL`.
     ///
     /// Of a column that is declared NOT NULL it says nothing: `'0000-00-00'` satisfies it there,

@@ -224,7 +224,7 @@ fn the_dialect_decides_what_binds_and_what_is_a_string() {
         ansi_quotes: true,
         ..Dialect::default()
     };
-    says_in(ansi, "a = \"b\"", NONE);
+    says_in(ansi, "a = \"b\"", "a = b");
     says_in(ansi, "\"a\" = 'b'", "a in 'b'");
     says("a = \"b\"", "a in 'b'");
     says("\"a\" = 5", NONE);
@@ -354,6 +354,44 @@ fn a_filter_restricts_every_source_and_the_condition_of_a_join_its_operands() {
         "a JOIN b JOIN c ON x = 1 ON 1 WHERE y = 2",
         "a#0 b#1 c#2 | y in 2 @0 1 2",
     );
+}
+
+#[test]
+fn columns_that_must_be_equal_are_told_with_what_they_restrict() {
+    let joined = |from: &str, expected: &str| {
+        blocks(&format!("SELECT 1 FROM {from}"), &[expected]);
+    };
+    joined(
+        "a JOIN b ON a.x = b.y WHERE a.x = 5",
+        "a#0 b#1 | a.x in 5 @0 1, a.x = b.y @0 1",
+    );
+    joined("a, b WHERE (x = `b`.y)", "a#0 b#1 | x = b.y @0 1");
+    joined("a LEFT JOIN b ON x = y", "a#0 b#1 | x = y @1");
+    joined("a RIGHT JOIN b ON x = y", "a#0 b#1 | x = y @0");
+    joined(
+        "a LEFT JOIN (b JOIN c ON x = y) ON y = z",
+        "a#0 b#1 c#2 | x = y @1 2, y = z @1 2",
+    );
+    joined("a JOIN b USING (x) WHERE x = y AND y = x", "a#0 b#1 | ");
+    joined("a JOIN b USING (x) WHERE y = a.x", "a#0 b#1 | y = a.x @0 1");
+    for other in [
+        "x <=> y",
+        "x <> y",
+        "x < y",
+        "NOT x = y",
+        "x = y OR z = 1",
+        "x = y OR x = z",
+        "x = -y",
+        "x = y + 0",
+        "x = BINARY y",
+        "x = y COLLATE utf8mb4_bin",
+        "(x = y) = 1",
+        "x = y IS TRUE",
+        "(x, v) = (y, w)",
+        "x = `ö`",
+    ] {
+        joined(&format!("a, b WHERE {other}"), "a#0 b#1 | ");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod common;
 use common::{default, dialects, names};
 use proptest::prelude::*;
 use remora_sql::{
-    Class, Dialect, FUNCTIONS, Keyword, Lexer, TokenKind, Writes, analyse, analyse_logged,
+    Class, Dialect, FUNCTIONS, Keyword, Lexer, Test, TokenKind, Writes, analyse, analyse_logged,
     analyse_prefix, find_function,
 };
 
@@ -124,6 +124,9 @@ fn check_consistency(text: &[u8], dialect: Dialect) {
                 assert!(!condition.restricts.is_empty());
                 assert!(!(count..64).any(|index| condition.restricts.contains(index)));
                 assert!(select.reads.names.contains(&condition.column.column));
+                if let Test::Column(other) = &condition.test {
+                    assert!(select.reads.names.contains(&other.column));
+                }
             }
         }
     }

@@ -524,6 +524,37 @@ fn each_table_of_a_join_is_narrowed_by_its_own_conditions() {
 }
 
 #[test]
+fn a_table_of_a_join_is_narrowed_by_what_its_columns_must_equal() {
+    const BY_KEY: &str = "SELECT u.v, t.name FROM t JOIN u ON u.t_id = t.id WHERE t.id = 5";
+    const LEFT: &str = "SELECT u.v FROM t LEFT JOIN u ON t.id = u.t_id WHERE t.id IN (5, 6)";
+    const THROUGH: &str =
+        "SELECT child.v FROM t, u, child WHERE child.id = u.t_id AND u.t_id = t.id AND t.id = 2";
+    const TEXT: &str = "SELECT a.id FROM t a JOIN t b ON a.name = b.name WHERE a.name = 'NAME5'";
+    const PRESERVED: &str = "SELECT u.id FROM u LEFT JOIN t ON u.t_id = t.id AND t.id = 5";
+    const ELSEWHERE: &str =
+        "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = u.t_id AND t.id = 5)";
+    check(
+        &front("tags_equal"),
+        &[
+            (BY_KEY, "UPDATE u SET v = 0 WHERE id = 7", Kept),
+            (BY_KEY, "INSERT INTO u VALUES (5001, 6, 1)", Kept),
+            (BY_KEY, "UPDATE u SET v = 0 WHERE id = 5", Dropped),
+            (BY_KEY, "UPDATE u SET t_id = 5 WHERE id = 8", Dropped),
+            (BY_KEY, "INSERT INTO u VALUES (5002, 5, 1)", Dropped),
+            (LEFT, "UPDATE u SET v = 0 WHERE id = 7", Kept),
+            (LEFT, "DELETE FROM u WHERE t_id = 6", Dropped),
+            (THROUGH, "UPDATE child SET v = 9 WHERE id = 3", Kept),
+            (THROUGH, "UPDATE child SET v = 9 WHERE id = 2", Dropped),
+            (TEXT, "UPDATE t SET name = 'other' WHERE id = 7", Kept),
+            (TEXT, "UPDATE t SET name = 'Name5 ' WHERE id = 9", Dropped),
+            // Every row of these counts.
+            (PRESERVED, "DELETE FROM u WHERE id = 9", Dropped),
+            (ELSEWHERE, "UPDATE u SET t_id = 5 WHERE id = 10", Dropped),
+        ],
+    );
+}
+
+#[test]
 fn cascades_drop_children_only_where_keys_change() {
     check(
         &front("tags_cascades"),

@@ -18,6 +18,9 @@ pub enum SeededFault {
     RangeLevelOffByOne,
     /// Text counts by its bytes, not by what its collation takes for equal.
     TextNotFolded,
+    /// The condition of an outer join narrows the side of which every row counts, by the columns
+    /// that it compares.
+    PreservedSideNarrowed,
     /// A shape is used although commits that the read may have missed were touched without it.
     ShapeRegisteredTooLate,
     /// What functions write that views call isn't fenced.
@@ -36,12 +39,13 @@ pub enum SeededFault {
 
 impl SeededFault {
     /// All of them.
-    pub const ALL: [SeededFault; 12] = [
+    pub const ALL: [SeededFault; 13] = [
         SeededFault::FencesIgnored,
         SeededFault::TagIgnoresBeforeImage,
         SeededFault::TagIgnoresColumnsOfCondition,
         SeededFault::RangeLevelOffByOne,
         SeededFault::TextNotFolded,
+        SeededFault::PreservedSideNarrowed,
         SeededFault::ShapeRegisteredTooLate,
         SeededFault::CodeOfViewsIgnored,
         SeededFault::CodeInSessionIgnored,
@@ -80,6 +84,7 @@ impl SeededFault {
             SeededFault::TagIgnoresColumnsOfCondition => rules.tags = BrokenTags::ConditionColumns,
             SeededFault::RangeLevelOffByOne => rules.tags = BrokenTags::IntervalBounds,
             SeededFault::TextNotFolded => rules.tags = BrokenTags::TextFolding,
+            SeededFault::PreservedSideNarrowed => rules.tags = BrokenTags::PreservedSide,
             SeededFault::ShapeRegisteredTooLate => rules.shapes = true,
             SeededFault::CodeOfViewsIgnored => rules.code = BrokenCode::Views,
             SeededFault::CodeInSessionIgnored => rules.code = BrokenCode::Session,

@@ -22,18 +22,11 @@ impl<'s> Pair<'s> {
 
     /// What joins the two: columns of them that are alike, and perhaps more.
     fn on(&self, dice: &mut Dice) -> String {
-        let shared: Vec<&str> = self
-            .left
-            .columns
-            .iter()
-            .map(|one| one.name.as_str())
-            .filter(|name| self.right.columns.iter().any(|one| one.name == *name))
-            .collect();
         let references = self.right.columns.iter().any(|one| one.is_reference);
         let joined = match dice.index(3) {
             0 if references => "l.id = r.p".to_owned(),
             1 => {
-                let name = shared[dice.index(shared.len())];
+                let name = self.shared(dice);
                 format!("l.{name} = r.{name}")
             }
             _ => "l.id = r.id".to_owned(),
@@ -41,6 +34,35 @@ impl<'s> Pair<'s> {
         match dice.index(3) {
             0 => format!("{joined} AND {}", self.constant(dice)),
             _ => joined,
+        }
+    }
+
+    /// The name of a column that both have.
+    fn shared(&self, dice: &mut Dice) -> &'s str {
+        let shared: Vec<&str> = self
+            .left
+            .columns
+            .iter()
+            .map(|one| one.name.as_str())
+            .filter(|name| self.right.columns.iter().any(|one| one.name == *name))
+            .collect();
+        shared[dice.index(shared.len())]
+    }
+
+    /// A condition with constants on the column of that name of one of the two.
+    fn on_joined(&self, dice: &mut Dice, name: &str) -> String {
+        let (table, alias) = if dice.chance(50) {
+            (self.left, "l")
+        } else {
+            (self.right, "r")
+        };
+        let column = table.columns.iter().find(|one| one.name == name);
+        let mut value = || column.map_or_else(String::new, |one| one.kind.compared(dice));
+        let (one, other) = (value(), value());
+        match dice.index(6) {
+            0 => format!("{alias}.{name} IN ({one}, {other})"),
+            1 => format!("{alias}.{name} BETWEEN {one} AND {other}"),
+            _ => format!("{alias}.{name} = {one}"),
         }
     }
 
@@ -142,4 +164,35 @@ pub(super) fn nested(dice: &mut Dice, schema: &Schema) -> String {
         "SELECT {columns} FROM {left} l {outside} ({right} r {inside} {name} m ON r.id = m.id AND {condition}) ON {}{further}",
         pair.on(dice)
     )
+}
+
+/// A join by columns of one name, and a condition with constants on one of these: it says something
+/// of the others as well.
+pub(super) fn equal(dice: &mut Dice, schema: &Schema) -> String {
+    let pair = Pair::random(dice, schema);
+    let name = pair.shared(dice).to_owned();
+    let on = match dice.index(3) {
+        0 => format!("r.{name} = l.{name}"),
+        _ => format!("l.{name} = r.{name}"),
+    };
+    let columns = Pair::columns(dice);
+    let (left, right) = (&pair.left.name, &pair.right.name);
+    let word = dice.word(&["JOIN", "LEFT JOIN", "RIGHT JOIN"]);
+    // The same table once more, behind the others or within the second.
+    let third = match dice.index(4) {
+        0 => format!(" {word} {right} m ON r.{name} = m.{name}"),
+        1 => format!(" JOIN {right} m ON m.{name} = r.{name}"),
+        _ => String::new(),
+    };
+    let (right, behind) = if dice.chance(30) && !third.is_empty() {
+        (format!("({right} r{third})"), String::new())
+    } else {
+        (format!("{right} r"), third)
+    };
+    let constant = pair.on_joined(dice, &name);
+    let (also_on, filter) = match dice.index(3) {
+        0 => (format!(" AND {constant}"), String::new()),
+        _ => (String::new(), format!(" WHERE {constant}")),
+    };
+    format!("SELECT {columns} FROM {left} l {word} {right} ON {on}{also_on}{behind}{filter}")
 }

@@ -31,6 +31,7 @@ const SHAPES: &[(usize, (&str, Maker))] = &[
     (7, ("outer-join", joins::outer)),
     (3, ("natural-join", joins::natural)),
     (3, ("nested-join", joins::nested)),
+    (7, ("equal-join", joins::equal)),
     (4, ("union", union)),
     (3, ("derived", derived)),
     (3, ("cte", cte)),

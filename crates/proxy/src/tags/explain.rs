@@ -307,7 +307,7 @@ fn test_words(test: Option<&Test>) -> String {
             }
         },
         Some(Test::IsNull) => "is NULL".to_owned(),
-        Some(Test::Range { .. }) | None => String::new(),
+        Some(Test::Column(_) | Test::Range { .. }) | None => String::new(),
     }
 }
 

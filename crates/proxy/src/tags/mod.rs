@@ -9,6 +9,7 @@
 //! | `plan` | how each of its reads of a table is narrowed |
 //! | [`explain`] | the same in words |
 //! | `origin` | which table a tag of a result is of |
+//! | `conditions` | which columns are restricted, also by what they must be equal to |
 //! | `change` | the tags that a commit touches, from its rows and the registered shapes |
 //! | `write` | the fences of a statement that writes, from its conditions |
 //! | `codec` | when a literal and a row's value are the same |
@@ -21,6 +22,7 @@
 mod change;
 mod codec;
 pub mod collations;
+mod conditions;
 pub mod explain;
 mod literal;
 mod origin;

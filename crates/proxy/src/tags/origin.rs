@@ -7,7 +7,7 @@ use remora_cache::{TableTags, Tag};
 use remora_sql::Select;
 
 use super::plan::Plan;
-use super::read::{ReadTables, ReadTags, put_cascades};
+use super::read::{ReadTables, ReadTags, conditions_of, put_cascades};
 use crate::upstream::catalogue::{CascadeParent, TableFacts};
 
 /// Columns whose tags are looked for in a table of which nothing is known.
@@ -63,9 +63,10 @@ impl<'t> Origin<'t> {
         self.look_by_name(*name, Some(table.facts.columns.len()));
         let mut own = Vec::new();
         for block in &select.reads.blocks {
+            let conditions = conditions_of(block, tables, under);
             for (at, source) in block.sources.iter().enumerate() {
                 if source.table == Some(number) {
-                    let plan = Plan::of(select, block, at, tables, under);
+                    let plan = Plan::of(select, (block, &conditions), at, tables, under);
                     // A coarse tag has been looked for by name.
                     let _ = plan.put_tags(table, under, &mut own);
                 }

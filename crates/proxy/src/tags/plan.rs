@@ -10,9 +10,9 @@ use remora_cache::{
 use remora_sql::{Block, Bound, Condition, Select, Source, Test};
 
 use super::codec::{Codec, Known};
+use super::conditions::Conditions;
 use super::literal::Literal;
-use super::read::{ReadTables, ReadTags, add};
-use super::resolve::restricted;
+use super::read::{ReadTables, ReadTags, add, facts_of};
 use super::{INTERVALS_MAX, VALUES_MAX};
 use crate::reason::Coarse;
 use crate::upstream::catalogue::TableFacts;
@@ -52,22 +52,18 @@ pub(super) struct End {
 }
 
 impl Plan {
-    /// Of a source of a block.
+    /// Of a source of a block, which has these conditions.
     pub(super) fn of(
         select: &Select,
-        block: &Block,
+        (block, conditions): (&Block, &Conditions<'_>),
         source: usize,
         tables: &[ReadTables],
         under: &ReadTags<'_>,
     ) -> Plan {
         let of_source = &block.sources[source];
-        let facts = |number: usize| {
-            let facts = &tables.get(number)?.facts;
-            (!facts.columns.is_empty()).then_some(&**facts)
-        };
         let Some(own) = of_source
             .table
-            .and_then(facts)
+            .and_then(|number| facts_of(tables, number))
             .filter(|own| own.columns_match_log)
         else {
             let table = of_source.table.and_then(|number| tables.get(number));
@@ -82,12 +78,8 @@ impl Plan {
             };
         };
         let mut columns = Columns::default();
-        for (number, condition) in block.conditions.iter().enumerate() {
-            if let Some((restricted, ordinal)) = restricted(block, condition, facts)
-                && restricted == source
-            {
-                columns.take(own, ordinal, (number, condition), under);
-            }
+        for (ordinal, number) in conditions.on(source) {
+            columns.take(own, ordinal, (number, &block.conditions[number]), under);
         }
         Plan {
             narrowing: columns.narrowing(own),
@@ -200,7 +192,8 @@ impl Columns {
             Test::IsNull if facts.columns[ordinal].is_nullable => {
                 self.equal(column, vec![Known::null().hash], number);
             }
-            Test::IsNull => {}
+            // What that implies is among the conditions.
+            Test::Column(_) | Test::IsNull => {}
             Test::In(constants) => {
                 let literals: Vec<_> = constants
                     .iter()

@@ -13,6 +13,7 @@ use remora_sql::{Block, Constant, Select};
 use remora_wire::execute::BoundValue;
 
 use super::codec::Codec;
+use super::conditions::Conditions;
 use super::literal::{Literal, StringConversion};
 use super::plan::{Narrowing, Plan};
 use super::resolve::ordinal_of;
@@ -131,6 +132,7 @@ pub(super) fn gather(
     let mut tags = Vec::new();
     let mut is_read = vec![false; tables.len()];
     for block in &select.reads.blocks {
+        let conditions = conditions_of(block, tables, under);
         for (at, source) in block.sources.iter().enumerate() {
             let Some((table, number)) = source
                 .table
@@ -139,7 +141,7 @@ pub(super) fn gather(
                 continue;
             };
             is_read[number] = true;
-            let plan = Plan::of(select, block, at, tables, under);
+            let plan = Plan::of(select, (block, &conditions), at, tables, under);
             let tagged = plan.put_tags(table, under, &mut tags);
             tell(Step::Read {
                 number,
@@ -182,6 +184,21 @@ pub(super) fn gather(
         }
     }
     tags
+}
+
+/// The facts of a table by its number in the statement, if it is a table whose columns are known.
+pub(super) fn facts_of(tables: &[ReadTables], number: usize) -> Option<&TableFacts> {
+    let facts = &tables.get(number)?.facts;
+    (!facts.columns.is_empty()).then_some(&**facts)
+}
+
+/// The conditions of a block.
+pub(super) fn conditions_of<'s>(
+    block: &'s Block,
+    tables: &[ReadTables],
+    under: &ReadTags<'_>,
+) -> Conditions<'s> {
+    Conditions::of(block, |number| facts_of(tables, number), under.broken)
 }
 
 /// A view's result depends on the tables that it reads, as wholes, and on what reaches them.

@@ -12,18 +12,29 @@ pub(super) fn ordinal_of(facts: &TableFacts, column: &str) -> Option<usize> {
     facts.columns.iter().position(|known| is_it(&known.name))
 }
 
-/// The source of the block and the column of its table that a condition restricts; `None` if that
-/// isn't certain. `facts_of` gives the facts of a table by its number in the statement, if it is a
-/// table whose columns are known.
+/// A column: the number of its source in the block, and its ordinal.
+pub(super) type Place = (usize, usize);
+
+/// Which column a name means; `None` if that isn't certain. `facts_of` gives the facts of a table
+/// by its number in the statement, if it is a table whose columns are known.
+pub(super) fn place_of<'f>(
+    block: &Block,
+    name: &ColumnName,
+    facts_of: &impl Fn(usize) -> Option<&'f TableFacts>,
+) -> Option<Place> {
+    match &name.table {
+        Some(table) => qualified(block, name, table, facts_of),
+        None => unqualified(block, name, facts_of),
+    }
+}
+
+/// The column that a condition restricts; `None` if that isn't certain.
 pub(super) fn restricted<'f>(
     block: &Block,
     condition: &Condition,
     facts_of: impl Fn(usize) -> Option<&'f TableFacts>,
-) -> Option<(usize, usize)> {
-    let found = match &condition.column.table {
-        Some(table) => qualified(block, &condition.column, table, &facts_of),
-        None => unqualified(block, &condition.column, &facts_of),
-    };
+) -> Option<Place> {
+    let found = place_of(block, &condition.column, &facts_of);
     found.filter(|(source, _)| condition.restricts.contains(*source))
 }
 
@@ -32,7 +43,7 @@ fn qualified<'f>(
     name: &ColumnName,
     table: &str,
     facts_of: &impl Fn(usize) -> Option<&'f TableFacts>,
-) -> Option<(usize, usize)> {
+) -> Option<Place> {
     // Whether letter case counts depends on the server: names that differ in nothing else are not
     // told apart.
     let is_it = |source: &Source| {
@@ -58,7 +69,7 @@ fn unqualified<'f>(
     block: &Block,
     name: &ColumnName,
     facts_of: &impl Fn(usize) -> Option<&'f TableFacts>,
-) -> Option<(usize, usize)> {
+) -> Option<Place> {
     let mut found = None;
     for (at, source) in block.sources.iter().enumerate() {
         // A source whose columns aren't known could have it too.

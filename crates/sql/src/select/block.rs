@@ -2,7 +2,7 @@
 
 use super::{Parsed, SelectParser};
 use crate::keyword::Keyword as K;
-use crate::reads::{Block, Condition, Source, SourceSet, Test};
+use crate::reads::{Block, ColumnName, Condition, Source, SourceSet, Test};
 use crate::token::Token;
 
 /// A `SELECT` that has begun.
@@ -125,16 +125,21 @@ impl SelectParser<'_> {
     }
 
     fn says_something(&self, block: &OpenBlock, condition: &Condition) -> bool {
-        let column = &condition.column;
-        // A joined column of that name is one of several tables at once.
-        let merged = column.table.is_none()
-            && (block.has_natural_join
-                || block.merged_columns.iter().any(|token| {
-                    let name = self.cursor.name_bytes(*token);
-                    !name.is_ascii() || name.eq_ignore_ascii_case(column.column.as_bytes())
-                }));
+        let is_merged = |column: &ColumnName| self.is_merged(block, column);
+        let is_about_merged = is_merged(&condition.column)
+            || matches!(&condition.test, Test::Column(other) if is_merged(other));
         let nullable = condition.test == Test::IsNull && block.has_outer_join;
-        !merged && !nullable && !condition.restricts.is_empty()
+        !is_about_merged && !nullable && !condition.restricts.is_empty()
+    }
+
+    /// Whether a name is that of a joined column, which is one of several tables at once.
+    fn is_merged(&self, block: &OpenBlock, column: &ColumnName) -> bool {
+        let is_it = |token: &Token| {
+            let name = self.cursor.name_bytes(*token);
+            !name.is_ascii() || name.eq_ignore_ascii_case(column.column.as_bytes())
+        };
+        let is_named = || block.merged_columns.iter().any(is_it);
+        column.table.is_none() && (block.has_natural_join || is_named())
     }
 
     /// Sets which sources the stars of the select list mean.

@@ -139,6 +139,10 @@ impl SelectParser<'_> {
             (Value::Literal(literal), Value::Column(column)) => {
                 self.compared(column, comparison.mirrored(), literal)
             }
+            (Value::Column(left), Value::Column(right)) => match comparison {
+                Comparison::Equal if self.wants_conditions => self.joined(left, right),
+                _ => Value::Other,
+            },
             _ => Value::Other,
         }
     }
@@ -211,7 +215,16 @@ impl SelectParser<'_> {
         }
     }
 
-    fn condition_on(&self, column: &ColumnPlaces, test: Test) -> Value {
+    /// `left = right`, both columns
+    fn joined(&self, left: &ColumnPlaces, right: &ColumnPlaces) -> Value {
+        match self.name_of(right) {
+            Some(other) => self.condition_on(left, Test::Column(other)),
+            None => Value::Other,
+        }
+    }
+
+    /// A column's name; `None` if it can't be trusted.
+    fn name_of(&self, column: &ColumnPlaces) -> Option<ColumnName> {
         let name = |place: Place| {
             let bytes = self.cursor.name_bytes(place.token(self.name_kind(place)));
             let name = std::str::from_utf8(&bytes).ok()?;
@@ -222,14 +235,15 @@ impl SelectParser<'_> {
             None => Some(None),
             Some(place) => name(place).map(Some),
         };
-        let column = || {
-            Some(ColumnName {
-                schema: optional(column.schema)?,
-                table: optional(column.table)?,
-                column: name(column.column)?,
-            })
-        };
-        match column() {
+        Some(ColumnName {
+            schema: optional(column.schema)?,
+            table: optional(column.table)?,
+            column: name(column.column)?,
+        })
+    }
+
+    fn condition_on(&self, column: &ColumnPlaces, test: Test) -> Value {
+        match self.name_of(column) {
             Some(column) => Value::Conjuncts(vec![Condition {
                 column,
                 restricts: SourceSet::default(),

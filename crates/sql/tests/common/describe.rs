@@ -4,7 +4,7 @@
 //! of it is read; a condition is `column test @sources`.
 
 use remora_sql::{
-    Block, Bound, Condition, Constant, NarrowedWrite, Select, Source, Test, WrittenRows,
+    Block, Bound, ColumnName, Condition, Constant, NarrowedWrite, Select, Source, Test, WrittenRows,
 };
 
 fn constant(constant: &Constant) -> String {
@@ -25,18 +25,22 @@ fn bound(sign: &str, bound: Option<&Bound>) -> String {
 
 /// `column test`
 pub(crate) fn condition(condition: &Condition) -> String {
-    let name = &condition.column;
-    let parts = [&name.schema, &name.table].into_iter().flatten();
-    let parts: Vec<&str> = parts.chain([&name.column]).map(String::as_str).collect();
     let test = match &condition.test {
         Test::In(constants) => {
             let constants: Vec<String> = constants.iter().map(constant).collect();
             format!(" in {}", constants.join(" "))
         }
         Test::Range { from, to } => bound(">", from.as_ref()) + &bound("<", to.as_ref()),
+        Test::Column(other) => format!(" = {}", column(other)),
         Test::IsNull => " null".to_owned(),
     };
-    parts.join(".") + &test
+    column(&condition.column) + &test
+}
+
+fn column(name: &ColumnName) -> String {
+    let parts = [&name.schema, &name.table].into_iter().flatten();
+    let parts: Vec<&str> = parts.chain([&name.column]).map(String::as_str).collect();
+    parts.join(".")
 }
 
 /// The conditions of a block, without what they restrict.

@@ -248,7 +248,7 @@ impl TableFacts {
         }
     }
 
-    pub(super) fn refused(schema: &str, table: &str, why: TableRefusal) -> TableFacts {
+    pub(crate) fn refused(schema: &str, table: &str, why: TableRefusal) -> TableFacts {
         TableFacts {
             cacheable: Err(why),
             tag: Tag::table(schema, table),

@@ -1,0 +1,282 @@
+//! Which columns a block's conditions are about, and what they say of columns that must be equal.
+//!
+//! # What follows from a column that equals another one
+//!
+//! Let one condition say that `a.x` is 5, and another, `E`, that `a.x = b.y`. Then a row of `b` in
+//! which `y` isn't 5 makes no difference to the block's result, if `E` restricts `b`:
+//!
+//! - Rows of `a` in which `x` isn't 5 make no difference, whatever `b` holds. So the result is the
+//!   same with `a'`, which is `a` without them.
+//! - In a join with `a'`, `a.x` is 5 or NULL. Where `E` is TRUE, `b.y` is 5, if both columns compare
+//!   with each other as they do with the constant. So `E` says the same there as `E AND b.y = 5`.
+//! - Of the second conjunct [`Condition`] proves that a row of `b` that doesn't satisfy it makes no
+//!   difference, as it stands where `E` does. With `a'`, and so with `a` as well.
+//!
+//! Whether `E` restricts `a` doesn't matter: in `a LEFT JOIN b ON a.x = b.y WHERE a.x = 5` it
+//! doesn't. If it doesn't restrict `b`, nothing follows: in
+//! `b LEFT JOIN a ON a.x = b.y AND a.x = 5` every row of `b` counts. What follows for `b.y` holds
+//! whatever the tables hold, so more may follow from it.
+//!
+//! Columns of one and the same type compare like that: by the number, the bytes or the collation.
+
+use remora_cache::BrokenTags;
+use remora_sql::{Block, Condition, SourceSet, Test};
+
+use super::resolve::{Place, place_of};
+use crate::upstream::catalogue::{ColumnKind, TableFacts};
+
+/// A list of more constants says nothing of other columns: each would be one more tag there.
+const IMPLIED_VALUES_MAX: usize = 8;
+/// How many columns may follow from one another.
+const EQUAL_COLUMNS_MAX: usize = 16;
+
+/// The conditions of a block, with the columns that they are about.
+pub(super) struct Conditions<'s> {
+    /// Of each condition the column, if it restricts that.
+    restricted: Vec<Option<Place>>,
+    block: &'s Block,
+    equal: Vec<EqualColumns>,
+}
+
+/// Two columns of two sources that must be equal.
+struct EqualColumns {
+    places: [Place; 2],
+    restricts: SourceSet,
+}
+
+impl<'s> Conditions<'s> {
+    /// `facts_of` gives the facts of a table by its number in the statement, if it is a table whose
+    /// columns are known.
+    pub(super) fn of<'f>(
+        block: &'s Block,
+        facts_of: impl Fn(usize) -> Option<&'f TableFacts>,
+        broken: BrokenTags,
+    ) -> Conditions<'s> {
+        let mut all = Conditions {
+            restricted: Vec::with_capacity(block.conditions.len()),
+            block,
+            equal: Vec::new(),
+        };
+        for condition in &block.conditions {
+            let place = place_of(block, &condition.column, &facts_of);
+            if let (Some(one), Test::Column(other)) = (place, &condition.test) {
+                let other = place_of(block, other, &facts_of);
+                all.equal.extend(other.and_then(|other| {
+                    equal_columns(block, condition, [one, other], &facts_of, broken)
+                }));
+            }
+            let is_restricted = |place: &Place| condition.restricts.contains(place.0);
+            all.restricted.push(place.filter(is_restricted));
+        }
+        all
+    }
+
+    /// The conditions on columns of a source, and those on other columns that must be equal to one
+    /// of its columns: the column's ordinal, and the number of the condition.
+    pub(super) fn on(&self, source: usize) -> Vec<(usize, usize)> {
+        let own = self.restricted.iter().enumerate();
+        let mut found: Vec<_> = own
+            .filter_map(|(number, place)| {
+                let (of, ordinal) = (*place)?;
+                (of == source).then_some((ordinal, number))
+            })
+            .collect();
+        if self.equal.is_empty() {
+            return found;
+        }
+        let mut begun = Vec::new();
+        let sides = self.equal.iter().flat_map(|equal| equal.places);
+        for (of, ordinal) in sides {
+            if of == source && !begun.contains(&ordinal) {
+                begun.push(ordinal);
+                found.extend(self.implied((of, ordinal)).map(|number| (ordinal, number)));
+            }
+        }
+        found
+    }
+
+    /// The numbers of the conditions on other columns that hold for this one too.
+    fn implied(&self, place: Place) -> impl Iterator<Item = usize> {
+        let mut equal = vec![place];
+        let mut at = 0;
+        while let Some(here) = equal.get(at).copied() {
+            at += 1;
+            let others = self.equal.iter().filter_map(|one| one.other(here));
+            for other in others {
+                if !equal.contains(&other) && equal.len() < EQUAL_COLUMNS_MAX {
+                    equal.push(other);
+                }
+            }
+        }
+        let numbers = self.restricted.iter().enumerate();
+        numbers.filter_map(move |(number, restricted)| {
+            let is_of_other = equal[1..].contains(&(*restricted)?);
+            let passes_on = match &self.block.conditions[number].test {
+                Test::In(constants) => constants.len() <= IMPLIED_VALUES_MAX,
+                Test::Range { .. } => true,
+                Test::Column(_) | Test::IsNull => false,
+            };
+            (is_of_other && passes_on).then_some(number)
+        })
+    }
+}
+
+impl EqualColumns {
+    /// The column from which something follows for the one at `place`.
+    fn other(&self, place: Place) -> Option<Place> {
+        let [one, other] = self.places;
+        let found = match place {
+            _ if place == one => other,
+            _ if place == other => one,
+            _ => return None,
+        };
+        self.restricts.contains(place.0).then_some(found)
+    }
+}
+
+fn equal_columns<'f>(
+    block: &Block,
+    condition: &Condition,
+    places: [Place; 2],
+    facts_of: &impl Fn(usize) -> Option<&'f TableFacts>,
+    broken: BrokenTags,
+) -> Option<EqualColumns> {
+    let kind = |(source, ordinal): Place| {
+        let facts = facts_of(block.sources[source].table?)?;
+        Some(&facts.columns[ordinal].kind)
+    };
+    let [one, other] = [kind(places[0])?, kind(places[1])?];
+    let is_alike = one == other && !matches!(one, ColumnKind::Other);
+    let restricts = match broken {
+        BrokenTags::PreservedSide => SourceSet::range(0, block.sources.len()),
+        _ => condition.restricts,
+    };
+    (is_alike && places[0].0 != places[1].0).then_some(EqualColumns { places, restricts })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use remora_sql::{Dialect, Select, analyse};
+
+    use super::*;
+    use crate::upstream::catalogue::{ColumnFacts, TableRefusal};
+
+    fn integer(bytes: u8) -> ColumnKind {
+        ColumnKind::Integer {
+            bytes,
+            unsigned: false,
+        }
+    }
+
+    /// A table with the columns x, y and z; z is wider.
+    fn facts() -> TableFacts {
+        let columns = [("x", 4), ("y", 4), ("z", 8)];
+        let columns = columns.map(|(name, bytes)| ColumnFacts {
+            name: name.into(),
+            kind: integer(bytes),
+            is_nullable: true,
+            is_auto_increment: false,
+            is_computed: false,
+        });
+        TableFacts {
+            columns: Arc::from(columns.to_vec()),
+            ..TableFacts::refused("s", "t", TableRefusal::View)
+        }
+    }
+
+    fn select(from: &str) -> Select {
+        let text = format!("SELECT 1 FROM {from}");
+        analyse(text.as_bytes(), Dialect::default())
+            .cacheable
+            .unwrap()
+    }
+
+    /// What is known of the sources: `source.column=condition`.
+    fn known(from: &str) -> String {
+        let (select, facts) = (select(from), facts());
+        let block = &select.reads.blocks[0];
+        let conditions = Conditions::of(block, |_| Some(&facts), BrokenTags::Right);
+        let all = (0..block.sources.len()).flat_map(|source| {
+            let mut on: Vec<String> = conditions
+                .on(source)
+                .into_iter()
+                .filter(|(_, number)| !matches!(block.conditions[*number].test, Test::Column(_)))
+                .map(|(ordinal, number)| {
+                    let column = &facts.columns[ordinal].name;
+                    format!("{}.{column}={number}", block.sources[source].name)
+                })
+                .collect();
+            on.sort();
+            on
+        });
+        all.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_a_column_equals_another_must_equal_too() {
+        for (from, expected) in [
+            ("a JOIN b ON a.x = b.y WHERE a.x = 5", "a.x=0 b.y=0"),
+            ("a JOIN b ON a.x = b.y WHERE b.y = 5", "a.x=0 b.y=0"),
+            ("a, b WHERE a.x = b.y AND b.y IN (5, 6)", "a.x=1 b.y=1"),
+            (
+                "a, b WHERE a.x = b.y AND a.x BETWEEN 5 AND 6",
+                "a.x=1 b.y=1",
+            ),
+            ("a, b WHERE a.x = b.y AND a.y = 5", "a.y=1"),
+            // Further on, and round in a ring.
+            (
+                "a JOIN b ON a.x = b.x JOIN c ON b.x = c.y WHERE c.y = 5",
+                "a.x=0 b.x=0 c.y=0",
+            ),
+            (
+                "a, b, c WHERE a.x = b.x AND b.x = c.x AND c.x = a.x AND a.x = 5",
+                "a.x=3 b.x=3 c.x=3",
+            ),
+            // Columns of other types, NULL, long lists.
+            ("a JOIN b ON a.x = b.z WHERE a.x = 5", "a.x=0"),
+            ("a JOIN b ON a.x = b.y WHERE a.x IS NULL", "a.x=0"),
+            (
+                "a JOIN b ON a.x = b.y WHERE a.x IN (1, 2, 3, 4, 5, 6, 7, 8, 9)",
+                "a.x=0",
+            ),
+            // One column of one source says nothing of another.
+            ("a WHERE a.x = a.y AND a.x = 5", "a.x=1"),
+            // The same table twice.
+            ("a JOIN a b ON a.x = b.x WHERE a.x = 5", "a.x=0 b.x=0"),
+        ] {
+            assert_eq!(known(from), expected, "{from}");
+        }
+    }
+
+    #[test]
+    fn the_preserved_side_of_an_outer_join_counts_whole() {
+        for (from, expected) in [
+            ("a LEFT JOIN b ON a.x = b.y WHERE a.x = 5", "a.x=0 b.y=0"),
+            ("a LEFT JOIN b ON a.x = b.y AND b.y = 5", "b.y=1"),
+            ("a LEFT JOIN b ON a.x = b.y AND a.x = 5", ""),
+            ("a LEFT JOIN b ON a.x = b.y WHERE b.y = 5", "b.y=0"),
+            (
+                "a LEFT JOIN b ON 1 WHERE a.x = b.y AND b.y = 5",
+                "a.x=1 b.y=1",
+            ),
+            ("a RIGHT JOIN b ON a.x = b.y WHERE b.y = 5", "a.x=0 b.y=0"),
+            ("a RIGHT JOIN b ON a.x = b.y AND a.x = 5", "a.x=1"),
+            (
+                "a LEFT JOIN (b JOIN c ON b.x = c.x) ON a.x = b.x WHERE a.x = 5",
+                "a.x=0 b.x=0 c.x=0",
+            ),
+            (
+                "a LEFT JOIN (b JOIN c ON b.x = c.x AND c.x = 5) ON a.x = b.x",
+                "b.x=1 c.x=1",
+            ),
+            (
+                "a LEFT JOIN b ON a.x = b.x LEFT JOIN c ON b.x = c.x WHERE a.x = 5",
+                "a.x=0 b.x=0 c.x=0",
+            ),
+        ] {
+            assert_eq!(known(from), expected, "{from}");
+        }
+    }
+}
