@@ -172,6 +172,8 @@ pub enum BrokenTags {
     TextFolding,
     /// Columns that must be equal narrow the preserved side of an outer join too.
     PreservedSide,
+    /// Names in the condition of a join mean any table of the block.
+    ScopeOfJoins,
 }
 
 /// Since when a result is known to be right: the watermark before its query was sent, and the

@@ -78,7 +78,6 @@ fn seed_or(usual: u64) -> u64 {
 /// A seed by which the fault shows within a few cases.
 fn seed_for(fault: SeededFault) -> u64 {
     match fault {
-        SeededFault::PreservedSideNarrowed => 4,
         SeededFault::FencesIgnored
         | SeededFault::RangeLevelOffByOne
         | SeededFault::CodeOfViewsIgnored => 3,
@@ -86,6 +85,7 @@ fn seed_for(fault: SeededFault) -> u64 {
         SeededFault::CodeInSessionIgnored
         | SeededFault::TagIgnoresBeforeImage
         | SeededFault::TagIgnoresColumnsOfCondition
+        | SeededFault::PreservedSideNarrowed
         | SeededFault::ShapeRegisteredTooLate
         | SeededFault::LateCommitsIgnored
         | SeededFault::InstanceIgnored

@@ -54,8 +54,8 @@ pub use logged::{LoggedStatement, analyse_logged};
 pub use mentions::{Mentions, NameHash};
 pub use reads::{
     Block, Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, ColumnNames,
-    Condition, Constant, NarrowedWrite, Reads, Source, SourceSet, Test, WRITTEN_ROWS_MAX,
-    WrittenRows,
+    Condition, Constant, EQUALITIES_MAX, NarrowedWrite, Reads, Source, SourceSet, Test,
+    WRITTEN_ROWS_MAX, WrittenRows,
 };
 pub use refusal::Refusal;
 pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};

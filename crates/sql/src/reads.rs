@@ -6,8 +6,11 @@
 
 use crate::statement::TableName;
 
-/// How many conditions are kept of one `WHERE` or `ON`. More say nothing.
+/// How many conditions with constants are kept of one `WHERE` or `ON`. More say nothing.
 pub const CONDITIONS_MAX: usize = 64;
+
+/// How many equalities between columns are kept of one block, and of one `WHERE` or `ON`.
+pub const EQUALITIES_MAX: usize = 32;
 
 /// How many constants one condition may list. With more it is none.
 pub const CONSTANTS_MAX: usize = 256;
@@ -79,6 +82,10 @@ pub struct Condition {
     /// The sources that the condition restricts if the column is theirs. If it is another's (an
     /// outer block's, the preserved side's of an outer join), the condition says nothing.
     pub restricts: SourceSet,
+    /// The sources that names can mean where it stands: all of the block's in a `WHERE`, in an `ON`
+    /// those that the join combines. A name of another source means an outer block's column there,
+    /// on servers that look for one.
+    pub scope: SourceSet,
     /// What the column's value must satisfy.
     pub test: Test,
 }
@@ -162,8 +169,8 @@ pub enum Test {
         /// The upper bound.
         to: Option<Bound>,
     },
-    /// It equals this column of the same row of the join: `=`. Either may be another block's; the
-    /// condition restricts the sources of both alike.
+    /// It equals this column: `=`. The two are of the same row of a join if both are in the
+    /// condition's scope; the condition restricts the sources of both alike.
     Column(ColumnName),
     /// `IS NULL`.
     ///
@@ -356,6 +363,7 @@ mod tests {
                 column: "a".to_owned(),
             },
             restricts: SourceSet::range(0, 1),
+            scope: SourceSet::range(0, 1),
             test,
         };
         let bound = |value| {

@@ -7,7 +7,9 @@ mod common;
 
 use common::default;
 use common::describe::{conditions, described};
-use remora_sql::{Dialect, Reads, Select, analyse, analyse_prepared};
+use remora_sql::{
+    CONDITIONS_MAX, Dialect, EQUALITIES_MAX, Reads, Select, Test, analyse, analyse_prepared,
+};
 
 fn select(text: &str, dialect: Dialect) -> Select {
     match analyse_prepared(text.as_bytes(), dialect).cacheable {
@@ -374,6 +376,24 @@ fn columns_that_must_be_equal_are_told_with_what_they_restrict() {
     );
     joined("a JOIN b USING (x) WHERE x = y AND y = x", "a#0 b#1 | ");
     joined("a JOIN b USING (x) WHERE y = a.x", "a#0 b#1 | y = a.x @0 1");
+    // Equalities leave what else is said as it was.
+    joined(
+        "a, b WHERE (x = 1 AND x = y) OR x = 2",
+        "a#0 b#1 | x in 1 2 @0 1",
+    );
+    let many = |count: usize, what: &str| vec![what; count].join(" AND ");
+    let both = format!("{} AND {}", many(40, "x = y"), many(70, "x = 1"));
+    let text = format!("SELECT 1 FROM a, b WHERE {both}");
+    let select = analyse(text.as_bytes(), Dialect::default())
+        .cacheable
+        .unwrap();
+    let conditions = &select.reads.blocks[0].conditions;
+    let equalities = conditions
+        .iter()
+        .filter(|one| matches!(one.test, Test::Column(_)));
+    let equalities = equalities.count();
+    assert_eq!(equalities, EQUALITIES_MAX);
+    assert_eq!(conditions.len() - equalities, CONDITIONS_MAX);
     for other in [
         "x <=> y",
         "x <> y",

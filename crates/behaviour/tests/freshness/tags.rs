@@ -1,10 +1,12 @@
 //! Which changes drop which results, and which leave them alone. docs/what-is-cached.md has the
 //! rules.
 
+use remora_cache::{BrokenRules, BrokenTags};
 use remora_testkit::process::wait_for;
+use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::servers::Kind;
 
-use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
+use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
 use remora_behaviour::outcome::is_unproven;
 
 /// What becomes of a result when something changes.
@@ -32,12 +34,13 @@ const TABLES: [&str; 8] = [
     "INSERT INTO child VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
 ];
 
+const DIGITS: [&str; 2] = [
+    "CREATE TABLE digits (n INT)",
+    "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
+];
+
 fn front(schema: &str) -> Front {
-    let digits = [
-        "CREATE TABLE digits (n INT)",
-        "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
-    ];
-    Front::new(schema, &[&digits[..], &TABLES[..]].concat())
+    Front::new(schema, &[&DIGITS[..], &TABLES[..]].concat())
 }
 
 /// What becomes of the result of `read` when `change` is made on the server.
@@ -552,6 +555,47 @@ fn a_table_of_a_join_is_narrowed_by_what_its_columns_must_equal() {
             (ELSEWHERE, "UPDATE u SET t_id = 5 WHERE id = 10", Dropped),
         ],
     );
+}
+
+/// Reads with a name in a join that means a table of the query outside, although one inside has it
+/// too. Older servers look for none outside.
+const SCOPED: [&str; 2] = [
+    "SELECT t.id FROM t WHERE EXISTS (SELECT 1 FROM t, u JOIN child ON t.id = u.t_id WHERE t.id = 5)",
+    "SELECT t.id FROM t WHERE EXISTS (SELECT 1 FROM u JOIN child ON t.id = u.t_id JOIN t ON 1 WHERE t.id = 5)",
+];
+
+#[test]
+fn what_a_join_can_not_see_is_the_outer_querys() {
+    let front = front("tags_scopes");
+    let is_taken = |read: &str| front.direct().query(read).is_ok();
+    for read in SCOPED.into_iter().filter(|read| is_taken(read)) {
+        let changes = [
+            "UPDATE u SET t_id = 7 WHERE id = 8",
+            "UPDATE u SET t_id = 8 WHERE id = 8",
+        ];
+        check(&front, &changes.map(|change| (read, change, Dropped)));
+    }
+}
+
+#[test]
+fn without_that_rule_the_result_is_kept() {
+    let broken = BrokenRules {
+        tags: BrokenTags::ScopeOfJoins,
+        ..BrokenRules::default()
+    };
+    let setup = [&DIGITS[..], &TABLES[..]].concat();
+    let options = RemoraOptions::following();
+    let front = Front::breaking(broken, lease(), "tags_no_scopes", options, &setup);
+    let is_taken = |read: &str| front.direct().query(read).is_ok();
+    for (number, read) in SCOPED
+        .into_iter()
+        .enumerate()
+        .filter(|(_, read)| is_taken(read))
+    {
+        // There is such a row already, so the answer stays as it was.
+        let change = format!("INSERT INTO u VALUES ({}, 7, 0)", 9_000 + number);
+        check(&front, &[(read, &change, Kept)]);
+    }
 }
 
 #[test]

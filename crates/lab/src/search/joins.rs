@@ -196,3 +196,24 @@ pub(super) fn equal(dice: &mut Dice, schema: &Schema) -> String {
     };
     format!("SELECT {columns} FROM {left} l {word} {right} ON {on}{also_on}{behind}{filter}")
 }
+
+/// A join in a subquery whose condition names a table that the join doesn't combine: it means the
+/// one outside, although a table inside has the same name.
+pub(super) fn scoped(dice: &mut Dice, schema: &Schema) -> String {
+    let pair = Pair::random(dice, schema);
+    let name = pair.shared(dice).to_owned();
+    let (outside, third) = (any_table(dice, schema), any_table(dice, schema));
+    let (left, right, third) = (&pair.left.name, &pair.right.name, &third.name);
+    let constant = pair.on_joined(dice, &name);
+    // The outer one may lack the column: then the server finds an error, or the one inside.
+    let outside = if dice.chance(70) { pair.left } else { outside };
+    let from = match dice.index(3) {
+        0 => format!("{left} l, {right} r JOIN {third} m ON l.{name} = r.{name}"),
+        1 => format!("{right} r JOIN {third} m ON l.{name} = r.{name} JOIN {left} l"),
+        _ => format!("{left} l JOIN ({right} r JOIN {third} m ON r.{name} = l.{name})"),
+    };
+    format!(
+        "SELECT l.id FROM {} l WHERE EXISTS (SELECT 1 FROM {from} WHERE {constant})",
+        outside.name
+    )
+}

@@ -32,6 +32,7 @@ const SHAPES: &[(usize, (&str, Maker))] = &[
     (3, ("natural-join", joins::natural)),
     (3, ("nested-join", joins::nested)),
     (7, ("equal-join", joins::equal)),
+    (2, ("scoped-join", joins::scoped)),
     (4, ("union", union)),
     (3, ("derived", derived)),
     (3, ("cte", cte)),

@@ -7,15 +7,20 @@
 //!
 //! - Rows of `a` in which `x` isn't 5 make no difference, whatever `b` holds. So the result is the
 //!   same with `a'`, which is `a` without them.
-//! - In a join with `a'`, `a.x` is 5 or NULL. Where `E` is TRUE, `b.y` is 5, if both columns compare
-//!   with each other as they do with the constant. So `E` says the same there as `E AND b.y = 5`.
-//! - Of the second conjunct [`Condition`] proves that a row of `b` that doesn't satisfy it makes no
-//!   difference, as it stands where `E` does. With `a'`, and so with `a` as well.
+//! - In a row of a join with `a'`, `a.x` is 5 or NULL. Where `E` is TRUE, `b.y` is 5 there, if the
+//!   columns compare with each other as they do with the constant. So `E` could as well be written
+//!   `E AND b.y = 5`.
+//! - [`Condition`] proves for that second conjunct: a row of `b` that doesn't satisfy it makes no
+//!   difference. This holds with `a'`, so it holds with `a`.
 //!
 //! Whether `E` restricts `a` doesn't matter: in `a LEFT JOIN b ON a.x = b.y WHERE a.x = 5` it
 //! doesn't. If it doesn't restrict `b`, nothing follows: in
 //! `b LEFT JOIN a ON a.x = b.y AND a.x = 5` every row of `b` counts. What follows for `b.y` holds
 //! whatever the tables hold, so more may follow from it.
+//!
+//! Both names must mean columns of the rows that the join combines. In
+//! `EXISTS (SELECT 1 FROM a, b JOIN c ON a.x = b.y WHERE a.x = 5)` the `ON` can't see this `a`: its
+//! `a` is one of the query outside. So both sources must be in the condition's scope.
 //!
 //! Columns of one and the same type compare like that: by the number, the bytes or the collation.
 
@@ -27,6 +32,8 @@ use crate::upstream::catalogue::{ColumnKind, TableFacts};
 
 /// A list of more constants says nothing of other columns: each would be one more tag there.
 const IMPLIED_VALUES_MAX: usize = 8;
+/// With more sources only a single constant does, and no range: the tags of all must be few.
+const IMPLIED_SOURCES_MAX: usize = 4;
 /// How many columns may follow from one another.
 const EQUAL_COLUMNS_MAX: usize = 16;
 
@@ -36,6 +43,17 @@ pub(super) struct Conditions<'s> {
     restricted: Vec<Option<Place>>,
     block: &'s Block,
     equal: Vec<EqualColumns>,
+}
+
+/// A condition on a column of a source.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OnColumn {
+    /// The column's ordinal.
+    pub(super) ordinal: usize,
+    /// The number of the condition in the block.
+    pub(super) number: usize,
+    /// It is about another column, which must be equal to this one.
+    pub(super) is_implied: bool,
 }
 
 /// Two columns of two sources that must be equal.
@@ -71,14 +89,18 @@ impl<'s> Conditions<'s> {
         all
     }
 
-    /// The conditions on columns of a source, and those on other columns that must be equal to one
-    /// of its columns: the column's ordinal, and the number of the condition.
-    pub(super) fn on(&self, source: usize) -> Vec<(usize, usize)> {
+    /// The conditions on columns of a source, and behind them those on other columns that must be
+    /// equal to one of its columns.
+    pub(super) fn on(&self, source: usize) -> Vec<OnColumn> {
         let own = self.restricted.iter().enumerate();
         let mut found: Vec<_> = own
             .filter_map(|(number, place)| {
                 let (of, ordinal) = (*place)?;
-                (of == source).then_some((ordinal, number))
+                (of == source).then_some(OnColumn {
+                    ordinal,
+                    number,
+                    is_implied: false,
+                })
             })
             .collect();
         if self.equal.is_empty() {
@@ -89,7 +111,12 @@ impl<'s> Conditions<'s> {
         for (of, ordinal) in sides {
             if of == source && !begun.contains(&ordinal) {
                 begun.push(ordinal);
-                found.extend(self.implied((of, ordinal)).map(|number| (ordinal, number)));
+                let implied = self.implied((of, ordinal));
+                found.extend(implied.map(|number| OnColumn {
+                    ordinal,
+                    number,
+                    is_implied: true,
+                }));
             }
         }
         found
@@ -111,9 +138,11 @@ impl<'s> Conditions<'s> {
         let numbers = self.restricted.iter().enumerate();
         numbers.filter_map(move |(number, restricted)| {
             let is_of_other = equal[1..].contains(&(*restricted)?);
+            let is_short = self.block.sources.len() <= IMPLIED_SOURCES_MAX;
             let passes_on = match &self.block.conditions[number].test {
-                Test::In(constants) => constants.len() <= IMPLIED_VALUES_MAX,
-                Test::Range { .. } => true,
+                Test::In(constants) if is_short => constants.len() <= IMPLIED_VALUES_MAX,
+                Test::In(constants) => constants.len() == 1,
+                Test::Range { .. } => is_short,
                 Test::Column(_) | Test::IsNull => false,
             };
             (is_of_other && passes_on).then_some(number)
@@ -147,6 +176,10 @@ fn equal_columns<'f>(
     };
     let [one, other] = [kind(places[0])?, kind(places[1])?];
     let is_alike = one == other && !matches!(one, ColumnKind::Other);
+    let is_in_scope = |(source, _): Place| condition.scope.contains(source);
+    if !places.into_iter().all(is_in_scope) && broken != BrokenTags::ScopeOfJoins {
+        return None;
+    }
     let restricts = match broken {
         BrokenTags::PreservedSide => SourceSet::range(0, block.sources.len()),
         _ => condition.restricts,
@@ -196,16 +229,16 @@ mod tests {
     /// What is known of the sources: `source.column=condition`.
     fn known(from: &str) -> String {
         let (select, facts) = (select(from), facts());
-        let block = &select.reads.blocks[0];
+        let block = select.reads.blocks.last().unwrap();
         let conditions = Conditions::of(block, |_| Some(&facts), BrokenTags::Right);
         let all = (0..block.sources.len()).flat_map(|source| {
             let mut on: Vec<String> = conditions
                 .on(source)
                 .into_iter()
-                .filter(|(_, number)| !matches!(block.conditions[*number].test, Test::Column(_)))
-                .map(|(ordinal, number)| {
-                    let column = &facts.columns[ordinal].name;
-                    format!("{}.{column}={number}", block.sources[source].name)
+                .filter(|on| !matches!(block.conditions[on.number].test, Test::Column(_)))
+                .map(|on| {
+                    let column = &facts.columns[on.ordinal].name;
+                    format!("{}.{column}={}", block.sources[source].name, on.number)
                 })
                 .collect();
             on.sort();
@@ -278,5 +311,31 @@ mod tests {
         ] {
             assert_eq!(known(from), expected, "{from}");
         }
+    }
+
+    #[test]
+    fn names_in_the_condition_of_a_join_mean_what_it_combines() {
+        for (from, expected) in [
+            ("a, b JOIN c ON a.x = b.y WHERE a.x = 5", "a.x=0"),
+            ("b JOIN c ON a.x = b.y JOIN a ON 1 WHERE a.x = 5", "a.x=0"),
+            ("a JOIN (b JOIN c ON a.x = b.y) ON 1 WHERE a.x = 5", "a.x=0"),
+            (
+                "a JOIN b ON 1 JOIN c ON a.x = b.y WHERE a.x = 5",
+                "a.x=0 b.y=0",
+            ),
+        ] {
+            let inside = format!("o a WHERE EXISTS (SELECT 1 FROM {from})");
+            assert_eq!(known(&inside), expected, "{from}");
+        }
+    }
+
+    #[test]
+    fn in_a_wide_join_only_single_constants_pass_on() {
+        let joins =
+            "a JOIN b ON a.x = b.x JOIN c ON b.x = c.x JOIN d ON c.x = d.x JOIN e ON d.x = e.x";
+        let with = |condition: &str| known(&format!("{joins} WHERE a.x {condition}"));
+        assert_eq!(with("= 5"), "a.x=0 b.x=0 c.x=0 d.x=0 e.x=0");
+        assert_eq!(with("IN (5, 6)"), "a.x=0");
+        assert_eq!(with("BETWEEN 5 AND 6"), "a.x=0");
     }
 }

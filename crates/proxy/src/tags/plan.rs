@@ -10,7 +10,7 @@ use remora_cache::{
 use remora_sql::{Block, Bound, Condition, Select, Source, Test};
 
 use super::codec::{Codec, Known};
-use super::conditions::Conditions;
+use super::conditions::{Conditions, OnColumn};
 use super::literal::Literal;
 use super::read::{ReadTables, ReadTags, add, facts_of};
 use super::{INTERVALS_MAX, VALUES_MAX};
@@ -41,6 +41,8 @@ pub(super) struct EqualColumn {
     pub(super) values: Vec<ValueHash>,
     /// The number of the block's condition that says so.
     pub(super) condition: usize,
+    /// That condition is about another column, which must be equal to this one.
+    pub(super) is_implied: bool,
 }
 
 /// An end of a range.
@@ -78,8 +80,8 @@ impl Plan {
             };
         };
         let mut columns = Columns::default();
-        for (ordinal, number) in conditions.on(source) {
-            columns.take(own, ordinal, (number, &block.conditions[number]), under);
+        for on in conditions.on(source) {
+            columns.take(own, on, &block.conditions[on.number], under);
         }
         Plan {
             narrowing: columns.narrowing(own),
@@ -172,16 +174,18 @@ struct RangeColumn {
     from: Option<i128>,
     to: Option<i128>,
     condition: usize,
+    is_implied: bool,
 }
 
 impl Columns {
     fn take(
         &mut self,
         facts: &TableFacts,
-        ordinal: usize,
-        (number, condition): (usize, &Condition),
+        on: OnColumn,
+        condition: &Condition,
         under: &ReadTags<'_>,
     ) -> Option<()> {
+        let OnColumn { ordinal, .. } = on;
         let column = &facts.columns[ordinal];
         let codec = Codec::of(&column.kind)?;
         let column = ShapeColumn {
@@ -190,9 +194,9 @@ impl Columns {
         };
         match &condition.test {
             Test::IsNull if facts.columns[ordinal].is_nullable => {
-                self.equal(column, vec![Known::null().hash], number);
+                self.equal(column, vec![Known::null().hash], on);
             }
-            // What that implies is among the conditions.
+            // What follows from an equality is told with the conditions that it follows from.
             Test::Column(_) | Test::IsNull => {}
             Test::In(constants) => {
                 let literals: Vec<_> = constants
@@ -203,7 +207,7 @@ impl Columns {
                 let mut values: Vec<_> = values.into_iter().map(|value| value.hash).collect();
                 values.sort_unstable();
                 values.dedup();
-                self.equal(column, values, number);
+                self.equal(column, values, on);
             }
             Test::Range { from, to } => {
                 let ends = [from, to].map(Option::as_ref);
@@ -227,18 +231,20 @@ impl Columns {
                     column,
                     from,
                     to,
-                    condition: number,
+                    condition: on.number,
+                    is_implied: on.is_implied,
                 });
             }
         }
         Some(())
     }
 
-    fn equal(&mut self, column: ShapeColumn<Codec>, values: Vec<ValueHash>, condition: usize) {
+    fn equal(&mut self, column: ShapeColumn<Codec>, values: Vec<ValueHash>, on: OnColumn) {
         let equal = EqualColumn {
             column,
             values,
-            condition,
+            condition: on.number,
+            is_implied: on.is_implied,
         };
         match self.equal.iter_mut().find(|known| known.column == column) {
             // Both restrict it: the shorter list is as right as the other.
@@ -256,23 +262,40 @@ impl Columns {
             let place = place_in_key(column.ordinal);
             (place.is_none(), place, column.ordinal)
         });
-        self.equal.truncate(remora_cache::EQUALITY_COLUMNS_MAX);
-        while self
-            .equal
-            .iter()
-            .map(|equal| equal.values.len())
-            .product::<usize>()
-            > VALUES_MAX
-        {
-            let longest = (0..self.equal.len()).max_by_key(|at| self.equal[*at].values.len());
-            self.equal.remove(longest.unwrap_or(0));
-        }
-        if !self.equal.is_empty() {
+        self.drop_what_is_too_much();
+        // What is implied may be a mere kind or state; a range that is written was meant to narrow.
+        let says_equal = self.equal.iter().any(|equal| !equal.is_implied);
+        let says_range = self.ranges.iter().any(|range| !range.is_implied);
+        if !self.equal.is_empty() && (says_equal || !says_range) {
             return Narrowing::Equal(self.equal);
         }
         match self.range(facts) {
             Some((column, from, to)) => Narrowing::Range(column, from, to),
-            None => Narrowing::Equal(Vec::new()),
+            None => Narrowing::Equal(self.equal),
+        }
+    }
+
+    /// Keeps as many columns and values as a shape may have. What is implied goes first.
+    fn drop_what_is_too_much(&mut self) {
+        let is_too_much = |equal: &[EqualColumn]| {
+            let values = equal.iter().map(|one| one.values.len());
+            equal.len() > remora_cache::EQUALITY_COLUMNS_MAX
+                || values.product::<usize>() > VALUES_MAX
+        };
+        while is_too_much(&self.equal) {
+            let is_over = self.equal.len() > remora_cache::EQUALITY_COLUMNS_MAX;
+            let burden = |at: &usize| {
+                let EqualColumn {
+                    values, is_implied, ..
+                } = &self.equal[*at];
+                if is_over {
+                    (*is_implied, *at)
+                } else {
+                    (*is_implied && values.len() > 1, values.len())
+                }
+            };
+            let worst = (0..self.equal.len()).max_by_key(burden);
+            self.equal.remove(worst.unwrap_or(0));
         }
     }
 
@@ -386,6 +409,7 @@ mod tests {
             column: ShapeColumn { ordinal, codec },
             values: values.iter().map(|value| hash(*value)).collect(),
             condition: 0,
+            is_implied: false,
         }
     }
 

@@ -205,6 +205,7 @@ fn filter(parser: &mut SelectParser<'_>) -> Result<Vec<Condition>, Refusal> {
     };
     for condition in &mut conditions {
         condition.restricts = SourceSet::range(0, 1);
+        condition.scope = condition.restricts;
     }
     if parser.cursor.take_word(K::Order) {
         parser.expect_word(K::By)?;

@@ -2,7 +2,7 @@
 
 use super::{Parsed, SelectParser};
 use crate::keyword::Keyword as K;
-use crate::reads::{Block, ColumnName, Condition, Source, SourceSet, Test};
+use crate::reads::{Block, ColumnName, Condition, EQUALITIES_MAX, Source, SourceSet, Test};
 use crate::token::Token;
 
 /// A `SELECT` that has begun.
@@ -73,6 +73,11 @@ impl Chain {
         }
     }
 
+    /// The sources that names in the `ON` of the open join can mean, of `count` sources so far.
+    fn scope(&self, count: usize) -> SourceSet {
+        SourceSet::range(self.start, count)
+    }
+
     /// The condition of the open join has come.
     pub(super) fn close(&mut self) {
         if self.open != OpenJoin::Unsure {
@@ -108,6 +113,7 @@ impl SelectParser<'_> {
         let mut conditions = filter;
         for condition in &mut conditions {
             condition.restricts = everywhere;
+            condition.scope = everywhere;
         }
         if conditions.is_empty() {
             conditions = std::mem::take(&mut block.conditions);
@@ -117,7 +123,12 @@ impl SelectParser<'_> {
         if count > SourceSet::SOURCES_MAX {
             conditions.clear();
         }
-        conditions.retain(|condition| self.says_something(&block, condition));
+        let mut equalities = 0;
+        conditions.retain(|condition| {
+            let is_equality = matches!(condition.test, Test::Column(_));
+            equalities += usize::from(is_equality);
+            (!is_equality || equalities <= EQUALITIES_MAX) && self.says_something(&block, condition)
+        });
         Block {
             sources: block.sources,
             conditions,
@@ -171,13 +182,15 @@ impl SelectParser<'_> {
     pub(super) fn on(&mut self, chain: &mut Chain) -> Parsed {
         self.cursor.advance();
         let mut conditions = self.condition()?;
-        let restricts = chain.restricted(self.block.sources.len());
+        let count = self.block.sources.len();
+        let (restricts, scope) = (chain.restricted(count), chain.scope(count));
         chain.close();
         if restricts.is_empty() {
             return Ok(());
         }
         for condition in &mut conditions {
             condition.restricts = restricts;
+            condition.scope = scope;
         }
         if self.block.conditions.is_empty() {
             self.block.conditions = conditions;

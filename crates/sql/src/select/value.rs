@@ -11,7 +11,7 @@ use crate::keyword::Keyword;
 use crate::lexer::Lexer;
 use crate::reads::{
     Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, Condition, Constant,
-    SourceSet, Test,
+    EQUALITIES_MAX, SourceSet, Test,
 };
 use crate::refusal::Refusal;
 use crate::token::{Token, TokenKind as T};
@@ -247,6 +247,7 @@ impl SelectParser<'_> {
             Some(column) => Value::Conjuncts(vec![Condition {
                 column,
                 restricts: SourceSet::default(),
+                scope: SourceSet::default(),
                 test,
             }]),
             None => Value::Other,
@@ -408,8 +409,19 @@ fn folded(value: Option<i64>) -> Value {
 pub(super) fn conjunction(left: Value, right: Value) -> Value {
     match (left, right) {
         (Value::Conjuncts(mut left), Value::Conjuncts(right)) => {
-            let room = CONDITIONS_MAX.saturating_sub(left.len());
-            left.extend(right.into_iter().take(room));
+            let equalities = left.iter().filter(|one| is_equality(one)).count();
+            let mut room = EQUALITIES_MAX.saturating_sub(equalities);
+            let mut room_for_others = CONDITIONS_MAX.saturating_sub(left.len() - equalities);
+            left.extend(right.into_iter().filter(|one| {
+                let room = if is_equality(one) {
+                    &mut room
+                } else {
+                    &mut room_for_others
+                };
+                let has_room = *room > 0;
+                *room -= usize::from(has_room);
+                has_room
+            }));
             Value::Conjuncts(left)
         }
         (Value::Conjuncts(known), _) | (_, Value::Conjuncts(known)) => Value::Conjuncts(known),
@@ -417,11 +429,20 @@ pub(super) fn conjunction(left: Value, right: Value) -> Value {
     }
 }
 
+/// Whether it compares two columns.
+fn is_equality(condition: &Condition) -> bool {
+    matches!(condition.test, Test::Column(_))
+}
+
 /// `left OR right`
 pub(super) fn disjunction(left: Value, right: Value) -> Value {
     let (Value::Conjuncts(mut left), Value::Conjuncts(mut right)) = (left, right) else {
         return Value::Other;
     };
+    // Of two such lists nothing can be joined but the constants.
+    for side in [&mut left, &mut right] {
+        side.retain(|one| !is_equality(one));
+    }
     if left.len() != 1 || right.len() != 1 {
         return Value::Other;
     }
