@@ -119,7 +119,7 @@ fn what_a_result_depends_on_is_said_in_words() {
             "SELECT name, total FROM customers c JOIN orders o ON o.customer_id = c.id WHERE c.id = 1 AND o.id = 5",
             &[
                 "customers: id = 1 (reads name)",
-                "orders: id = 5 (reads customer_id, total)",
+                "orders: id = 5 and customer_id = 1 (reads total)",
             ],
         ),
         (
