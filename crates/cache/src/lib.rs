@@ -43,7 +43,7 @@ mod timeline;
 pub use early::EarlyRead;
 pub use entry::{Entry, NewEntry, Tags};
 pub use fence::{Definitions, Fence, FenceBatch, FenceScope};
-pub use fills::{FillPermit, FillsInFlight};
+pub use fills::{FillPermit, FillStage, FillWait, FillsInFlight, NoWait};
 pub use key::{KeyRef, Scope};
 pub use position::Position;
 pub use reason::{EvictionReason, FillRefused, InvalidationReason, NotStored, Unservable};

@@ -385,7 +385,7 @@ fn build_shared(
         last_attempt: LastAttempt::none(),
         timeline,
         store: Arc::clone(&store),
-        fills: FillsInFlight::new(cache.fills_in_flight_max),
+        fills: FillsInFlight::new(cache.fills_in_flight_max, cache.fill_waiters_max),
         fingerprints: Fingerprints::new(cache.fingerprints_max),
         link,
         proxy_protocol_from: settings.listen.proxy_protocol_from.clone().into(),
@@ -436,6 +436,7 @@ fn session_limits(settings: &Settings) -> SessionLimits {
         snapshot_wait: Duration::from_millis(cache.snapshot_wait_ms_max),
         early_reads_max: cache.early_reads_max,
         waiting_fills_max: cache.waiting_fills_max,
+        fill_wait: Duration::from_millis(cache.fill_wait_ms_max),
         definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
         // What such text has changed counts like what is changed elsewhere.
         unseen_text_wait: Duration::from_millis(settings.follow.lag_ms_max),

@@ -122,6 +122,7 @@ impl Observer {
             evictions: counts(|reason| stats.evicted.of(reason)),
             invalidations: counts(|reason| stats.invalidated.of(reason)),
             fills_in_flight: self.shared.fills.len() as u64,
+            fill_waiters: self.shared.fills.waiters() as u64,
         }
     }
 

@@ -93,6 +93,8 @@ pub struct SessionLimits {
     pub early_reads_max: usize,
     /// How many results of transactions a worker keeps aside for a proof.
     pub waiting_fills_max: usize,
+    /// How long a statement waits for another client's answer to it.
+    pub fill_wait: Duration,
     /// How long a statement that changes a definition waits for Remora's own questions about
     /// definitions to be answered.
     pub definition_wait: Duration,

@@ -51,6 +51,7 @@ fn healthy() -> Observation {
             evictions: vec![("small_queue", 2)],
             invalidations: vec![("changed", 9)],
             fills_in_flight: 1,
+            fill_waiters: 0,
         },
         follower: FollowerObservation {
             lag: Some(Duration::from_millis(250)),

@@ -10,6 +10,7 @@ mod builds;
 mod changes;
 mod closed_loop;
 mod conflicts;
+mod crowds;
 mod encrypted;
 mod following;
 mod heavy;
@@ -63,12 +64,14 @@ pub enum Part {
     Transactions,
     /// How many of the transactions that memory begins are refused, beside a row that changes.
     Conflicts,
+    /// A thousand clients that ask for the same at once, when memory doesn't have it.
+    Crowds,
     /// The plain build of Remora and the guided one (`make release`).
     Builds,
 }
 
 impl Part {
-    const ALL: [Part; 10] = [
+    const ALL: [Part; 11] = [
         Part::Points,
         Part::Changes,
         Part::Following,
@@ -78,6 +81,7 @@ impl Part {
         Part::Tags,
         Part::Transactions,
         Part::Conflicts,
+        Part::Crowds,
         Part::Builds,
     ];
 
@@ -92,6 +96,7 @@ impl Part {
             Part::Tags => "tags",
             Part::Transactions => "transactions",
             Part::Conflicts => "conflicts",
+            Part::Crowds => "crowds",
             Part::Builds => "builds",
         }
     }
@@ -104,7 +109,7 @@ impl Part {
             Part::Points => Duration::ZERO,
             Part::Changes => Duration::from_secs(20) + rounds,
             Part::Following | Part::Tags => 5 * rounds,
-            Part::Ratio => Duration::from_mins(1),
+            Part::Ratio | Part::Crowds => Duration::from_mins(1),
             Part::E8 | Part::Builds => 9 * rounds,
             Part::Transactions => 24 * rounds,
             Part::Conflicts => 8 * rounds,
@@ -234,6 +239,7 @@ fn measure(
         Part::Tags => many_tags::run(of_sysbench()?, size, progress),
         Part::Transactions => transactions::run(of_sysbench()?, size, progress),
         Part::Conflicts => conflicts::run(of_sysbench()?, size, progress),
+        Part::Crowds => crowds::run(size, progress),
         Part::Builds => builds::run(of_sysbench()?, &options.guided, size, progress),
     }
 }

@@ -359,6 +359,14 @@ pub struct CacheOptions {
     /// Results that may be on their way into memory at the same time. Further misses aren't stored.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub fills_in_flight_max: usize,
+    /// How long a statement waits for another client's answer to the same statement, if that is on
+    /// its way into memory. Then it asks the server itself, and so does every further one until
+    /// that answer has come. 0: statements don't wait.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub fill_wait_ms_max: u64,
+    /// Statements that may wait so at the same time. Further ones ask the server.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub fill_waiters_max: usize,
     /// Rules (`[[rules]]`) that a file may have. Each is looked at where a result is about to be
     /// kept, until one matches.
     #[schemars(range(min = 0, max = 1_024))]
@@ -391,6 +399,8 @@ impl Default for CacheOptions {
             shape_tables_max: 131_072,
             fingerprints_max: 65_536,
             fills_in_flight_max: 4_096,
+            fill_wait_ms_max: 10_000,
+            fill_waiters_max: 4_096,
             rules_max: 128,
             sweep_interval_ms: 100,
             sweep_entries_max: 1_024,

@@ -66,7 +66,7 @@ metrics! {
     HIT_BYTES = Counter "remora_hit_bytes_total" []
         "Bytes sent to clients from memory";
     HIT_SECONDS = Histogram "remora_hit_duration_seconds" []
-        "Time from reading a statement to handing over its answer from memory";
+        "Time from reading a statement to handing over its answer from memory; a wait for another client's answer isn't in it";
     MISS_SECONDS = Histogram "remora_miss_duration_seconds" []
         "Time from reading a statement that counts as a miss to the end of the server's answer";
 
@@ -121,6 +121,10 @@ metrics! {
         "Results that were dropped because they were outdated";
     FILLS_IN_FLIGHT = Gauge "remora_fills_in_flight" []
         "Results on their way into memory";
+    FILL_WAITERS = Gauge "remora_fill_waiters" []
+        "Statements that wait for another client's answer to the same statement";
+    FILL_WAITS = Counter "remora_fill_waits_total" []
+        "Statements that waited for another client's answer and did not have to ask the server at once";
 
     LAG = Gauge "remora_follower_lag_seconds" []
         "How far behind the server the follower may be at most: time since it is known to have applied all that the server had (limit: follow.lag_ms_max); absent before the first time";

@@ -152,7 +152,9 @@ impl Scrape {
         page.gauge(metric::STORE_BYTES_MAX, store.bytes_max)?;
         page.counters(metric::EVICTIONS, by_reason(&store.evictions))?;
         page.counters(metric::INVALIDATIONS, by_reason(&store.invalidations))?;
-        page.gauge(metric::FILLS_IN_FLIGHT, store.fills_in_flight)
+        page.gauge(metric::FILLS_IN_FLIGHT, store.fills_in_flight)?;
+        page.gauge(metric::FILL_WAITERS, store.fill_waiters)?;
+        page.counter(metric::FILL_WAITS, load(&self.metrics.rare.fill_waits))
     }
 
     fn follower(&self, page: &mut Page<'_>) -> fmt::Result {

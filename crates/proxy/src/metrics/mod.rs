@@ -150,6 +150,8 @@ pub struct RareCounters {
     pub upstream_connect_failures: AtomicU64,
     /// Statements that were traced.
     pub traces: AtomicU64,
+    /// Statements that waited for another client's answer until it had come.
+    pub fill_waits: AtomicU64,
 }
 
 impl Default for RareCounters {
@@ -163,6 +165,7 @@ impl Default for RareCounters {
             protocol_errors: AtomicU64::new(0),
             upstream_connect_failures: AtomicU64::new(0),
             traces: AtomicU64::new(0),
+            fill_waits: AtomicU64::new(0),
         }
     }
 }

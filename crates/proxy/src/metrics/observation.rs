@@ -103,6 +103,8 @@ pub struct StoreObservation {
     pub invalidations: ReasonCounts,
     /// Results on their way into memory.
     pub fills_in_flight: u64,
+    /// Statements that wait for one of these.
+    pub fill_waiters: u64,
 }
 
 /// The state of the follower.

@@ -129,6 +129,7 @@ reasons! {
         Key: "key", "What the statement is looked up by was made: its text without comments, or its bound values, and the hash.";
         LookUp: "look_up", "It was looked for in memory.";
         Check: "check", "It was found, and whether it may be served was checked: fences, changes, the follower's proof.";
+        Fill: "fill", "Another client's answer to it was on its way into memory, and it waited for that.";
         Analysis: "analysis", "The statement was read: what it does, and what it is counted under.";
         Plan: "plan", "What its result would depend on was found out: tables, rules, tags. Of a write: what it writes, and the fence went up.";
         Questions: "questions", "The server answered questions of Remora's own first: the session's settings, or a statement that memory had answered.";
@@ -187,6 +188,8 @@ reasons! {
         TraceTime: "opentelemetry.timeout_ms", "The collector did not take traces in time.";
         Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
+        FillWait: "cache.fill_wait_ms_max", "A statement asked the server, because another client's answer to it did not come in time.";
+        FillWaiters: "cache.fill_waiters_max", "A statement asked the server, because too many others were waiting for another client's answer.";
         ProxyProtocolTime: "listen.proxy_protocol_timeout_ms", "A connection was closed because the PROXY protocol's header did not come.";
         GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running.";
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use remora_cache::{Entry, Snapshot};
+use remora_cache::{Entry, FillWait, Snapshot};
 use remora_sql::{SessionEffect, Transaction};
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
@@ -61,26 +61,8 @@ pub(super) enum Step {
         /// How much of its response the socket took, bytes.
         written: usize,
     },
-    /// The server must be asked for the session's settings; then the message is looked at again.
-    LearnSettings,
-    /// The server must run the statement last answered from memory, so that its diagnostics tell of
-    /// it; then the message is looked at again.
-    RepeatHit,
-    /// The server must find as many rows as a hit had that it hasn't seen; then the message is
-    /// looked at again.
-    SetFoundRows,
-    /// The server must run an execution that memory answered, because it named the parameters'
-    /// types; then the message is looked at again.
-    DeliverTypes(StatementId),
-    /// The answers to Remora's own questions about definitions must be awaited, before one is
-    /// changed; then the message is looked at again.
-    AwaitCatalogue,
-    /// The follower must be proven to have applied all that the open transaction may see; then the
-    /// message is looked at again.
-    AwaitProof(Snapshot),
-    /// The server must open the transaction that memory has answered so far; then the message is
-    /// looked at again.
-    OpenTransaction,
+    /// Something must be done first; then the message, which stays where it is, is looked at again.
+    Requires(Prerequisite),
     /// The message is refused, and the client hasn't sent all of it: the rest must be read first.
     /// With the message's first bytes.
     Discard(Box<(MessageWalker, Vec<u8>)>),
@@ -96,29 +78,88 @@ pub(super) enum Step {
 impl Step {
     /// Whether the message stays where it is, to be looked at again.
     pub(super) fn leaves_the_message(&self) -> bool {
-        matches!(
-            self,
-            Step::LearnSettings
-                | Step::RepeatHit
-                | Step::SetFoundRows
-                | Step::DeliverTypes(_)
-                | Step::AwaitCatalogue
-                | Step::AwaitProof(_)
-                | Step::OpenTransaction
-        )
+        matches!(self, Step::Requires(_))
+    }
+}
+
+/// What must be done before a message can be handled.
+pub(super) enum Prerequisite {
+    /// The server must be asked for the session's settings.
+    LearnSettings,
+    /// The server must run the statement last answered from memory, so that its diagnostics tell of
+    /// it.
+    RepeatHit,
+    /// The server must find as many rows as a hit had that it hasn't seen.
+    SetFoundRows,
+    /// The server must run an execution that memory answered, because it named the parameters'
+    /// types.
+    DeliverTypes(StatementId),
+    /// The answers to Remora's own questions about definitions must be awaited, before one is
+    /// changed.
+    AwaitCatalogue,
+    /// The follower must be proven to have applied all that the open transaction may see.
+    AwaitProof(Snapshot),
+    /// Another client's answer to the same statement must have come into memory, or not.
+    AwaitFill(Box<FillWait>),
+    /// Memory has the answer since the message was looked at.
+    LookAgain,
+    /// The server must open the transaction that memory has answered so far.
+    OpenTransaction,
+}
+
+impl Prerequisite {
+    /// Whether questions of Remora's own go to the server on the session's connection.
+    pub(super) fn asks_the_server(&self) -> bool {
+        match self {
+            Prerequisite::LearnSettings
+            | Prerequisite::RepeatHit
+            | Prerequisite::SetFoundRows
+            | Prerequisite::DeliverTypes(_) => true,
+            Prerequisite::AwaitCatalogue
+            | Prerequisite::AwaitProof(_)
+            | Prerequisite::AwaitFill(_)
+            | Prerequisite::LookAgain
+            | Prerequisite::OpenTransaction => false,
+        }
     }
 
-    /// Whether questions of Remora's own go to the server on the session's connection, before the
-    /// message is looked at again.
-    pub(super) fn asks_the_server(&self) -> bool {
-        matches!(
-            self,
-            Step::LearnSettings | Step::RepeatHit | Step::SetFoundRows | Step::DeliverTypes(_)
-        )
+    /// The part of a statement's time that it takes.
+    fn stage(&self) -> Stage {
+        match self {
+            Prerequisite::AwaitFill(_) => Stage::Fill,
+            _ => Stage::Questions,
+        }
     }
 }
 
 impl Session {
+    /// Does what a message requires.
+    pub(super) async fn fulfil(&mut self, prerequisite: Prerequisite) -> Result<(), Ended> {
+        let stage = prerequisite.stage();
+        let done = match prerequisite {
+            Prerequisite::LearnSettings => self.learn_settings().await,
+            Prerequisite::RepeatHit => self.repeat_hit().await,
+            Prerequisite::SetFoundRows => self.set_found_rows().await,
+            Prerequisite::DeliverTypes(id) => self.deliver_types(id).await,
+            Prerequisite::AwaitCatalogue => {
+                self.await_catalogue().await;
+                Ok(())
+            }
+            Prerequisite::AwaitProof(snapshot) => {
+                self.await_proof(snapshot).await;
+                Ok(())
+            }
+            Prerequisite::AwaitFill(wait) => {
+                Box::pin(self.await_fill(*wait)).await;
+                Ok(())
+            }
+            Prerequisite::LookAgain => Ok(()),
+            Prerequisite::OpenTransaction => Box::pin(self.open_transaction()).await,
+        };
+        self.mark(stage);
+        done
+    }
+
     /// Handles a complete message.
     pub(super) fn handle(&mut self, message: &[u8]) -> Result<Step, Ended> {
         let command = Command::from_byte(message.get(HEADER_BYTES).copied().unwrap_or_default());
@@ -133,7 +174,9 @@ impl Session {
                 self.handle_execute(message, body, command)
             }
             Command::StmtClose => self.handle_close(message, body),
-            Command::Quit if self.should_ask_what_ran() => Ok(Step::LearnSettings),
+            Command::Quit if self.should_ask_what_ran() => {
+                Ok(Step::Requires(Prerequisite::LearnSettings))
+            }
             Command::Quit => {
                 self.send(message)?;
                 Ok(Step::Quit)
@@ -157,10 +200,10 @@ impl Session {
             return Ok(Step::Discard(Box::new((walker, start))));
         }
         if self.should_ask_about_log() {
-            return Ok(Step::LearnSettings);
+            return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         if self.binds_transaction() && gets_answer(start) {
-            return Ok(Step::OpenTransaction);
+            return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         match command {
             Command::Query => self.trace_text(Stage::Key, None),
@@ -178,7 +221,7 @@ impl Session {
             }
             Command::StmtExecute | Command::StmtBulkExecute => match self.statement_meant(body) {
                 Some(id) if self.must_deliver_types(body, id) => {
-                    return Ok(Step::DeliverTypes(id));
+                    return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
                 }
                 Some(id) => self.plan_execution(start, id, command),
                 None => Plan::unknown(command.response_kind_with(body)),
@@ -201,11 +244,11 @@ impl Session {
         command: Command,
     ) -> Result<Step, Ended> {
         if tells_of_the_statement_before(command) && !self.unreplayed_hit.is_none() {
-            return Ok(Step::RepeatHit);
+            return Ok(Step::Requires(Prerequisite::RepeatHit));
         }
         let ends_session = matches!(command, Command::ResetConnection | Command::ChangeUser);
         if ends_session && self.should_ask_what_ran() {
-            return Ok(Step::LearnSettings);
+            return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         let plan = self.plan_other(command, body);
         self.forward(message, plan, Outcome::Bypass(Bypass::NotAQuery))
@@ -269,6 +312,7 @@ impl Session {
         if let Some(step) = self.open_before(message, &mut plan)? {
             return Ok(step);
         }
+        self.awaited_fill_of = None;
         if !outcome.is_miss() {
             // What memory could never have answered took no time for its being missed.
             plan.looked_up = None;

@@ -24,7 +24,7 @@ use remora_wire::response::{OK_MARK, ServerError};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::dispatch::{Step, gets_answer};
+use super::dispatch::{Prerequisite, Step, gets_answer};
 use super::exchange::{OnSuccess, Plan};
 use super::fence::PlannedWrites;
 use super::questions::QUERY;
@@ -292,7 +292,7 @@ impl Session {
         let is_heard = gets_answer(message) || command == Command::StmtSendLongData;
         if is_heard && self.binds_transaction() {
             // What was sent ahead would go to what is run again.
-            return Ok(Some(Step::OpenTransaction));
+            return Ok(Some(Step::Requires(Prerequisite::OpenTransaction)));
         }
         if !gets_answer(message) {
             return Ok(None);

@@ -14,7 +14,7 @@ use remora_wire::execute::Execution;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 use remora_wire::{Capabilities, Command};
 
-use super::dispatch::Step;
+use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Executed, OnSuccess, Plan};
 use super::fence::PlannedWrites;
 use super::fill::Read;
@@ -48,7 +48,7 @@ impl Session {
         };
         let statement = self.analyse_prepared(text, dialect);
         if self.should_learn_settings(&statement) {
-            return Ok(Step::LearnSettings);
+            return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         let mut effects = effects_of(&statement, text);
         if turns_the_log_off(&statement, text) {
@@ -99,7 +99,7 @@ impl Session {
     ) -> Result<Step, Ended> {
         let Some(id) = self.statement_meant(body) else {
             if self.should_ask_about_log() {
-                return Ok(Step::LearnSettings);
+                return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
             self.trace_execution(Stage::Key, None);
             let plan = Plan::unknown(command.response_kind_with(body));
@@ -126,10 +126,10 @@ impl Session {
     fn before_execution(&self, id: StatementId) -> Option<Step> {
         let statement = self.prepared.get(id)?;
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
-            return Some(Step::RepeatHit);
+            return Some(Step::Requires(Prerequisite::RepeatHit));
         }
         if statement.asks_for_found_rows && self.found_rows.is_some() {
-            return Some(Step::SetFoundRows);
+            return Some(Step::Requires(Prerequisite::SetFoundRows));
         }
         let asks = statement.read.is_ok() && self.wants_settings() && self.shared.is_caching();
         let doubts_log = statement.writes != PlannedWrites::Nothing && self.should_ask_about_log();
@@ -139,7 +139,8 @@ impl Session {
                     || self.should_ask_what_ran()
                     || self.must_ask_before_code(|| self.code_basis_of(statement)))
         };
-        (asks || doubts_log || asks_all_the_same()).then_some(Step::LearnSettings)
+        (asks || doubts_log || asks_all_the_same())
+            .then_some(Step::Requires(Prerequisite::LearnSettings))
     }
 
     /// Where an execution is looked up, and the key by which; or why it isn't.
@@ -206,7 +207,7 @@ impl Session {
                 self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began)
             }
             Look::NotNow(_, why) if let Some(snapshot) = self.should_await_proof(why) => {
-                Ok(Step::AwaitProof(snapshot))
+                Ok(Step::Requires(Prerequisite::AwaitProof(snapshot)))
             }
             Look::NotNow(_, why) => {
                 self.mark(Stage::Check);
@@ -215,10 +216,26 @@ impl Session {
             }
             Look::Outdated(entry, reason) => {
                 self.drop_outdated(&entry, reason);
-                self.fill_execution(message, id, wanted.place, key, began)
+                self.await_or_fill(message, id, wanted, key, began)
             }
-            Look::Nothing => self.fill_execution(message, id, wanted.place, key, began),
+            Look::Nothing => self.await_or_fill(message, id, wanted, key, began),
         }
+    }
+
+    /// An execution of which memory has nothing.
+    fn await_or_fill(
+        &mut self,
+        message: &[u8],
+        id: StatementId,
+        wanted: &Wanted,
+        key: &[u8],
+        began: Instant,
+    ) -> Result<Step, Ended> {
+        if let Some(wait) = self.should_await_fill(wanted.place) {
+            self.trace_execution(Stage::LookUp, Some(id));
+            return Ok(Step::Requires(Prerequisite::AwaitFill(wait)));
+        }
+        self.fill_execution(message, id, wanted.place, key, began)
     }
 
     /// An execution that memory doesn't answer but may keep.
@@ -231,10 +248,10 @@ impl Session {
         began: Instant,
     ) -> Result<Step, Ended> {
         if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
-            return Ok(Step::DeliverTypes(id));
+            return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         }
         if self.binds_transaction() {
-            return Ok(Step::OpenTransaction);
+            return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         self.trace_execution(Stage::LookUp, Some(id));
         let mut plan = self.plan_execution(message, id, Command::StmtExecute);
@@ -278,6 +295,9 @@ impl Session {
             }
             None => Outcome::Bypass(Bypass::PreparedStatement),
         };
+        if let Some(first) = self.look_again(place, &outcome) {
+            return Ok(Step::Requires(first));
+        }
         self.forward(message, plan, outcome)
     }
 
@@ -289,10 +309,10 @@ impl Session {
         (outcome, began): (Outcome, Instant),
     ) -> Result<Step, Ended> {
         if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
-            return Ok(Step::DeliverTypes(id));
+            return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         }
         if self.binds_transaction() {
-            return Ok(Step::OpenTransaction);
+            return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         self.trace_execution(Stage::Key, Some(id));
         let mut plan = self.plan_execution(message, id, command);

@@ -165,15 +165,7 @@ impl Session {
             let digests = &self.worker.digests;
             digests.note_stored(&shared.digests, read.label, self.room_for(place));
         }
-        if !shared.store.wants(place.digest) {
-            return Err(Bypass::NotStored(NotStored::Unwanted));
-        }
-        let permit = shared.fills.begin(place.digest).map_err(|why| {
-            if why == FillRefused::Full {
-                shared.metrics.rare.count_limit(Limit::FillsInFlight);
-            }
-            Bypass::Fill(why)
-        })?;
+        let permit = self.begin_fill(place, text)?;
         self.fill_text.clear();
         self.fill_text.extend_from_slice(text);
         Ok(Fill {
@@ -191,6 +183,29 @@ impl Session {
             permit: Some(permit),
             captured: Vec::new(),
         })
+    }
+
+    /// Begins a fill, if the store wants the result and nobody else fetches it.
+    fn begin_fill(&self, place: Place, text: &[u8]) -> Result<FillPermit, Bypass> {
+        let shared = &self.shared;
+        if !shared.store.wants(place.digest) {
+            return Err(Bypass::NotStored(NotStored::Unwanted));
+        }
+        let permit = shared.fills.begin(place.digest).map_err(|why| {
+            if why == FillRefused::Full {
+                shared.metrics.rare.count_limit(Limit::FillsInFlight);
+            }
+            Bypass::Fill(why)
+        })?;
+        let key = KeyRef {
+            scope: place.scope,
+            text,
+        };
+        // A fill may have ended between the look-up and the beginning of this one.
+        if shared.store.with(&key, place.digest, |_| ()).is_some() {
+            return Err(Bypass::Fill(FillRefused::Filled));
+        }
+        Ok(permit)
     }
 
     /// A read of settings alone neither opens a transaction nor makes a snapshot. An answer from
@@ -294,6 +309,9 @@ impl Session {
     /// Takes in a piece that isn't the last; says why if the answer is too large to be kept.
     pub(super) fn capture(&self, mut fill: Fill, piece: &[u8]) -> Result<Fill, Bypass> {
         if fill.captured.is_empty() {
+            if let Some(permit) = &fill.permit {
+                permit.is_answered_in_pieces();
+            }
             fill.captured = self.worker.capture_buffer();
         }
         let bytes_max = self.shared.query_cache.limit_bytes();

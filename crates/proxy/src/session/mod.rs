@@ -22,9 +22,11 @@
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
+//! | `awaited_fill.rs` | waiting for another client's answer to the same statement |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
 //! | `state.rs`, `charset.rs`, `created_tables.rs`, `settings.rs`, `settings_after.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs`, `transaction_flags.rs` | what is known of the session, as plain values |
 
+mod awaited_fill;
 pub(crate) mod backlog;
 pub mod charset;
 pub mod created_tables;
@@ -68,7 +70,7 @@ use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
 use tokio::time::{Instant, timeout_at};
 
-use self::dispatch::Step;
+use self::dispatch::{Prerequisite, Step};
 use self::early::EarlyTransaction;
 use self::hidden::UnseenText;
 use self::listed::Registration;
@@ -182,6 +184,8 @@ pub(crate) struct Session {
     found_rows: Option<usize>,
     /// The snapshot for which a proof was last awaited: it is, once only.
     awaited_proof_of: Option<Snapshot>,
+    /// The key whose fill by another session was awaited for the message at hand.
+    awaited_fill_of: Option<u128>,
     /// The open transaction, if the server doesn't know of it; else what is left of the last one.
     early: Option<Box<EarlyTransaction>>,
     /// What the client gets in place of an answer to its next message, which isn't run.
@@ -305,6 +309,7 @@ impl Session {
             unreplayed_hit: UnreplayedHit::default(),
             found_rows: None,
             awaited_proof_of: None,
+            awaited_fill_of: None,
             early: None,
             refusal: None,
             registration,
@@ -327,11 +332,14 @@ impl Session {
 
     async fn handle_next(&mut self) -> Result<(), Ended> {
         let step = self.next_step().await?;
-        if self.state.is_early() && step.asks_the_server() {
-            // It must be looked at again: what it rests on may be otherwise then.
-            return Box::pin(self.open_transaction()).await;
-        }
         match step {
+            Step::Requires(prerequisite)
+                if self.state.is_early() && prerequisite.asks_the_server() =>
+            {
+                // It must be looked at again: what it rests on may be otherwise then.
+                Box::pin(self.open_transaction()).await
+            }
+            Step::Requires(prerequisite) => self.fulfil(prerequisite).await,
             Step::Answered => Ok(()),
             Step::FinishHit { entry, written } => {
                 self.client.write_all(&entry.response()[written..]).await?;
@@ -348,41 +356,6 @@ impl Session {
                 Err(Ended::closed())
             }
             Step::Verify { entry, written } => self.verify(&entry, written).await,
-            Step::LearnSettings => {
-                let learnt = self.learn_settings().await;
-                self.mark(Stage::Questions);
-                learnt
-            }
-            Step::RepeatHit => {
-                let repeated = self.repeat_hit().await;
-                self.mark(Stage::Questions);
-                repeated
-            }
-            Step::SetFoundRows => {
-                let set = self.set_found_rows().await;
-                self.mark(Stage::Questions);
-                set
-            }
-            Step::DeliverTypes(id) => {
-                let delivered = self.deliver_types(id).await;
-                self.mark(Stage::Questions);
-                delivered
-            }
-            Step::AwaitCatalogue => {
-                self.await_catalogue().await;
-                self.mark(Stage::Questions);
-                Ok(())
-            }
-            Step::AwaitProof(snapshot) => {
-                self.await_proof(snapshot).await;
-                self.mark(Stage::Questions);
-                Ok(())
-            }
-            Step::OpenTransaction => {
-                let opened = Box::pin(self.open_transaction()).await;
-                self.mark(Stage::Questions);
-                opened
-            }
             Step::Discard(mut rest) => {
                 let (walker, start) = &mut *rest;
                 Box::pin(self.discard(walker, start)).await
@@ -411,7 +384,7 @@ impl Session {
         loop {
             let asks_at = self.asks_what_ran_at();
             if asks_at.is_some_and(|at| at <= Instant::now()) {
-                return Ok(Step::LearnSettings);
+                return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
             if !self.inbox.is_empty()
                 && let Some(step) = self.step_from_inbox()?

@@ -15,7 +15,7 @@ use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
 
 use super::charset::TextCharset;
-use super::dispatch::Step;
+use super::dispatch::{Prerequisite, Step};
 use super::early::{EarlyHit, TooMuch};
 use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
@@ -149,7 +149,7 @@ impl Session {
     pub(super) fn handle_query(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
         let Some(text) = self.statement_text(body) else {
             if self.should_ask_about_log() {
-                return Ok(Step::LearnSettings);
+                return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
             self.trace_text(Stage::Key, None);
             return self.forward(
@@ -187,10 +187,10 @@ impl Session {
                     return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
                 }
                 Look::NotNow(..) if self.should_recount_tables() => {
-                    return Ok(Step::LearnSettings);
+                    return Ok(Step::Requires(Prerequisite::LearnSettings));
                 }
                 Look::NotNow(_, why) if let Some(snapshot) = self.should_await_proof(why) => {
-                    return Ok(Step::AwaitProof(snapshot));
+                    return Ok(Step::Requires(Prerequisite::AwaitProof(snapshot)));
                 }
                 Look::NotNow(label, why) => {
                     self.trace_text(Stage::Check, Some(text));
@@ -209,6 +209,10 @@ impl Session {
                     self.drop_outdated(&entry, reason);
                 }
                 Look::Nothing => {}
+            }
+            if let Some(wait) = self.should_await_fill(place) {
+                self.trace_text(Stage::LookUp, Some(text));
+                return Ok(Step::Requires(Prerequisite::AwaitFill(wait)));
             }
         }
         self.handle_miss(message, text, key, place, began)
@@ -377,7 +381,7 @@ impl Session {
         self.trace_text(looked_up, Some(text));
         let Some(dialect) = self.dialect() else {
             if self.should_ask_about_log() {
-                return Ok(Step::LearnSettings);
+                return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
             let mut plan = Plan::unknown(ResponseKind::Results);
             plan.effects.may_turn_log_off = may_run_text(text);
@@ -401,14 +405,14 @@ impl Session {
                     || self.must_ask_before_code(|| self.code_basis(statement, text, dialect)))
         };
         if self.should_learn_settings(statement) || asks_before_code() {
-            return Ok(Step::LearnSettings);
+            return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
-            return Ok(Step::RepeatHit);
+            return Ok(Step::Requires(Prerequisite::RepeatHit));
         }
         if statement.diagnostics && self.found_rows.is_some() && FoundRows::is_asked_for_alone(text)
         {
-            return Ok(Step::SetFoundRows);
+            return Ok(Step::Requires(Prerequisite::SetFoundRows));
         }
         if let Some(control) = statement.control
             && let Some(step) = self.control_early(control, message)?
@@ -421,7 +425,7 @@ impl Session {
             return step;
         }
         if self.must_await_catalogue(statement) {
-            return Ok(Step::AwaitCatalogue);
+            return Ok(Step::Requires(Prerequisite::AwaitCatalogue));
         }
         let merged = match emulated {
             Some(EmulatedStatement::Show(names)) => Some(Box::new(names)),
@@ -439,6 +443,11 @@ impl Session {
             known: analysed.known(),
         };
         let (mut plan, outcome) = self.plan_statement(statement, &asked);
+        if let Some(place) = place
+            && let Some(first) = self.look_again(place, &outcome)
+        {
+            return Ok(Step::Requires(first));
+        }
         plan.merged = merged;
         self.forward(&message, plan, outcome)
     }

@@ -13,7 +13,7 @@ use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
 
-use super::super::dispatch::Step;
+use super::super::dispatch::{Prerequisite, Step};
 use super::super::early::EarlyHit;
 use super::super::exchange::Plan;
 use super::super::query::{Look, Planned};
@@ -66,7 +66,7 @@ impl Session {
         let statement = self.analyse_miss(text, asked.dialect, place, began);
         self.mark(Stage::Analysis);
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
-            return Ok(Step::RepeatHit);
+            return Ok(Step::Requires(Prerequisite::RepeatHit));
         }
         let planned = Planned {
             text,

@@ -16,7 +16,7 @@ use remora_wire::result_set::Parts;
 use remora_wire::rows::{column_type, parse_text_row};
 use remora_wire::{Capabilities, WireError};
 
-use super::super::dispatch::Step;
+use super::super::dispatch::{Prerequisite, Step};
 use super::super::state::Effects;
 use super::super::{Ended, Session};
 use crate::digests::{Count, Label};
@@ -51,7 +51,7 @@ impl Session {
         began: Instant,
     ) -> Result<Step, Ended> {
         if self.state.is_early() {
-            return Ok(Step::OpenTransaction);
+            return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         let assigning = Assigning {
             question: self.question_for_values(set, text),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use remora_wire::response::ServerError;
 use remora_wire::result_set::Column;
 
-use super::super::dispatch::Step;
+use super::super::dispatch::{Prerequisite, Step};
 use super::super::{Ended, Session};
 use super::replace::{Asked, OwnAnswer, Replacement};
 use crate::config::CacheType;
@@ -35,7 +35,7 @@ impl Session {
         statement: &[u8],
     ) -> Result<Step, Ended> {
         if self.wants_settings() && self.shared.upstream.settings_query().is_some() {
-            return Ok(Step::LearnSettings);
+            return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         if analyze {
             return self.analyze_remora(asked, statement);
