@@ -8,11 +8,31 @@ use std::task::{Context, Poll, Waker};
 
 use crate::reason::FillRefused;
 use crate::store::DigestHasher;
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, lock};
+use crate::sync::{AtomicUsize, Ordering, lock};
 
 const SHARDS: usize = 64;
 
-type FillShard = Mutex<HashMap<u128, InFlight, BuildHasherDefault<DigestHasher>>>;
+#[derive(Default)]
+struct Shard {
+    fills: Mutex<Fills>,
+    /// How many of its fills are in flight, and how many have ended: read without the lock.
+    in_flight: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Fills {
+    by_digest: HashMap<u128, InFlight, BuildHasherDefault<DigestHasher>>,
+    /// Numbers given to fills and to who waits for them.
+    numbers: u64,
+}
+
+impl Fills {
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+}
 
 /// The digests of the keys that are being filled, so that one of many clients that miss the same
 /// key at once fills it, and the others can wait for it.
@@ -21,12 +41,11 @@ type FillShard = Mutex<HashMap<u128, InFlight, BuildHasherDefault<DigestHasher>>
 /// just now. So a result that somebody waited for is as fresh as any other.
 ///
 /// Bounded: at most `fills_max`, rounded up to a multiple of 64 and split evenly over 64 shards,
-/// each behind its own mutex; a fill takes it twice, a hit never. At most `waiters_max` wait.
+/// each behind its own mutex; a miss that fills takes it twice or three times, a hit never. At most
+/// `waiters_max` wait.
 pub struct FillsInFlight {
-    shards: Box<[FillShard]>,
+    shards: Box<[Shard]>,
     fills_per_shard_max: usize,
-    /// Numbers given to fills and waiters.
-    numbers: AtomicU64,
     waiters: AtomicUsize,
     waiters_max: usize,
 }
@@ -84,9 +103,8 @@ impl FillsInFlight {
     /// Nothing in flight, at most about `fills_max` later. At most `waiters_max` wait at a time.
     pub fn new(fills_max: usize, waiters_max: usize) -> Arc<FillsInFlight> {
         Arc::new(FillsInFlight {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             fills_per_shard_max: fills_max.div_ceil(SHARDS),
-            numbers: AtomicU64::new(0),
             waiters: AtomicUsize::new(0),
             waiters_max,
         })
@@ -98,19 +116,21 @@ impl FillsInFlight {
     /// Another fill of this key is in flight, or too many others are. Neither is a fault: the query
     /// goes to the server, and its result isn't stored.
     pub fn begin(self: &Arc<Self>, digest: u128) -> Result<FillPermit, FillRefused> {
-        let mut shard = lock(self.shard(digest));
-        if shard.contains_key(&digest) {
+        let shard = self.shard(digest);
+        let mut fills = lock(&shard.fills);
+        if fills.by_digest.contains_key(&digest) {
             return Err(FillRefused::InFlight);
         }
-        if shard.len() >= self.fills_per_shard_max {
+        if fills.by_digest.len() >= self.fills_per_shard_max {
             return Err(FillRefused::Full);
         }
         let fill = InFlight {
-            number: self.numbers.fetch_add(1, Ordering::Relaxed),
+            number: fills.number(),
             stage: FillStage::Asked,
             waiters: Vec::new(),
         };
-        shard.insert(digest, fill);
+        fills.by_digest.insert(digest, fill);
+        shard.in_flight.fetch_add(1, Ordering::Relaxed);
         Ok(FillPermit {
             fills: Arc::clone(self),
             digest,
@@ -122,10 +142,18 @@ impl FillsInFlight {
     /// # Errors
     /// There is none, or too many wait already.
     pub fn wait_for(self: &Arc<Self>, digest: u128) -> Result<FillWait, NoWait> {
-        let number = match lock(self.shard(digest)).get(&digest) {
+        let shard = self.shard(digest);
+        // One that begins just now is found when this one is to begin.
+        if shard.in_flight.load(Ordering::Relaxed) == 0 {
+            return Err(NoWait::Nothing);
+        }
+        let mut fills = lock(&shard.fills);
+        let number = match fills.by_digest.get(&digest) {
             Some(fill) if fill.stage == FillStage::Asked => fill.number,
             _ => return Err(NoWait::Nothing),
         };
+        let waiter = fills.number();
+        drop(fills);
         if self.waiters.fetch_add(1, Ordering::Relaxed) >= self.waiters_max {
             self.waiters.fetch_sub(1, Ordering::Relaxed);
             return Err(NoWait::Full);
@@ -134,14 +162,17 @@ impl FillsInFlight {
             fills: Arc::clone(self),
             digest,
             number,
-            waiter: self.numbers.fetch_add(1, Ordering::Relaxed),
+            waiter,
             seen: FillStage::Asked,
         })
     }
 
     /// How many fills are in flight.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).len()).sum()
+        self.shards
+            .iter()
+            .map(|shard| lock(&shard.fills).by_digest.len())
+            .sum()
     }
 
     /// Whether none is in flight.
@@ -154,28 +185,46 @@ impl FillsInFlight {
         self.waiters.load(Ordering::Relaxed)
     }
 
+    /// How many fills have ended among those that share a part of the table with this key.
+    pub fn ended(&self, digest: u128) -> usize {
+        self.shard(digest).ended.load(Ordering::Relaxed)
+    }
+
     /// Moves a fill on, and wakes who waits for it. With a number: only that one.
     fn move_on(&self, digest: u128, number: Option<u64>, stage: FillStage) {
-        let mut shard = lock(self.shard(digest));
-        let waiters = match shard.get_mut(&digest) {
+        let mut fills = lock(&self.shard(digest).fills);
+        let waiters = match fills.by_digest.get_mut(&digest) {
             Some(fill) if number.is_none_or(|number| number == fill.number) => {
                 fill.stage = stage;
                 std::mem::take(&mut fill.waiters)
             }
             _ => return,
         };
-        if stage == FillStage::Ended {
-            shard.remove(&digest);
-        }
-        drop(shard);
-        for (_, waker) in waiters {
-            waker.wake();
+        drop(fills);
+        wake(waiters);
+    }
+
+    fn end(&self, digest: u128) {
+        let shard = self.shard(digest);
+        let mut fills = lock(&shard.fills);
+        let ended = fills.by_digest.remove(&digest);
+        shard.in_flight.fetch_sub(1, Ordering::Relaxed);
+        shard.ended.fetch_add(1, Ordering::Relaxed);
+        drop(fills);
+        if let Some(ended) = ended {
+            wake(ended.waiters);
         }
     }
 
     #[allow(clippy::cast_possible_truncation)]
-    fn shard(&self, digest: u128) -> &FillShard {
+    fn shard(&self, digest: u128) -> &Shard {
         &self.shards[(digest >> 64) as usize % SHARDS]
+    }
+}
+
+fn wake(waiters: Vec<(u64, Waker)>) {
+    for (_, waker) in waiters {
+        waker.wake();
     }
 }
 
@@ -189,7 +238,7 @@ impl FillPermit {
 
 impl Drop for FillPermit {
     fn drop(&mut self) {
-        self.fills.move_on(self.digest, None, FillStage::Ended);
+        self.fills.end(self.digest);
     }
 }
 
@@ -200,8 +249,8 @@ impl FillWait {
     }
 
     fn poll_stage(&mut self, context: &Context<'_>) -> Poll<FillStage> {
-        let mut shard = lock(self.fills.shard(self.digest));
-        let fill = shard.get_mut(&self.digest);
+        let mut fills = lock(&self.fills.shard(self.digest).fills);
+        let fill = fills.by_digest.get_mut(&self.digest);
         let stage = match fill.filter(|fill| fill.number == self.number) {
             None => FillStage::Ended,
             Some(fill) if fill.stage == self.seen => {
@@ -227,13 +276,13 @@ impl FillWait {
 
 impl Drop for FillWait {
     fn drop(&mut self) {
-        let mut shard = lock(self.fills.shard(self.digest));
-        if let Some(fill) = shard.get_mut(&self.digest)
+        let mut fills = lock(&self.fills.shard(self.digest).fills);
+        if let Some(fill) = fills.by_digest.get_mut(&self.digest)
             && fill.number == self.number
         {
             fill.waiters.retain(|(waiter, _)| *waiter != self.waiter);
         }
-        drop(shard);
+        drop(fills);
         self.fills.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -323,7 +372,7 @@ mod tests {
             // Each is there once, however often it is polled.
             assert_eq!((stage(wait), stage(wait)), (None, None));
         }
-        let registered = || lock(fills.shard(7))[&7].waiters.len();
+        let registered = || lock(&fills.shard(7).fills).by_digest[&7].waiters.len();
         assert_eq!(registered(), 3);
         drop(waits.pop());
         assert_eq!(registered(), 2);

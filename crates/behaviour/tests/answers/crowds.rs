@@ -7,12 +7,15 @@ use std::io::Write as _;
 use std::net::Shutdown;
 use std::thread::JoinHandle;
 
-use remora_testkit::client::{Client, StatementId, Value};
+use remora_testkit::client::Client;
 use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::RemoraOptions;
 
 use remora_behaviour::front::Front;
+use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
+
+use super::prepared::{EXECUTE, PREPARE, Types, Value, execution, number_in};
 
 const T: [&str; 2] = [
     "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
@@ -27,6 +30,7 @@ fn options() -> RemoraOptions {
         .with("follow.lag_ms_max", "60000")
         .with("follow.check_age_ms_max", "3600000")
         .with("follow.heartbeat_ms", "30000")
+        .with("workers.server_contact_ms", "3600000")
         .with("cache.fill_wait_ms_max", "3600000")
 }
 
@@ -130,27 +134,88 @@ fn a_crowd_sends_the_server_one_statement() {
 fn executions_of_prepared_statements_wait_for_one_another() {
     const CROWD: usize = 5;
     let mut bed = Bed::new("prepared_crowd", options());
-    let prepared = |mut client: Client| {
-        let id = client.prepare(PREPARED.as_bytes()).unwrap();
-        (client, id)
-    };
-    let clients: Vec<_> = (0..CROWD).map(|_| prepared(bed.client())).collect();
+    let mut prepared: Vec<_> = (0..CROWD).map(|_| Prepared::new(bed.client())).collect();
     bed.lock();
-    let asked = clients
-        .into_iter()
-        .map(|(mut client, id)| std::thread::spawn(move || execute(&mut client, id)));
-    let asked: Vec<_> = asked.collect();
+    let execute = |mut one: Prepared, types| {
+        std::thread::spawn(move || {
+            let answer = one.execute(types);
+            (one, answer)
+        })
+    };
+    let all: Vec<_> = prepared
+        .drain(..)
+        .map(|one| execute(one, Types::Named))
+        .collect();
     bed.wait_until(1, CROWD - 1);
     bed.unlock();
-    let mut direct = bed.front.direct();
-    let id = direct.prepare(PREPARED.as_bytes()).unwrap();
-    assert_eq!(answers(asked), vec![execute(&mut direct, id); CROWD]);
+    let expected = Prepared::new(bed.front.direct()).execute(Types::Named);
+    for one in all {
+        let (one, answer) = one.join().unwrap();
+        assert_eq!(answer, expected);
+        prepared.push(one);
+    }
+    // Whoever was answered by memory has named the parameter's type to nobody but Remora.
+    bed.front.remora().app().unwrap().shared().flush();
+    for mut one in prepared {
+        assert_eq!(one.execute(Types::Remembered), expected);
+        bed.front.remora().app().unwrap().shared().flush();
+    }
 }
 
-/// The bytes that answer an execution.
-fn execute(client: &mut Client, id: StatementId) -> String {
-    client.execute(id, &[Value::Int(1)]).map(drop).unwrap();
-    client.answer_bytes().escape_ascii().to_string()
+/// A client with a prepared statement.
+struct Prepared {
+    client: Client,
+    id: u32,
+}
+
+impl Prepared {
+    fn new(mut client: Client) -> Prepared {
+        let body = PREPARED.as_bytes();
+        client
+            .command(PREPARE, body, ResponseKind::Prepared)
+            .map(drop)
+            .unwrap();
+        let id = number_in(client.answer_bytes());
+        Prepared { client, id }
+    }
+
+    /// The bytes that answer an execution.
+    fn execute(&mut self, types: Types) -> String {
+        let body = execution(self.id, &[Value::Int(1)], types, 0);
+        let answer = self.client.command(EXECUTE, &body, ResponseKind::Results);
+        answer.map(drop).unwrap();
+        self.client.answer_bytes().escape_ascii().to_string()
+    }
+}
+
+#[test]
+fn a_crowd_waits_each_time_that_a_result_is_dropped() {
+    const CROWD: usize = 4;
+    let mut bed = Bed::new("again", options());
+    let mut clients: Vec<_> = (0..CROWD).map(|_| bed.client()).collect();
+    let value = |client: &mut Client| client.query_value(READ).unwrap().unwrap();
+    for round in 1..=4 {
+        let insert = format!("INSERT INTO t (a) VALUES ({})", 10 + round);
+        bed.front.direct().query(&insert).unwrap();
+        bed.front.settle();
+        bed.lock();
+        let asked = clients.drain(..).map(|mut client| {
+            std::thread::spawn(move || {
+                let answer = value(&mut client);
+                (client, answer)
+            })
+        });
+        let asked: Vec<_> = asked.collect();
+        bed.wait_until(1, CROWD - 1);
+        bed.unlock();
+        for one in asked {
+            let (mut client, answer) = one.join().unwrap();
+            assert_eq!(answer, (3 + round).to_string());
+            // From memory, before the next change.
+            assert_eq!(value(&mut client), answer);
+            clients.push(client);
+        }
+    }
 }
 
 #[test]

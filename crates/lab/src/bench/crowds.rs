@@ -22,13 +22,13 @@ use remora_testkit::servers::{Kind, Server, ServerOptions};
 const STATEMENTS: &str = "remora_statements_total";
 /// Clients.
 const CROWD: u32 = 1_000;
-/// Rows that a statement joins with each other: about 10 ms.
+/// Rows that a statement joins with each other: about 4 ms.
 const ROWS: u32 = 300;
 /// Statements that should reach the server.
 const STATEMENTS_MAX: f64 = 1.0;
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// Rounds: directly each takes ten seconds.
+/// Rounds.
 const ROUNDS_MAX: u32 = 3;
 
 /// A way to the server.

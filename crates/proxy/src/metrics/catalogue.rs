@@ -68,7 +68,7 @@ metrics! {
     HIT_SECONDS = Histogram "remora_hit_duration_seconds" []
         "Time from reading a statement to handing over its answer from memory; a wait for another client's answer isn't in it";
     MISS_SECONDS = Histogram "remora_miss_duration_seconds" []
-        "Time from reading a statement that counts as a miss to the end of the server's answer";
+        "Time from reading a statement that counts as a miss to the end of the server's answer; a wait for another client's answer isn't in it";
 
     CACHING = Gauge "remora_caching" ["reason"]
         "1 while results are served from memory; 0 while not, with the reason";
@@ -124,7 +124,7 @@ metrics! {
     FILL_WAITERS = Gauge "remora_fill_waiters" []
         "Statements that wait for another client's answer to the same statement";
     FILL_WAITS = Counter "remora_fill_waits_total" []
-        "Statements that waited for another client's answer and did not have to ask the server at once";
+        "Statements that waited for another client's answer until it had come; those whose result was not kept then asked the server";
 
     LAG = Gauge "remora_follower_lag_seconds" []
         "How far behind the server the follower may be at most: time since it is known to have applied all that the server had (limit: follow.lag_ms_max); absent before the first time";

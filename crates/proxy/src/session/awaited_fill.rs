@@ -13,60 +13,116 @@
 //! pieces, the pace is its client's: then the wait ends soon. Who waited in vain has everybody else
 //! ask the server, until that answer has come.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use remora_cache::{FillRefused, FillStage, FillWait, NoWait};
+use remora_cache::{
+    AsOf, Entry, FillPermit, FillRefused, FillStage, FillWait, KeyRef, NoWait, NotStored, Tag,
+};
 use tokio::time::{Instant, timeout_at};
 
 use super::Session;
 use super::dispatch::Prerequisite;
 use super::query::Place;
-use crate::reason::{Bypass, Limit, Outcome};
+use crate::reason::{Bypass, Limit};
 
 /// How long to wait for the rest of an answer that has begun.
 const REST_WAIT: Duration = Duration::from_millis(50);
 
 impl Session {
-    /// The fill to wait for, if one of this key is in flight. At most once for a message.
-    pub(super) fn should_await_fill(&mut self, place: Place) -> Option<Box<FillWait>> {
-        let is_allowed = self.awaited_fill_of != Some(place.digest)
-            && !self.shared.limits.fill_wait.is_zero()
-            && self.state.is_certainly_outside_transaction()
-            && !self.should_ask_what_ran();
-        if !is_allowed {
-            return None;
-        }
-        let wait = self.shared.fills.wait_for(place.digest);
-        if matches!(wait, Err(NoWait::Nothing)) {
-            return None;
-        }
-        self.awaited_fill_of = Some(place.digest);
-        if matches!(wait, Err(NoWait::Full)) {
-            self.shared.metrics.rare.count_limit(Limit::FillWaiters);
-        }
-        wait.ok().map(Box::new)
+    /// A key was looked up, and memory had nothing. What ends from now on is noticed when a fill of
+    /// it is to begin.
+    pub(super) fn note_fills_ended(&mut self, place: Place) {
+        self.fills_ended = Some(self.shared.fills.ended(place.digest));
     }
 
-    /// What to do first, if another fill of this key has begun or ended since it was looked up.
-    pub(super) fn look_again(&mut self, place: Place, outcome: &Outcome) -> Option<Prerequisite> {
-        match outcome {
-            Outcome::Bypass(Bypass::Fill(FillRefused::InFlight)) => {
-                let wait = self.should_await_fill(place);
-                wait.map(Prerequisite::AwaitFill)
-            }
-            Outcome::Bypass(Bypass::Fill(FillRefused::Filled)) => {
-                let has_looked = self.awaited_fill_of.replace(place.digest) == Some(place.digest);
-                (!has_looked).then_some(Prerequisite::LookAgain)
-            }
-            _ => None,
+    /// Begins a fill of a key that was looked up in vain, for a result with these tags. If another
+    /// one is in flight or has ended since, [`Session::look_again`] says what to do.
+    pub(super) fn begin_fill(
+        &mut self,
+        key: &KeyRef<'_>,
+        digest: u128,
+        (as_of, tags): (AsOf, &[Tag]),
+    ) -> Result<FillPermit, Bypass> {
+        let ended = self.fills_ended.take();
+        let shared = Arc::clone(&self.shared);
+        if !shared.store.wants(digest) {
+            return Err(Bypass::NotStored(NotStored::Unwanted));
         }
+        let begun = shared.fills.begin(digest);
+        let now_ms = shared.clock.now_ms();
+        // Once for a message, and only if memory could answer then.
+        let may_look_again =
+            || self.awaited_fill_of != Some(digest) && !self.must_contact_server(now_ms);
+        match begun {
+            Ok(permit) => {
+                let is_current = |entry: &Arc<Entry>| {
+                    let outdated = shared.timeline.outdated(entry.as_of(), entry.tags());
+                    outdated.is_none()
+                };
+                if ended != Some(shared.fills.ended(digest))
+                    && may_look_again()
+                    && shared.store.with(key, digest, is_current) == Some(true)
+                {
+                    self.awaited_fill_of = Some(digest);
+                    self.look_again = Some(Prerequisite::LookAgain);
+                    return Err(Bypass::Fill(FillRefused::Filled));
+                }
+                Ok(permit)
+            }
+            Err(why) => {
+                if why == FillRefused::Full {
+                    shared.metrics.rare.count_limit(Limit::FillsInFlight);
+                } else if may_look_again() && self.may_wait(as_of, tags, now_ms) {
+                    self.wait_for(digest);
+                }
+                Err(Bypass::Fill(why))
+            }
+        }
+    }
+
+    /// Whether the session may wait for another's fill, and that could be served: while a fence is
+    /// up, or after a change since then, it couldn't.
+    fn may_wait(&self, as_of: AsOf, tags: &[Tag], now_ms: u64) -> bool {
+        !self.shared.limits.fill_wait.is_zero()
+            && self.state.is_certainly_outside_transaction()
+            && !self.should_ask_what_ran()
+            && self.shared.timeline.check(as_of, tags, now_ms).is_ok()
+    }
+
+    fn wait_for(&mut self, digest: u128) {
+        match self.shared.fills.wait_for(digest) {
+            Ok(wait) => {
+                self.awaited_fill_of = Some(digest);
+                self.look_again = Some(Prerequisite::AwaitFill(Box::new(wait)));
+            }
+            Err(NoWait::Nothing) => {}
+            Err(NoWait::Full) => self.shared.metrics.rare.count_limit(Limit::FillWaiters),
+        }
+    }
+
+    /// What must come before the message at hand is looked at again, if memory may have its answer
+    /// then.
+    pub(super) fn look_again(&mut self) -> Option<Prerequisite> {
+        self.look_again.take()
+    }
+
+    /// How long a session may wait: not so long that the server would have to hear from it.
+    fn longest_wait(&self) -> Duration {
+        let silent_ms = self
+            .shared
+            .clock
+            .now_ms()
+            .saturating_sub(self.server_contact_ms);
+        let patience = Duration::from_millis(self.server_contact_ms_max.saturating_sub(silent_ms));
+        self.shared.limits.fill_wait.min(patience)
     }
 
     /// Waits until that fill has ended, or for as long as one should.
     pub(super) async fn await_fill(&self, mut wait: FillWait) {
         let rare = &self.shared.metrics.rare;
-        let mut until = Instant::now() + self.shared.limits.fill_wait;
+        let mut until = Instant::now() + self.longest_wait();
         let mut is_answering = false;
         loop {
             match timeout_at(until, wait.next_stage()).await {

@@ -313,6 +313,7 @@ impl Session {
             return Ok(step);
         }
         self.awaited_fill_of = None;
+        self.look_again = None;
         if !outcome.is_miss() {
             // What memory could never have answered took no time for its being missed.
             plan.looked_up = None;

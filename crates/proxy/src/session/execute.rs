@@ -216,26 +216,10 @@ impl Session {
             }
             Look::Outdated(entry, reason) => {
                 self.drop_outdated(&entry, reason);
-                self.await_or_fill(message, id, wanted, key, began)
+                self.fill_execution(message, id, wanted.place, key, began)
             }
-            Look::Nothing => self.await_or_fill(message, id, wanted, key, began),
+            Look::Nothing => self.fill_execution(message, id, wanted.place, key, began),
         }
-    }
-
-    /// An execution of which memory has nothing.
-    fn await_or_fill(
-        &mut self,
-        message: &[u8],
-        id: StatementId,
-        wanted: &Wanted,
-        key: &[u8],
-        began: Instant,
-    ) -> Result<Step, Ended> {
-        if let Some(wait) = self.should_await_fill(wanted.place) {
-            self.trace_execution(Stage::LookUp, Some(id));
-            return Ok(Step::Requires(Prerequisite::AwaitFill(wait)));
-        }
-        self.fill_execution(message, id, wanted.place, key, began)
     }
 
     /// An execution that memory doesn't answer but may keep.
@@ -254,7 +238,8 @@ impl Session {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         self.trace_execution(Stage::LookUp, Some(id));
-        let mut plan = self.plan_execution(message, id, Command::StmtExecute);
+        self.note_fills_ended(place);
+        let mut plan = self.plan_unsent(message, id, Command::StmtExecute);
         plan.looked_up = Some(began);
         let capabilities = self.capabilities();
         let read = self.prepared.get(id).and_then(|known| {
@@ -295,9 +280,10 @@ impl Session {
             }
             None => Outcome::Bypass(Bypass::PreparedStatement),
         };
-        if let Some(first) = self.look_again(place, &outcome) {
+        if let Some(first) = self.look_again() {
             return Ok(Step::Requires(first));
         }
+        self.note_sent(message, id);
         self.forward(message, plan, outcome)
     }
 
@@ -347,6 +333,13 @@ impl Session {
         id: StatementId,
         command: Command,
     ) -> Plan {
+        let plan = self.plan_unsent(message, id, command);
+        self.note_sent(message, id);
+        plan
+    }
+
+    /// The same for one that isn't certain to be sent.
+    fn plan_unsent(&mut self, message: &[u8], id: StatementId, command: Command) -> Plan {
         let capabilities = self.capabilities();
         let expect =
             command.response_kind_with(message.get(HEADER_BYTES + 1..).unwrap_or_default());
@@ -399,7 +392,6 @@ impl Session {
         }
         if let Some(read) = self.prepared.read_mut(id) {
             let execution = read.execution(body, capabilities);
-            read.sent(execution.as_ref(), self.state.fingerprint());
             let names_types = execution.is_some_and(|execution| execution.types().is_some());
             plan.on_success = OnSuccess::Executed(Executed {
                 id,
@@ -409,6 +401,18 @@ impl Session {
             });
         }
         plan
+    }
+
+    /// An execution is going to the server.
+    fn note_sent(&mut self, message: &[u8], id: StatementId) {
+        let capabilities = self.capabilities();
+        let body = message
+            .get(HEADER_BYTES + 1 + ID_BYTES..)
+            .unwrap_or_default();
+        if let Some(read) = self.prepared.read_mut(id) {
+            let execution = read.execution(body, capabilities);
+            read.sent(execution.as_ref(), self.state.fingerprint());
+        }
     }
 
     /// The statement that a message's body means, if that can be told.

@@ -6,8 +6,8 @@
 //! locked.
 
 use remora_cache::{
-    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, NotStored, Scope,
-    Snapshot, TableTags, Tag,
+    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Snapshot,
+    TableTags, Tag,
 };
 use remora_sql::{Select, TableName};
 use remora_wire::StatusFlags;
@@ -160,12 +160,18 @@ impl Session {
             Shows::First => shared.upstream.ask_for_end_soon(),
             Shows::Now => {}
         }
-        // Counts results that the store then refuses, too: by here they have cost nearly as much.
-        if shared.limits.storing == Storing::Adaptive {
+        let key = KeyRef {
+            scope: place.scope,
+            text,
+        };
+        let permit = self.begin_fill(&key, place.digest, (as_of, &tags));
+        let is_counted = !matches!(permit, Err(Bypass::Fill(_)));
+        // Counts results that the store refuses, too: by here they have cost nearly as much.
+        if is_counted && self.shared.limits.storing == Storing::Adaptive {
             let digests = &self.worker.digests;
-            digests.note_stored(&shared.digests, read.label, self.room_for(place));
+            digests.note_stored(&self.shared.digests, read.label, self.room_for(place));
         }
-        let permit = self.begin_fill(place, text)?;
+        let permit = permit?;
         self.fill_text.clear();
         self.fill_text.extend_from_slice(text);
         Ok(Fill {
@@ -183,29 +189,6 @@ impl Session {
             permit: Some(permit),
             captured: Vec::new(),
         })
-    }
-
-    /// Begins a fill, if the store wants the result and nobody else fetches it.
-    fn begin_fill(&self, place: Place, text: &[u8]) -> Result<FillPermit, Bypass> {
-        let shared = &self.shared;
-        if !shared.store.wants(place.digest) {
-            return Err(Bypass::NotStored(NotStored::Unwanted));
-        }
-        let permit = shared.fills.begin(place.digest).map_err(|why| {
-            if why == FillRefused::Full {
-                shared.metrics.rare.count_limit(Limit::FillsInFlight);
-            }
-            Bypass::Fill(why)
-        })?;
-        let key = KeyRef {
-            scope: place.scope,
-            text,
-        };
-        // A fill may have ended between the look-up and the beginning of this one.
-        if shared.store.with(&key, place.digest, |_| ()).is_some() {
-            return Err(Bypass::Fill(FillRefused::Filled));
-        }
-        Ok(permit)
     }
 
     /// A read of settings alone neither opens a transaction nor makes a snapshot. An answer from

@@ -186,6 +186,10 @@ pub(crate) struct Session {
     awaited_proof_of: Option<Snapshot>,
     /// The key whose fill by another session was awaited for the message at hand.
     awaited_fill_of: Option<u128>,
+    /// How many fills had ended that share a part of their table with it, when it was looked up.
+    fills_ended: Option<usize>,
+    /// What must come before that message is looked at again, see `awaited_fill.rs`.
+    look_again: Option<Prerequisite>,
     /// The open transaction, if the server doesn't know of it; else what is left of the last one.
     early: Option<Box<EarlyTransaction>>,
     /// What the client gets in place of an answer to its next message, which isn't run.
@@ -310,6 +314,8 @@ impl Session {
             found_rows: None,
             awaited_proof_of: None,
             awaited_fill_of: None,
+            fills_ended: None,
+            look_again: None,
             early: None,
             refusal: None,
             registration,

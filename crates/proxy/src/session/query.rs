@@ -210,10 +210,7 @@ impl Session {
                 }
                 Look::Nothing => {}
             }
-            if let Some(wait) = self.should_await_fill(place) {
-                self.trace_text(Stage::LookUp, Some(text));
-                return Ok(Step::Requires(Prerequisite::AwaitFill(wait)));
-            }
+            self.note_fills_ended(place);
         }
         self.handle_miss(message, text, key, place, began)
     }
@@ -271,6 +268,12 @@ impl Session {
         self.remembers_hits(message_bytes)
     }
 
+    /// Whether the server must hear from the session: nothing is served until it has.
+    #[inline]
+    pub(super) fn must_contact_server(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.server_contact_ms) > self.server_contact_ms_max
+    }
+
     /// Looks a key text up, and has what is stored served, if that may be done now.
     #[inline]
     pub(super) fn find<T>(
@@ -283,7 +286,7 @@ impl Session {
         let shared = &*self.shared;
         self.mark(Stage::Key);
         let now_ms = shared.clock.to_ms(began);
-        if now_ms.saturating_sub(self.server_contact_ms) > self.server_contact_ms_max {
+        if self.must_contact_server(now_ms) {
             // Else the server would end a session that it hears nothing from.
             return Err(Look::Nothing);
         }
@@ -358,6 +361,7 @@ impl Session {
         self.worker
             .digests
             .count(sent.label, Count::Hit { bytes, took });
+        self.awaited_fill_of = None;
         if let Some(closed) = self.unreplayed_hit.set(payload, statement) {
             self.close_late(closed)?;
         }
@@ -443,9 +447,7 @@ impl Session {
             known: analysed.known(),
         };
         let (mut plan, outcome) = self.plan_statement(statement, &asked);
-        if let Some(place) = place
-            && let Some(first) = self.look_again(place, &outcome)
-        {
+        if let Some(first) = self.look_again() {
             return Ok(Step::Requires(first));
         }
         plan.merged = merged;

@@ -27,7 +27,7 @@
 use remora_cache::BrokenTags;
 use remora_sql::{Block, Condition, SourceSet, Test};
 
-use super::resolve::{Place, place_of};
+use super::resolve::{Place, place_of, restricted};
 use crate::upstream::catalogue::{ColumnKind, TableFacts};
 
 /// A list of more constants says nothing of other columns: each would be one more tag there.
@@ -38,10 +38,14 @@ const IMPLIED_SOURCES_MAX: usize = 4;
 const EQUAL_COLUMNS_MAX: usize = 16;
 
 /// The conditions of a block, with the columns that they are about.
-pub(super) struct Conditions<'s> {
-    /// Of each condition the column, if it restricts that.
-    restricted: Vec<Option<Place>>,
+pub(super) struct Conditions<'s, F> {
     block: &'s Block,
+    /// Gives the facts of a table by its number in the statement, if it is a table whose columns are
+    /// known.
+    facts_of: F,
+    /// Of each condition the column, if it restricts that. Empty if no columns must be equal: most
+    /// blocks have one table, and then each condition is looked at once.
+    restricted: Vec<Option<Place>>,
     equal: Vec<EqualColumns>,
 }
 
@@ -62,51 +66,60 @@ struct EqualColumns {
     restricts: SourceSet,
 }
 
-impl<'s> Conditions<'s> {
-    /// `facts_of` gives the facts of a table by its number in the statement, if it is a table whose
-    /// columns are known.
-    pub(super) fn of<'f>(
-        block: &'s Block,
-        facts_of: impl Fn(usize) -> Option<&'f TableFacts>,
-        broken: BrokenTags,
-    ) -> Conditions<'s> {
+impl<'s, 'f, F: Fn(usize) -> Option<&'f TableFacts>> Conditions<'s, F> {
+    pub(super) fn of(block: &'s Block, facts_of: F, broken: BrokenTags) -> Conditions<'s, F> {
         let mut all = Conditions {
-            restricted: Vec::with_capacity(block.conditions.len()),
             block,
+            facts_of,
+            restricted: Vec::new(),
             equal: Vec::new(),
         };
-        for condition in &block.conditions {
-            let place = place_of(block, &condition.column, &facts_of);
-            if let (Some(one), Test::Column(other)) = (place, &condition.test) {
-                let other = place_of(block, other, &facts_of);
-                all.equal.extend(other.and_then(|other| {
-                    equal_columns(block, condition, [one, other], &facts_of, broken)
-                }));
+        let equalities = block
+            .conditions
+            .iter()
+            .filter_map(|condition| match &condition.test {
+                Test::Column(other) => Some((condition, other)),
+                _ => None,
+            });
+        for (condition, other) in equalities {
+            let places = [&condition.column, other];
+            let places = places.map(|name| place_of(block, name, &all.facts_of));
+            if let [Some(one), Some(other)] = places {
+                let equal = equal_columns(block, condition, [one, other], &all.facts_of, broken);
+                all.equal.extend(equal);
             }
-            let is_restricted = |place: &Place| condition.restricts.contains(place.0);
-            all.restricted.push(place.filter(is_restricted));
+        }
+        if !all.equal.is_empty() {
+            let places = (0..block.conditions.len()).map(|number| all.restricted_by(number));
+            all.restricted = places.collect();
         }
         all
     }
 
+    fn restricted_by(&self, number: usize) -> Option<Place> {
+        match self.restricted.get(number) {
+            Some(known) => *known,
+            None => restricted(self.block, &self.block.conditions[number], &self.facts_of),
+        }
+    }
+
     /// The conditions on columns of a source, and behind them those on other columns that must be
     /// equal to one of its columns.
-    pub(super) fn on(&self, source: usize) -> Vec<OnColumn> {
-        let own = self.restricted.iter().enumerate();
-        let mut found: Vec<_> = own
-            .filter_map(|(number, place)| {
-                let (of, ordinal) = (*place)?;
-                (of == source).then_some(OnColumn {
-                    ordinal,
-                    number,
-                    is_implied: false,
-                })
+    pub(super) fn on(&self, source: usize) -> impl Iterator<Item = OnColumn> {
+        let own = (0..self.block.conditions.len()).filter_map(move |number| {
+            let (of, ordinal) = self.restricted_by(number)?;
+            (of == source).then_some(OnColumn {
+                ordinal,
+                number,
+                is_implied: false,
             })
-            .collect();
-        if self.equal.is_empty() {
-            return found;
-        }
-        let mut begun = Vec::new();
+        });
+        own.chain(self.implied_on(source))
+    }
+
+    /// Those on other columns.
+    fn implied_on(&self, source: usize) -> Vec<OnColumn> {
+        let (mut begun, mut found) = (Vec::new(), Vec::new());
         let sides = self.equal.iter().flat_map(|equal| equal.places);
         for (of, ordinal) in sides {
             if of == source && !begun.contains(&ordinal) {
@@ -234,7 +247,6 @@ mod tests {
         let all = (0..block.sources.len()).flat_map(|source| {
             let mut on: Vec<String> = conditions
                 .on(source)
-                .into_iter()
                 .filter(|on| !matches!(block.conditions[on.number].test, Test::Column(_)))
                 .map(|on| {
                     let column = &facts.columns[on.ordinal].name;

@@ -55,9 +55,12 @@ pub(super) struct End {
 
 impl Plan {
     /// Of a source of a block, which has these conditions.
-    pub(super) fn of(
+    pub(super) fn of<'f>(
         select: &Select,
-        (block, conditions): (&Block, &Conditions<'_>),
+        (block, conditions): (
+            &Block,
+            &Conditions<'_, impl Fn(usize) -> Option<&'f TableFacts>>,
+        ),
         source: usize,
         tables: &[ReadTables],
         under: &ReadTags<'_>,

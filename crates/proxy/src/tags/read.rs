@@ -193,11 +193,11 @@ pub(super) fn facts_of(tables: &[ReadTables], number: usize) -> Option<&TableFac
 }
 
 /// The conditions of a block.
-pub(super) fn conditions_of<'s>(
+pub(super) fn conditions_of<'s, 'f>(
     block: &'s Block,
-    tables: &[ReadTables],
+    tables: &'f [ReadTables],
     under: &ReadTags<'_>,
-) -> Conditions<'s> {
+) -> Conditions<'s, impl Fn(usize) -> Option<&'f TableFacts>> {
     Conditions::of(block, |number| facts_of(tables, number), under.broken)
 }
 

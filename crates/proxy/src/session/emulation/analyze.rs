@@ -79,6 +79,9 @@ impl Session {
             known: statement.known(),
         };
         let (mut plan, outcome) = self.plan_statement(&statement, &planned);
+        if let Some(first) = self.look_again() {
+            return Ok(Step::Requires(first));
+        }
         plan.replacement = Some(Replacement::Analysed);
         self.forward(&message, plan, outcome)
     }
