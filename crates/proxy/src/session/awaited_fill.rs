@@ -8,10 +8,11 @@
 //! **Nobody waits for itself.** The other client's statement may wait for locks at the server. A
 //! session with an open transaction or locked tables could hold them, so it asks the server.
 //!
-//! **Never in the way for long.** The other's statement takes the server as long as one's own would,
-//! and nobody waits twice for one statement, whatever became of the result. Once the answer comes in
-//! pieces, the pace is its client's: then the wait ends soon. Who waited in vain has everybody else
-//! ask the server, until that answer has come.
+//! **Never in the way for long.** The other's statement takes the server as long as one's own
+//! would, and nobody waits twice for one statement, whatever became of the result. Nobody waits for
+//! a fill that couldn't be served: behind a fence, or outdated. Once an answer comes in pieces, the
+//! pace is its client's: then the wait ends soon. Who waited in vain has everybody else ask the
+//! server, until that answer has come.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -40,8 +40,8 @@ const EQUAL_COLUMNS_MAX: usize = 16;
 /// The conditions of a block, with the columns that they are about.
 pub(super) struct Conditions<'s, F> {
     block: &'s Block,
-    /// Gives the facts of a table by its number in the statement, if it is a table whose columns are
-    /// known.
+    /// Gives the facts of a table by its number in the statement, if it is a table whose columns
+    /// are known.
     facts_of: F,
     /// Of each condition the column, if it restricts that. Empty if no columns must be equal: most
     /// blocks have one table, and then each condition is looked at once.
