@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use crate::reason::FillRefused;
 use crate::store::DigestHasher;
 use crate::sync::{AtomicUsize, Ordering, lock};
+use crate::timeline::AsOf;
 
 const SHARDS: usize = 64;
 
@@ -52,6 +53,8 @@ pub struct FillsInFlight {
 
 /// A fill that has begun and not ended.
 struct InFlight {
+    /// What its result will be right since.
+    as_of: AsOf,
     /// Tells it from a later one of the same key.
     number: u64,
     stage: FillStage,
@@ -93,6 +96,8 @@ pub struct FillWait {
     digest: u128,
     /// The fill's.
     number: u64,
+    /// The fill's.
+    as_of: AsOf,
     /// Its own.
     waiter: u64,
     /// The stage that it has been told of.
@@ -115,7 +120,7 @@ impl FillsInFlight {
     /// # Errors
     /// Another fill of this key is in flight, or too many others are. Neither is a fault: the query
     /// goes to the server, and its result isn't stored.
-    pub fn begin(self: &Arc<Self>, digest: u128) -> Result<FillPermit, FillRefused> {
+    pub fn begin(self: &Arc<Self>, digest: u128, as_of: AsOf) -> Result<FillPermit, FillRefused> {
         let shard = self.shard(digest);
         let mut fills = lock(&shard.fills);
         if fills.by_digest.contains_key(&digest) {
@@ -125,6 +130,7 @@ impl FillsInFlight {
             return Err(FillRefused::Full);
         }
         let fill = InFlight {
+            as_of,
             number: fills.number(),
             stage: FillStage::Asked,
             waiters: Vec::new(),
@@ -143,13 +149,13 @@ impl FillsInFlight {
     /// There is none, or too many wait already.
     pub fn wait_for(self: &Arc<Self>, digest: u128) -> Result<FillWait, NoWait> {
         let shard = self.shard(digest);
-        // One that begins just now is found when this one is to begin.
+        // The one that was in the way has ended: no need for the lock.
         if shard.in_flight.load(Ordering::Relaxed) == 0 {
             return Err(NoWait::Nothing);
         }
         let mut fills = lock(&shard.fills);
-        let number = match fills.by_digest.get(&digest) {
-            Some(fill) if fill.stage == FillStage::Asked => fill.number,
+        let (number, as_of) = match fills.by_digest.get(&digest) {
+            Some(fill) if fill.stage == FillStage::Asked => (fill.number, fill.as_of),
             _ => return Err(NoWait::Nothing),
         };
         let waiter = fills.number();
@@ -162,6 +168,7 @@ impl FillsInFlight {
             fills: Arc::clone(self),
             digest,
             number,
+            as_of,
             waiter,
             seen: FillStage::Asked,
         })
@@ -185,7 +192,7 @@ impl FillsInFlight {
         self.waiters.load(Ordering::Relaxed)
     }
 
-    /// How many fills have ended among those that share a part of the table with this key.
+    /// How many fills have ended among those that share a shard with this key.
     pub fn ended(&self, digest: u128) -> usize {
         self.shard(digest).ended.load(Ordering::Relaxed)
     }
@@ -230,7 +237,7 @@ fn wake(waiters: Vec<(u64, Waker)>) {
 
 impl FillPermit {
     /// The answer has begun, and more of it is to come.
-    pub fn is_answered_in_pieces(&self) {
+    pub fn note_answering(&self) {
         let fills = &self.fills;
         fills.move_on(self.digest, None, FillStage::Answering);
     }
@@ -267,6 +274,11 @@ impl FillWait {
         Poll::Ready(stage)
     }
 
+    /// What the fill's result will be right since.
+    pub fn as_of(&self) -> AsOf {
+        self.as_of
+    }
+
     /// It has taken longer than one should wait: nobody else is to wait for this fill.
     pub fn give_up(self) {
         let fills = &self.fills;
@@ -289,17 +301,23 @@ impl Drop for FillWait {
 
 #[cfg(test)]
 mod tests {
+    use crate::position::Position;
+
     use super::*;
+
+    fn as_of() -> AsOf {
+        AsOf::from_parts(1, Position::ZERO)
+    }
 
     #[test]
     fn one_fill_per_key_until_its_permit_ends() {
         let fills = FillsInFlight::new(1000, 10);
-        let permit = fills.begin(7).unwrap();
-        assert_eq!(fills.begin(7).err(), Some(FillRefused::InFlight));
-        let other = fills.begin(8).unwrap();
+        let permit = fills.begin(7, as_of()).unwrap();
+        assert_eq!(fills.begin(7, as_of()).err(), Some(FillRefused::InFlight));
+        let other = fills.begin(8, as_of()).unwrap();
         assert_eq!(fills.len(), 2);
         drop(permit);
-        assert!(fills.begin(7).is_ok());
+        assert!(fills.begin(7, as_of()).is_ok());
         drop(other);
         assert!(fills.is_empty());
     }
@@ -308,10 +326,13 @@ mod tests {
     fn fills_are_bounded() {
         let fills = FillsInFlight::new(64, 10);
         let permits: Vec<_> = (0..10_000)
-            .filter_map(|n| fills.begin(n << 64 | n).ok())
+            .filter_map(|n| fills.begin(n << 64 | n, as_of()).ok())
             .collect();
         assert_eq!(permits.len(), 64);
-        assert_eq!(fills.begin(u128::MAX).err(), Some(FillRefused::Full));
+        assert_eq!(
+            fills.begin(u128::MAX, as_of()).err(),
+            Some(FillRefused::Full)
+        );
     }
 
     /// Whether a wait goes on; if not, the stage that it tells.
@@ -326,16 +347,16 @@ mod tests {
     fn who_waits_is_told_of_each_stage_once_and_of_the_end() {
         let fills = FillsInFlight::new(1000, 10);
         assert_eq!(fills.wait_for(7).err(), Some(NoWait::Nothing));
-        let permit = fills.begin(7).unwrap();
+        let permit = fills.begin(7, as_of()).unwrap();
         let mut wait = fills.wait_for(7).unwrap();
         assert_eq!((stage(&mut wait), fills.waiters()), (None, 1));
-        permit.is_answered_in_pieces();
+        permit.note_answering();
         assert_eq!(stage(&mut wait), Some(FillStage::Answering));
         assert_eq!(stage(&mut wait), None);
         // How long the rest takes depends on one client.
         assert_eq!(fills.wait_for(7).err(), Some(NoWait::Nothing));
         drop(permit);
-        let later = fills.begin(7).unwrap();
+        let later = fills.begin(7, as_of()).unwrap();
         assert_eq!(
             stage(&mut wait),
             Some(FillStage::Ended),
@@ -348,7 +369,7 @@ mod tests {
     #[test]
     fn a_fill_that_takes_too_long_is_waited_for_by_nobody() {
         let fills = FillsInFlight::new(1000, 10);
-        let permit = fills.begin(7).unwrap();
+        let permit = fills.begin(7, as_of()).unwrap();
         let (one, mut other) = (fills.wait_for(7).unwrap(), fills.wait_for(7).unwrap());
         assert_eq!(stage(&mut other), None);
         one.give_up();
@@ -357,7 +378,7 @@ mod tests {
         let old = other;
         drop(permit);
         // What was given up was that fill, not the next one of the key.
-        let _permit = fills.begin(7).unwrap();
+        let _permit = fills.begin(7, as_of()).unwrap();
         old.give_up();
         assert!(fills.wait_for(7).is_ok());
     }
@@ -365,7 +386,7 @@ mod tests {
     #[test]
     fn waiters_are_bounded_and_leave_nothing_behind() {
         let fills = FillsInFlight::new(1000, 3);
-        let permit = fills.begin(7).unwrap();
+        let permit = fills.begin(7, as_of()).unwrap();
         let mut waits: Vec<_> = (0..3).map(|_| fills.wait_for(7).unwrap()).collect();
         assert_eq!(fills.wait_for(7).err(), Some(NoWait::Full));
         for wait in &mut waits {

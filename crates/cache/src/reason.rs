@@ -82,7 +82,6 @@ reasons! {
     FillRefused {
         InFlight = "in_flight": "A fill for the same key is in flight.",
         Full = "full": "The limit of fills in flight is reached.",
-        Filled = "filled": "The key was filled since it was looked up.",
     }
 }
 

@@ -249,7 +249,7 @@ fn who_finds_too_many_waiting_asks() {
 }
 
 #[test]
-fn who_could_hold_the_locks_that_the_other_waits_for_asks() {
+fn a_session_that_may_hold_locks_asks_the_server() {
     let mut bed = Bed::new("holders", options());
     let other = bed.client();
     let mut holders: Vec<_> = (0..3).map(|_| bed.client()).collect();

@@ -578,7 +578,19 @@ fn what_a_join_can_not_see_is_the_outer_querys() {
 }
 
 #[test]
-fn without_that_rule_the_result_is_kept() {
+fn a_name_in_another_case_may_be_the_outer_querys() {
+    const OUTER: &str = "SELECT T.v FROM u T WHERE EXISTS (SELECT 1 FROM t WHERE T.id = 5)";
+    const EQUAL: &str = "SELECT T.v FROM u T WHERE EXISTS (SELECT 1 FROM t, child WHERE T.t_id = child.v AND t.id = 1)";
+    let front = front("tags_case");
+    let cases = [
+        (OUTER, "DELETE FROM t WHERE id = 398", Dropped),
+        (EQUAL, "UPDATE child SET v = 9 WHERE id = 3", Dropped),
+    ];
+    check(&front, &cases);
+}
+
+#[test]
+fn without_the_scope_rule_an_old_result_is_kept() {
     let broken = BrokenRules {
         tags: BrokenTags::ScopeOfJoins,
         ..BrokenRules::default()

@@ -359,12 +359,13 @@ pub struct CacheOptions {
     /// Results that may be on their way into memory at the same time. Further misses aren't stored.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub fills_in_flight_max: usize,
-    /// How long a statement waits for another client's answer to the same statement, if that is on
-    /// its way into memory. Then it asks the server itself, and so does every further one until
-    /// that answer has come. 0: statements don't wait.
+    /// Longest wait for another client's answer to the same statement, while that is on its way
+    /// into memory. After it all who wait for that answer ask the server, and so do new ones until
+    /// it has come. A session asks sooner if the server must hear from it
+    /// (`workers.server_contact_ms`). 0: statements don't wait.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub fill_wait_ms_max: u64,
-    /// Statements that may wait so at the same time. Further ones ask the server.
+    /// Statements that may wait for such answers at the same time. Further ones ask the server.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub fill_waiters_max: usize,
     /// Rules (`[[rules]]`) that a file may have. Each is looked at where a result is about to be

@@ -124,7 +124,7 @@ metrics! {
     FILL_WAITERS = Gauge "remora_fill_waiters" []
         "Statements that wait for another client's answer to the same statement";
     FILL_WAITS = Counter "remora_fill_waits_total" []
-        "Statements that waited for another client's answer until it had come; those whose result was not kept then asked the server";
+        "Statements that waited until another client's answer was complete or had failed; if its result was not kept, they then asked the server";
 
     LAG = Gauge "remora_follower_lag_seconds" []
         "How far behind the server the follower may be at most: time since it is known to have applied all that the server had (limit: follow.lag_ms_max); absent before the first time";

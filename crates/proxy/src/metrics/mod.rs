@@ -150,7 +150,7 @@ pub struct RareCounters {
     pub upstream_connect_failures: AtomicU64,
     /// Statements that were traced.
     pub traces: AtomicU64,
-    /// Statements that waited for another client's answer until it had come.
+    /// Statements that waited until another client's answer was complete or had failed.
     pub fill_waits: AtomicU64,
 }
 

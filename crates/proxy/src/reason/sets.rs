@@ -129,9 +129,9 @@ reasons! {
         Key: "key", "What the statement is looked up by was made: its text without comments, or its bound values, and the hash.";
         LookUp: "look_up", "It was looked for in memory.";
         Check: "check", "It was found, and whether it may be served was checked: fences, changes, the follower's proof.";
-        Fill: "fill", "Another client's answer to it was on its way into memory, and it waited for that.";
         Analysis: "analysis", "The statement was read: what it does, and what it is counted under.";
         Plan: "plan", "What its result would depend on was found out: tables, rules, tags. Of a write: what it writes, and the fence went up.";
+        Fill: "fill", "Another client's answer to it came into memory, or the wait for that ended.";
         Questions: "questions", "The server answered questions of Remora's own first: the session's settings, or a statement that memory had answered.";
         Server: "server", "From sending the statement to the first bytes of the server's answer.";
         Answer: "answer", "From then on, until the server had sent the rest.";

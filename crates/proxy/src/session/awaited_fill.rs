@@ -11,8 +11,8 @@
 //! **Never in the way for long.** The other's statement takes the server as long as one's own
 //! would, and nobody waits twice for one statement, whatever became of the result. Nobody waits for
 //! a fill that couldn't be served: behind a fence, or outdated. Once an answer comes in pieces, the
-//! pace is its client's: then the wait ends soon. Who waited in vain has everybody else ask the
-//! server, until that answer has come.
+//! pace is its client's: then the wait ends soon. After one wait in vain, everybody asks the
+//! server until that answer has come.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,7 +39,7 @@ impl Session {
     }
 
     /// Begins a fill of a key that was looked up in vain, for a result with these tags. If another
-    /// one is in flight or has ended since, [`Session::look_again`] says what to do.
+    /// one is in flight or has ended since, [`Session::take_look_again`] says what to do.
     pub(super) fn begin_fill(
         &mut self,
         key: &KeyRef<'_>,
@@ -51,11 +51,11 @@ impl Session {
         if !shared.store.wants(digest) {
             return Err(Bypass::NotStored(NotStored::Unwanted));
         }
-        let begun = shared.fills.begin(digest);
+        let begun = shared.fills.begin(digest, as_of);
         let now_ms = shared.clock.now_ms();
         // Once for a message, and only if memory could answer then.
         let may_look_again =
-            || self.awaited_fill_of != Some(digest) && !self.must_contact_server(now_ms);
+            || self.looked_again_for != Some(digest) && !self.must_contact_server(now_ms);
         match begun {
             Ok(permit) => {
                 let is_current = |entry: &Arc<Entry>| {
@@ -66,37 +66,40 @@ impl Session {
                     && may_look_again()
                     && shared.store.with(key, digest, is_current) == Some(true)
                 {
-                    self.awaited_fill_of = Some(digest);
+                    self.looked_again_for = Some(digest);
                     self.look_again = Some(Prerequisite::LookAgain);
-                    return Err(Bypass::Fill(FillRefused::Filled));
+                    return Err(Bypass::Fill(FillRefused::InFlight));
                 }
                 Ok(permit)
             }
             Err(why) => {
                 if why == FillRefused::Full {
                     shared.metrics.rare.count_limit(Limit::FillsInFlight);
-                } else if may_look_again() && self.may_wait(as_of, tags, now_ms) {
-                    self.wait_for(digest);
+                } else if may_look_again() && self.may_wait() {
+                    self.wait_for(digest, tags, now_ms);
                 }
                 Err(Bypass::Fill(why))
             }
         }
     }
 
-    /// Whether the session may wait for another's fill, and that could be served: while a fence is
-    /// up, or after a change since then, it couldn't.
-    fn may_wait(&self, as_of: AsOf, tags: &[Tag], now_ms: u64) -> bool {
+    /// Whether the session may wait for another's fill.
+    fn may_wait(&self) -> bool {
         !self.shared.limits.fill_wait.is_zero()
             && self.state.is_certainly_outside_transaction()
             && !self.should_ask_what_ran()
-            && self.shared.timeline.check(as_of, tags, now_ms).is_ok()
     }
 
-    fn wait_for(&mut self, digest: u128) {
+    /// Has the message wait for the fill in flight, if its result could be served: behind a fence,
+    /// or after a change since it was begun, it couldn't.
+    fn wait_for(&mut self, digest: u128, tags: &[Tag], now_ms: u64) {
         match self.shared.fills.wait_for(digest) {
             Ok(wait) => {
-                self.awaited_fill_of = Some(digest);
-                self.look_again = Some(Prerequisite::AwaitFill(Box::new(wait)));
+                let timeline = &self.shared.timeline;
+                if timeline.check(wait.as_of(), tags, now_ms).is_ok() {
+                    self.looked_again_for = Some(digest);
+                    self.look_again = Some(Prerequisite::AwaitFill(Box::new(wait)));
+                }
             }
             Err(NoWait::Nothing) => {}
             Err(NoWait::Full) => self.shared.metrics.rare.count_limit(Limit::FillWaiters),
@@ -105,25 +108,25 @@ impl Session {
 
     /// What must come before the message at hand is looked at again, if memory may have its answer
     /// then.
-    pub(super) fn look_again(&mut self) -> Option<Prerequisite> {
+    pub(super) fn take_look_again(&mut self) -> Option<Prerequisite> {
         self.look_again.take()
     }
 
-    /// How long a session may wait: not so long that the server would have to hear from it.
-    fn longest_wait(&self) -> Duration {
+    /// How long the session can wait before the server must hear from it.
+    fn patience(&self) -> Duration {
         let silent_ms = self
             .shared
             .clock
             .now_ms()
             .saturating_sub(self.server_contact_ms);
-        let patience = Duration::from_millis(self.server_contact_ms_max.saturating_sub(silent_ms));
-        self.shared.limits.fill_wait.min(patience)
+        Duration::from_millis(self.server_contact_ms_max.saturating_sub(silent_ms))
     }
 
     /// Waits until that fill has ended, or for as long as one should.
     pub(super) async fn await_fill(&self, mut wait: FillWait) {
         let rare = &self.shared.metrics.rare;
-        let mut until = Instant::now() + self.longest_wait();
+        let (longest, patience) = (self.shared.limits.fill_wait, self.patience());
+        let mut until = Instant::now() + longest.min(patience);
         let mut is_answering = false;
         loop {
             match timeout_at(until, wait.next_stage()).await {
@@ -136,8 +139,8 @@ impl Session {
                     is_answering = true;
                     until = until.min(Instant::now() + REST_WAIT);
                 }
-                // Nobody begins to wait for it any more.
-                Err(_) if is_answering => return,
+                // Nobody begins to wait for it any more; or others have more time.
+                Err(_) if is_answering || patience < longest => return,
                 Ok(FillStage::GivenUp) => return rare.count_limit(Limit::FillWait),
                 Err(_) => {
                     rare.count_limit(Limit::FillWait);

@@ -312,7 +312,7 @@ impl Session {
         if let Some(step) = self.open_before(message, &mut plan)? {
             return Ok(step);
         }
-        self.awaited_fill_of = None;
+        self.looked_again_for = None;
         self.look_again = None;
         if !outcome.is_miss() {
             // What memory could never have answered took no time for its being missed.

@@ -280,7 +280,7 @@ impl Session {
             }
             None => Outcome::Bypass(Bypass::PreparedStatement),
         };
-        if let Some(first) = self.look_again() {
+        if let Some(first) = self.take_look_again() {
             return Ok(Step::Requires(first));
         }
         self.note_sent(message, id);

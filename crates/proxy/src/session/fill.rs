@@ -293,7 +293,7 @@ impl Session {
     pub(super) fn capture(&self, mut fill: Fill, piece: &[u8]) -> Result<Fill, Bypass> {
         if fill.captured.is_empty() {
             if let Some(permit) = &fill.permit {
-                permit.is_answered_in_pieces();
+                permit.note_answering();
             }
             fill.captured = self.worker.capture_buffer();
         }

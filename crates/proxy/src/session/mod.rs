@@ -184,9 +184,9 @@ pub(crate) struct Session {
     found_rows: Option<usize>,
     /// The snapshot for which a proof was last awaited: it is, once only.
     awaited_proof_of: Option<Snapshot>,
-    /// The key whose fill by another session was awaited for the message at hand.
-    awaited_fill_of: Option<u128>,
-    /// How many fills had ended that share a part of their table with it, when it was looked up.
+    /// The key for which the message at hand was looked at again: that happens once only.
+    looked_again_for: Option<u128>,
+    /// How many fills had ended in the key's shard when it was looked up.
     fills_ended: Option<usize>,
     /// What must come before that message is looked at again, see `awaited_fill.rs`.
     look_again: Option<Prerequisite>,
@@ -313,7 +313,7 @@ impl Session {
             unreplayed_hit: UnreplayedHit::default(),
             found_rows: None,
             awaited_proof_of: None,
-            awaited_fill_of: None,
+            looked_again_for: None,
             fills_ended: None,
             look_again: None,
             early: None,

@@ -361,7 +361,7 @@ impl Session {
         self.worker
             .digests
             .count(sent.label, Count::Hit { bytes, took });
-        self.awaited_fill_of = None;
+        self.looked_again_for = None;
         if let Some(closed) = self.unreplayed_hit.set(payload, statement) {
             self.close_late(closed)?;
         }
@@ -447,7 +447,7 @@ impl Session {
             known: analysed.known(),
         };
         let (mut plan, outcome) = self.plan_statement(statement, &asked);
-        if let Some(first) = self.look_again() {
+        if let Some(first) = self.take_look_again() {
             return Ok(Step::Requires(first));
         }
         plan.merged = merged;

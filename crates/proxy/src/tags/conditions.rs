@@ -8,8 +8,8 @@
 //! - Rows of `a` in which `x` isn't 5 make no difference, whatever `b` holds. So the result is the
 //!   same with `a'`, which is `a` without them.
 //! - In a row of a join with `a'`, `a.x` is 5 or NULL. Where `E` is TRUE, `b.y` is 5 there, if the
-//!   columns compare with each other as they do with the constant. So `E` could as well be written
-//!   `E AND b.y = 5`.
+//!   columns compare with each other as they do with the constant: those of one type do, by the
+//!   number, the bytes or the collation. So `E` could as well be written `E AND b.y = 5`.
 //! - [`Condition`] proves for that second conjunct: a row of `b` that doesn't satisfy it makes no
 //!   difference. This holds with `a'`, so it holds with `a`.
 //!
@@ -21,8 +21,6 @@
 //! Both names must mean columns of the rows that the join combines. In
 //! `EXISTS (SELECT 1 FROM a, b JOIN c ON a.x = b.y WHERE a.x = 5)` the `ON` can't see this `a`: its
 //! `a` is one of the query outside. So both sources must be in the condition's scope.
-//!
-//! Columns of one and the same type compare like that: by the number, the bytes or the collation.
 
 use remora_cache::BrokenTags;
 use remora_sql::{Block, Condition, SourceSet, Test};
@@ -32,7 +30,7 @@ use crate::upstream::catalogue::{ColumnKind, TableFacts};
 
 /// A list of more constants says nothing of other columns: each would be one more tag there.
 const IMPLIED_VALUES_MAX: usize = 8;
-/// With more sources only a single constant does, and no range: the tags of all must be few.
+/// With more sources only single constants pass on: the tags of all must stay few.
 const IMPLIED_SOURCES_MAX: usize = 4;
 /// How many columns may follow from one another.
 const EQUAL_COLUMNS_MAX: usize = 16;
@@ -288,6 +286,9 @@ mod tests {
             ),
             // One column of one source says nothing of another.
             ("a WHERE a.x = a.y AND a.x = 5", "a.x=1"),
+            // Another case may be another table.
+            ("a JOIN b ON A.x = b.y WHERE a.x = 5", "a.x=0"),
+            ("a JOIN b ON a.x = b.y WHERE A.x = 5", ""),
             // The same table twice.
             ("a JOIN a b ON a.x = b.x WHERE a.x = 5", "a.x=0 b.x=0"),
         ] {

@@ -266,7 +266,8 @@ impl Columns {
             (place.is_none(), place, column.ordinal)
         });
         self.drop_what_is_too_much();
-        // What is implied may be a mere kind or state; a range that is written was meant to narrow.
+        // An implied equality may fit many rows, such as a status. A written range was meant to
+        // narrow.
         let says_equal = self.equal.iter().any(|equal| !equal.is_implied);
         let says_range = self.ranges.iter().any(|range| !range.is_implied);
         if !self.equal.is_empty() && (says_equal || !says_range) {

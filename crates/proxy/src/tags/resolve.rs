@@ -44,8 +44,8 @@ fn qualified<'f>(
     table: &str,
     facts_of: &impl Fn(usize) -> Option<&'f TableFacts>,
 ) -> Option<Place> {
-    // Whether letter case counts depends on the server: names that differ in nothing else are not
-    // told apart.
+    // Whether letter case counts depends on the server (`lower_case_table_names`). Where it does, a
+    // name in another case can mean a table of the query outside.
     let is_it = |source: &Source| {
         let is_schema = match (&name.schema, &source.schema) {
             (Some(wanted), Some(schema)) => wanted == schema,
@@ -61,6 +61,9 @@ fn qualified<'f>(
             .enumerate()
             .filter(|(_, source)| is_it(source)),
     )?;
+    if source.1.name != table {
+        return None;
+    }
     let facts = facts_of(source.1.table?)?;
     Some((source.0, ordinal_of(facts, &name.column)?))
 }

@@ -79,7 +79,7 @@ impl Session {
             known: statement.known(),
         };
         let (mut plan, outcome) = self.plan_statement(&statement, &planned);
-        if let Some(first) = self.look_again() {
+        if let Some(first) = self.take_look_again() {
             return Ok(Step::Requires(first));
         }
         plan.replacement = Some(Replacement::Analysed);
@@ -113,6 +113,7 @@ impl Session {
         self.worker.metrics.count_hit(bytes, took);
         let label = Label::from_number(entry.label());
         self.worker.digests.count(label, Count::Hit { bytes, took });
+        self.looked_again_for = None;
         // What the client asks about the statement before is answered as after the statement
         // itself.
         if let Some(closed) = self.unreplayed_hit.set(payload, None) {
