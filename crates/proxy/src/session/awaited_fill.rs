@@ -47,25 +47,13 @@ impl Session {
         (as_of, tags): (AsOf, &[Tag]),
     ) -> Result<FillPermit, Bypass> {
         let ended = self.fills_ended.take();
-        let shared = Arc::clone(&self.shared);
-        if !shared.store.wants(digest) {
+        if !self.shared.store.wants(digest) {
             return Err(Bypass::NotStored(NotStored::Unwanted));
         }
-        let begun = shared.fills.begin(digest, as_of);
-        let now_ms = shared.clock.now_ms();
-        // Once for a message, and only if memory could answer then.
-        let may_look_again =
-            || self.looked_again_for != Some(digest) && !self.must_contact_server(now_ms);
-        match begun {
+        match self.shared.fills.begin(digest, as_of) {
             Ok(permit) => {
-                let is_current = |entry: &Arc<Entry>| {
-                    let outdated = shared.timeline.outdated(entry.as_of(), entry.tags());
-                    outdated.is_none()
-                };
-                if ended != Some(shared.fills.ended(digest))
-                    && may_look_again()
-                    && shared.store.with(key, digest, is_current) == Some(true)
-                {
+                let may_be_filled = ended != Some(self.shared.fills.ended(digest));
+                if may_be_filled && self.may_look_again(digest) && self.is_filled(key, digest) {
                     self.looked_again_for = Some(digest);
                     self.look_again = Some(Prerequisite::LookAgain);
                     return Err(Bypass::Fill(FillRefused::InFlight));
@@ -74,13 +62,29 @@ impl Session {
             }
             Err(why) => {
                 if why == FillRefused::Full {
-                    shared.metrics.rare.count_limit(Limit::FillsInFlight);
-                } else if may_look_again() && self.may_wait() {
-                    self.wait_for(digest, tags, now_ms);
+                    self.shared.metrics.rare.count_limit(Limit::FillsInFlight);
+                } else if self.may_look_again(digest) && self.may_wait() {
+                    self.wait_for(digest, tags);
                 }
                 Err(Bypass::Fill(why))
             }
         }
+    }
+
+    /// Once for a message, and only if memory could answer then.
+    fn may_look_again(&self, digest: u128) -> bool {
+        self.looked_again_for != Some(digest)
+            && !self.must_contact_server(self.shared.clock.now_ms())
+    }
+
+    /// Whether memory has a result that no change has outdated.
+    fn is_filled(&self, key: &KeyRef<'_>, digest: u128) -> bool {
+        let (store, timeline) = (&self.shared.store, &self.shared.timeline);
+        let is_current = |entry: &Arc<Entry>| {
+            let outdated = timeline.outdated(entry.as_of(), entry.tags());
+            outdated.is_none()
+        };
+        store.with(key, digest, is_current) == Some(true)
     }
 
     /// Whether the session may wait for another's fill.
@@ -92,10 +96,10 @@ impl Session {
 
     /// Has the message wait for the fill in flight, if its result could be served: behind a fence,
     /// or after a change since it was begun, it couldn't.
-    fn wait_for(&mut self, digest: u128, tags: &[Tag], now_ms: u64) {
+    fn wait_for(&mut self, digest: u128, tags: &[Tag]) {
         match self.shared.fills.wait_for(digest) {
             Ok(wait) => {
-                let timeline = &self.shared.timeline;
+                let (timeline, now_ms) = (&self.shared.timeline, self.shared.clock.now_ms());
                 if timeline.check(wait.as_of(), tags, now_ms).is_ok() {
                     self.looked_again_for = Some(digest);
                     self.look_again = Some(Prerequisite::AwaitFill(Box::new(wait)));
