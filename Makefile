@@ -5,7 +5,7 @@ ARGS ?=
 SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test soak bench release instructions bench-update lab drivers fuzz lint fmt doc build
+.PHONY: help demo check test soak bench release instructions bench-update lab drivers apps fuzz lint fmt doc build
 
 help: ## show this list
 	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
@@ -56,6 +56,12 @@ drivers: ## real drivers of many languages, each directly and through Remora (AR
 	@drivers/install
 	$(CARGO) build --locked -p remora -p remora-lab
 	@exec $(CARGO) run --locked --quiet -p remora-lab --bin remora-lab -- drivers $(ARGS)
+
+apps: ## real applications, each directly and through Remora (ARGS='--only wordpress')
+	@scripts/setup apps
+	@applications/install
+	$(CARGO) build --release --locked -p remora -p remora-lab
+	@exec $(CARGO) run --release --locked --quiet -p remora-lab --bin remora-lab -- apps $(ARGS)
 
 fuzz: ## fuzz the decoders (ARGS=… goes to scripts/fuzz)
 	@scripts/setup fuzz

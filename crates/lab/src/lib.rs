@@ -12,11 +12,13 @@
 //! | [`demo`], [`bench`](mod@bench) | `make demo` and `make bench` |
 //! | [`instructions`] | `make instructions`: what a hit, a miss and the like cost, against committed figures |
 //! | [`training`] | `make release`: what the guided build is optimised for |
+//! | [`apps`] | `make apps`: real applications, directly and through Remora |
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
 //! | [`replay`] | `remora-lab replay`: a user's own captured statements, side by side |
 //! | [`experiments`] | `remora-lab run`: the published experiments |
 //! | [`report`], [`statistics`] | what a run found, for people, and what may be concluded from it |
 
+pub mod apps;
 pub mod bench;
 pub mod demo;
 pub mod drivers;

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use remora_lab::{
-    bench, demo, drivers, experiments, instructions, replay, report, responder, search, training,
+    apps, bench, demo, drivers, experiments, instructions, replay, report, responder, search,
+    training,
 };
 use remora_testkit::interrupt;
 
@@ -30,6 +31,8 @@ enum Command {
     Instructions(instructions::InstructionsOptions),
     /// Puts a load on a build that writes down what it does, for the compiler to optimise for.
     Train(training::TrainingOptions),
+    /// Runs real applications, each directly and through Remora, and compares their pages.
+    Apps(apps::AppsOptions),
     /// Runs real drivers of many languages, each directly and through Remora, and compares what
     /// they see.
     Drivers(drivers::DriversOptions),
@@ -98,6 +101,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Train(options) => {
             interrupt::install()?;
             training::run(&options)
+        }
+        Command::Apps(options) => {
+            interrupt::install()?;
+            apps::run(&options)
         }
         Command::Drivers(options) => {
             interrupt::install()?;

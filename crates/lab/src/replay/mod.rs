@@ -15,14 +15,14 @@
 
 mod capture;
 mod comparing;
-mod event;
+pub(crate) mod event;
 mod general;
 mod lane;
 mod lines;
 mod measured;
 mod outcome;
 mod plan;
-mod reading;
+pub(crate) mod reading;
 mod slow;
 mod time;
 mod turn;
