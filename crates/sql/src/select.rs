@@ -46,6 +46,9 @@ pub struct Select {
     /// Each row of its answer comes from rows of the tables in its one `FROM`: if the answer has a
     /// row, the server has read one of theirs. An aggregate gives a row of nothing.
     pub rows_come_from_tables: bool,
+    /// The conditions of its `WHERE`s and `ON`s are all that they say, and no `LIMIT` can be 0: it
+    /// has no other reason to give no rows.
+    pub filters_by_conditions_only: bool,
 }
 
 /// The result of parsing a part: `Err` is a hard refusal.
@@ -79,6 +82,8 @@ pub(crate) struct SelectParser<'a> {
     /// Something may give a row without one of a table having been read by the transaction: an
     /// aggregate function, `GROUP BY`, `HAVING`, a search in a full-text index.
     gives_rows_of_nothing: bool,
+    /// A `WHERE` or an `ON` says more than its conditions, or a `LIMIT` can be 0.
+    filters_by_more: bool,
     /// It reads a session setting that has one value in all sessions that share its result.
     reads_settings: bool,
 }
@@ -112,6 +117,7 @@ impl<'a> SelectParser<'a> {
             wants_conditions: false,
             depends_on_other_rows: false,
             gives_rows_of_nothing: false,
+            filters_by_more: false,
             reads_settings: false,
         }
     }
@@ -126,10 +132,12 @@ impl<'a> SelectParser<'a> {
         let outer = std::mem::replace(&mut self.wants_conditions, true);
         let value = self.value()?;
         self.wants_conditions = outer;
-        match value {
-            Value::Conjuncts(conditions) => Ok(conditions),
-            _ => Ok(Vec::new()),
-        }
+        let Value::Conjuncts(conditions) = value else {
+            self.filters_by_more = true;
+            return Ok(Vec::new());
+        };
+        self.filters_by_more |= !conditions.is_all;
+        Ok(conditions.list)
     }
 
     /// Whether something was parsed that keeps the rest of the text from being trusted.
@@ -170,6 +178,7 @@ impl<'a> SelectParser<'a> {
             None if self.tables.is_empty() && !self.reads_settings => Err(Refusal::NoTables),
             None => Ok(Select {
                 rows_come_from_tables: self.rows_come_from_tables(),
+                filters_by_conditions_only: !self.filters_by_more,
                 reads: narrowed(self.reads, self.depends_on_other_rows),
                 tables: self.tables,
                 says_cache: self.says_cache,

@@ -27,6 +27,8 @@ impl ReadTemplate {
                 reads: every_row,
                 says_cache: select.says_cache,
                 rows_come_from_tables: select.rows_come_from_tables,
+                // A value decides that.
+                filters_by_conditions_only: false,
             }),
             narrowed: None,
             writes: statement.writes.clone(),

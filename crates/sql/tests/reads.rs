@@ -552,3 +552,32 @@ fn a_hint_that_may_be_a_columns_name_reads_every_column() {
     assert!(reads_all("SELECT SQL_CACHE a FROM t WHERE id = 1"));
     assert!(!reads_all("SELECT a FROM t WHERE id = 1"));
 }
+
+#[test]
+fn a_filter_of_conditions_alone_is_told() {
+    let only = |text: &str| default(text).cacheable.unwrap().filters_by_conditions_only;
+    for text in [
+        "SELECT a FROM t",
+        "SELECT a FROM t WHERE a = 1 AND (b = 'x' OR b = 'y') AND c IN (1, 2) LIMIT 1",
+        "SELECT a FROM t WHERE a = 1 LIMIT 0, 5",
+        "SELECT a FROM t WHERE a = 1 LIMIT 5 OFFSET 0",
+    ] {
+        assert!(only(text), "{text}");
+    }
+    for text in [
+        "SELECT a FROM t WHERE a = 1 AND 1 = 0",
+        "SELECT a FROM t WHERE 1 = 0 AND a = 1",
+        "SELECT a FROM t WHERE NOT (a = 1)",
+        "SELECT a FROM t WHERE (a = 1) = 0",
+        "SELECT a FROM t WHERE a = 1 OR b = 2",
+        "SELECT a FROM t WHERE a = 1 AND (b = 2 OR c = 3)",
+        "SELECT a FROM t WHERE a = 1 AND b LIKE 'x'",
+        "SELECT a FROM t WHERE a IN (1, NULL)",
+        "SELECT a FROM t LIMIT 0",
+        "SELECT a FROM t LIMIT 5, 0",
+        "SELECT a FROM t LIMIT 00 OFFSET 5",
+        "SELECT a FROM t JOIN u ON t.a = u.a AND t.b < u.b WHERE a = 1",
+    ] {
+        assert!(!only(text), "{text}");
+    }
+}

@@ -12,12 +12,18 @@ const FIRST: &str = "SELECT note FROM notes WHERE id = 1";
 const READ: &str = "SELECT id, amount FROM accounts WHERE id IN (1, 2) ORDER BY id";
 const WRITE: &str = "UPDATE accounts SET amount = amount + 1 WHERE id = 1";
 
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 8] = [
     "CREATE TABLE accounts (id INT PRIMARY KEY, amount BIGINT NOT NULL) ENGINE=InnoDB",
     "INSERT INTO accounts VALUES (1, 100), (2, 200), (3, 300)",
     "CREATE TABLE notes (id INT PRIMARY KEY, note VARCHAR(20) NOT NULL) ENGINE=InnoDB",
     "INSERT INTO notes VALUES (1, 'one'), (2, 'two')",
     "CREATE TABLE nothing (id INT PRIMARY KEY) ENGINE=InnoDB",
+    "CREATE TABLE things (small TINYINT NOT NULL, label VARCHAR(5) CHARACTER SET latin1 NOT NULL,
+        raw VARBINARY(5), free TEXT CHARACTER SET utf8mb4, big BIGINT UNSIGNED, day DATE,
+        PRIMARY KEY (small, label), UNIQUE KEY (raw), KEY (big)) ENGINE=InnoDB",
+    "INSERT INTO things VALUES (1, 'one', 'r', 'f', 1, '2026-01-01')",
+    "CREATE TABLE parts (id INT PRIMARY KEY) ENGINE=InnoDB
+        PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (10))",
 ];
 
 /// What the server itself answers inside a transaction of this kind.
@@ -189,6 +195,21 @@ fn nothing_older_than_the_snapshot_is_seen() {
     assert_same(READ, &old.run(READ).bytes, &before);
 }
 
+/// Begins a transaction with a read, on both sides, and changes accounts: then the server itself
+/// tells whether the read has taken the snapshot.
+fn reads_before_a_change<'f>(front: &'f Front, read: &str) -> (Guest<'f>, Vec<u8>) {
+    let mut guest = front.guest();
+    let mut direct = front.direct();
+    direct.query("BEGIN").unwrap();
+    guest.setup(&["BEGIN"]);
+    for _ in 0..2 {
+        guest.setup(&[read]);
+        direct.query(read).unwrap();
+    }
+    write_elsewhere(front);
+    (guest, direct.query_bytes(READ).unwrap().to_vec())
+}
+
 #[test]
 fn a_read_that_may_not_have_looked_at_a_table_takes_no_snapshot() {
     let front = Front::new("no_look", &TABLES);
@@ -198,29 +219,65 @@ fn a_read_that_may_not_have_looked_at_a_table_takes_no_snapshot() {
         "SELECT COUNT(*) FROM accounts WHERE 1 = 0",
         "SELECT MAX(id) FROM accounts WHERE id = NULL",
         "SELECT id FROM accounts LIMIT 0",
-        "SELECT id FROM nothing",
+        "SELECT id FROM accounts WHERE id = 7 LIMIT 3, 0",
+        "SELECT id FROM accounts WHERE id = 7 LIMIT 00 OFFSET 3",
+        "SELECT id FROM accounts WHERE id = 7 AND id = 8",
+        "SELECT id FROM accounts WHERE id = 7 AND id IN (8, 9)",
+        "SELECT id FROM accounts WHERE id = 7 AND 1 = 0",
+        "SELECT id FROM accounts WHERE id = 7 AND id > 9 AND id < 8",
+        "SELECT id FROM accounts WHERE id IN (NULL)",
+        "SELECT small FROM things WHERE small = 1000",
+        "SELECT small FROM things WHERE small > 127",
+        "SELECT small FROM things WHERE big = -1",
+        "SELECT small FROM things WHERE label = 'longer'",
+        "SELECT small FROM things WHERE raw = 'longer'",
+        "SELECT small FROM things WHERE small = 1 AND label = 'longer'",
+        "SELECT small FROM things WHERE label IS NULL",
+        "SELECT small FROM things WHERE label = CONVERT(0xE282AC USING utf8mb4)",
+        "SELECT id FROM parts WHERE id = 50",
         "SELECT 1",
         "SELECT 1 UNION SELECT id FROM nothing",
         "DO SLEEP(0)",
         "UPDATE nothing SET id = 1",
     ] {
-        let mut guest = front.guest();
-        let mut direct = front.direct();
-        direct.query("BEGIN").unwrap();
-        guest.setup(&["BEGIN"]);
-        for _ in 0..2 {
-            guest.setup(&[read]);
-            direct.query(read).unwrap();
-        }
-        // If the server has taken no snapshot yet, the next read sees this.
-        write_elsewhere(&front);
-        let expected = direct.query_bytes(READ).unwrap().to_vec();
+        let (mut guest, expected) = reads_before_a_change(&front, read);
         let seen = guest.run(READ);
         assert_ne!(seen.outcome, "hit", "{read}");
         assert_same(read, &seen.bytes, &expected);
         for _ in 0..3 {
             assert_same(read, &guest.run(READ).bytes, &expected);
         }
+    }
+}
+
+#[test]
+fn a_read_without_rows_takes_the_snapshot_if_it_must_have_looked() {
+    let front = Front::new("looks", &TABLES);
+    for read in [
+        "SELECT id FROM nothing",
+        "SELECT id FROM nothing LIMIT 1",
+        "SELECT id FROM nothing WHERE id = 7",
+        "SELECT DISTINCT id FROM nothing WHERE id IN (7, -8) ORDER BY id DESC LIMIT 0, 2",
+        "SELECT amount FROM accounts WHERE id = 7 LIMIT 1 OFFSET 1",
+        "SELECT amount FROM accounts WHERE amount = 7",
+        "SELECT amount FROM accounts AS a WHERE a.id = 1 AND a.amount = 7",
+        "SELECT * FROM things WHERE small = 127",
+        "SELECT * FROM things WHERE small = -128 AND label = 'small'",
+        "SELECT * FROM things WHERE (label = 'ONE' OR label = '') AND small = 2",
+        "SELECT * FROM things WHERE raw = 'bytes'",
+        "SELECT * FROM things WHERE raw = ''",
+        "SELECT * FROM things WHERE free = 'free' AND big = 18446744073709551615",
+        "SELECT * FROM things WHERE big IN (0, 2, 3)",
+    ] {
+        let hit = wait_for("a hit behind a read without rows", PATIENCE, || {
+            let (mut guest, expected) = reads_before_a_change(&front, read);
+            // The server itself shows what was so before the change.
+            assert_ne!(expected, self::expected(&front, &["BEGIN"]), "{read}");
+            let seen = guest.run(FIRST);
+            assert_same(read, &guest.run(READ).bytes, &expected);
+            Ok((seen.outcome == "hit").then_some(()))
+        });
+        assert!(hit.is_ok(), "{read}: {hit:?}");
     }
 }
 

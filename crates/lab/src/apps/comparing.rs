@@ -44,7 +44,11 @@ pub(super) fn compare(bed: &Bed, site: &Site<'_>, pages_max: usize) -> anyhow::R
     site.log_in(&mut browser, bed.web(Way::Direct))?;
     let mut compared = Compared::default();
     for path in site.pages.iter().take(pages_max) {
-        let mut fetch = |way| Ok::<_, anyhow::Error>(browser.get(bed.web(way), path)?.body);
+        let mask = &site.application.mask;
+        let mut fetch = |way| {
+            let page = browser.get(bed.web(way), path)?;
+            Ok::<_, anyhow::Error>(masked(&page.body, mask))
+        };
         let mut judge = || {
             let first = fetch(Way::Direct)?;
             let through = fetch(Way::Remora)?;
@@ -66,6 +70,15 @@ pub(super) fn compare(bed: &Bed, site: &Site<'_>, pages_max: usize) -> anyhow::R
         }
     }
     Ok(compared)
+}
+
+/// A page without what such lines say.
+fn masked(page: &str, mask: &[String]) -> String {
+    let shown = |line| {
+        let is_masked = mask.iter().any(|part| str::contains(line, part.as_str()));
+        if is_masked { "" } else { line }
+    };
+    page.lines().map(shown).collect::<Vec<_>>().join("\n")
 }
 
 fn verdict(first: &str, through: &str, second: &str) -> Verdict {

@@ -28,6 +28,9 @@ pub(super) struct Application {
     /// Links that hold one of these aren't followed.
     #[serde(default)]
     pub(super) skip: Vec<String>,
+    /// Lines that hold one of these aren't compared: they tell how long something took, or such.
+    #[serde(default)]
+    pub(super) mask: Vec<String>,
     /// How one of the clients logs in; the others stay anonymous.
     pub(super) login: Option<Form>,
     /// Whether all clients log in: the application shows nothing to others.

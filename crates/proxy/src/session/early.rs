@@ -307,7 +307,7 @@ impl Session {
         // Should `BEGIN` fail, what was sent with it runs outside a transaction. A read does no
         // harm there. A long message could take several turns of a compressed connection.
         let reads_only = message.len() <= SENT_TOGETHER_BYTES_MAX
-            && plan.effects.snapshot == Evidence::InRows
+            && matches!(plan.effects.snapshot, Evidence::InRows | Evidence::InAnswer)
             && plan.writes == PlannedWrites::Nothing
             && plan.rest.is_none()
             && plan.code.is_some();

@@ -10,11 +10,12 @@
 //!
 //! - *Low* is taken before the transaction's first message is sent, whatever that is, and stays
 //!   until it is certain that a transaction has ended.
-//! - Only a row tells that the server has taken a snapshot: one that it must have read from an
-//!   `InnoDB` table without locking. A statement that gives no row may have been answered without a
-//!   look at any table (`WHERE 1 = 0`).
+//! - A row tells that the server has taken a snapshot: one that it must have read from an `InnoDB`
+//!   table without locking. A statement that gives no row may have been answered without a look at
+//!   any table (`WHERE 1 = 0`). So it tells only if the server must have looked:
+//!   [`crate::tags::certainly_looks`].
 //! - After an error, or anything but a plain statement, the transaction may be another one. Then
-//!   the next such row tells anew.
+//!   the next such answer tells anew.
 
 use remora_cache::{AsOf, EndQuestion, Snapshot};
 
@@ -25,8 +26,10 @@ pub enum Evidence {
     None,
     /// If its answer has a row, that the transaction has one.
     InRows,
-    /// That the transaction has one: the answer had a row. With the last question about the log's
-    /// end, noted after the row had come.
+    /// Whatever its answer is, that the transaction has one.
+    InAnswer,
+    /// That the transaction has one: the answer has come. With the last question about the log's
+    /// end, noted after that.
     Seen(EndQuestion),
 }
 

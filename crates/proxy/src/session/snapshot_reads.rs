@@ -11,6 +11,7 @@ use super::state::Effects;
 use crate::config::TransactionReads;
 use crate::reason::{Bypass, Limit};
 use crate::rules::Facts;
+use crate::tags;
 
 impl Session {
     /// Which reads inside a session's transactions memory may answer: as a rule says, or as is
@@ -36,14 +37,21 @@ impl Session {
         if !self.state.lacks_snapshot() {
             return Evidence::None;
         }
-        let is_of_snapshot = |name| {
-            self.read_table(name)
-                .is_ok_and(|table| table.facts.is_transactional)
-        };
-        if select.tables.iter().all(is_of_snapshot) {
-            Evidence::InRows
+        let mut certainly_looks = select.tables.len() == 1;
+        for name in &select.tables {
+            let Ok(table) = self.read_table(name) else {
+                return Evidence::None;
+            };
+            if !table.facts.is_transactional {
+                return Evidence::None;
+            }
+            certainly_looks = certainly_looks
+                && tags::certainly_looks(select, &table.facts, self.string_conversion());
+        }
+        if certainly_looks {
+            Evidence::InAnswer
         } else {
-            Evidence::None
+            Evidence::InRows
         }
     }
 
@@ -58,13 +66,16 @@ impl Session {
 
     /// Notes whether a finished answer proves that the snapshot exists.
     pub(super) fn note_evidence(&self, effects: &mut Effects, has_rows: bool) {
-        if effects.snapshot != Evidence::None {
-            effects.snapshot = if has_rows {
-                Evidence::Seen(self.shared.timeline.end_questions())
-            } else {
-                Evidence::None
-            };
-        }
+        let proves = match effects.snapshot {
+            Evidence::None | Evidence::Seen(_) => return,
+            Evidence::InRows => has_rows,
+            Evidence::InAnswer => true,
+        };
+        effects.snapshot = if proves {
+            Evidence::Seen(self.shared.timeline.end_questions())
+        } else {
+            Evidence::None
+        };
     }
 
     /// The snapshot for which a proof is awaited before the message is looked at again, if that is

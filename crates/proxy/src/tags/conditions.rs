@@ -221,6 +221,7 @@ mod tests {
             name: name.into(),
             kind: integer(bytes),
             is_nullable: true,
+            characters_max: None,
             is_auto_increment: false,
             is_computed: false,
         });

@@ -14,6 +14,7 @@
 //! | `write` | the fences of a statement that writes, from its conditions |
 //! | `codec` | when a literal and a row's value are the same |
 //! | [`collations`] | when two texts are |
+//! | `look` | whether a server can answer a read without a look at its table |
 //! | `resolve` | which column of which table a name means |
 //!
 //! [`remora_cache::Shapes`] has the argument for shapes that come late, [`remora_cache::Shape`]
@@ -25,6 +26,7 @@ pub mod collations;
 mod conditions;
 pub mod explain;
 mod literal;
+mod look;
 mod origin;
 mod plan;
 mod read;
@@ -36,6 +38,7 @@ use remora_cache::Shapes;
 pub use change::{ChangeTags, Telling};
 pub use codec::Codec;
 pub use literal::StringConversion;
+pub use look::certainly_looks;
 pub use origin::Origin;
 pub use read::{Purpose, ReadTables, ReadTags, tags_of_read};
 pub use write::{bind, fences_of_write};

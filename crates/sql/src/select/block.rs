@@ -120,6 +120,7 @@ impl SelectParser<'_> {
         } else {
             conditions.append(&mut block.conditions);
         }
+        let all = conditions.len();
         if count > SourceSet::SOURCES_MAX {
             conditions.clear();
         }
@@ -129,6 +130,7 @@ impl SelectParser<'_> {
             equalities += usize::from(is_equality);
             (!is_equality || equalities <= EQUALITIES_MAX) && self.says_something(&block, condition)
         });
+        self.filters_by_more |= conditions.len() < all;
         Block {
             sources: block.sources,
             conditions,

@@ -213,21 +213,29 @@ impl SelectParser<'_> {
         Ok(())
     }
 
+    /// `LIMIT count`, `LIMIT offset, count` or `LIMIT count OFFSET offset`
     pub(crate) fn limit(&mut self) -> Parsed {
         self.expect_word(K::Limit)?;
-        self.limit_value()?;
-        if self.cursor.take(T::Comma) || self.cursor.take_word(K::Offset) {
+        let mut may_be_zero = self.limit_value()?;
+        if self.cursor.take(T::Comma) {
+            may_be_zero = self.limit_value()?;
+        } else if self.cursor.take_word(K::Offset) {
             self.limit_value()?;
         }
+        self.filters_by_more |= may_be_zero;
         Ok(())
     }
 
-    fn limit_value(&mut self) -> Parsed {
+    /// Whether the value may be 0.
+    fn limit_value(&mut self) -> Result<bool, Refusal> {
         if self.cursor.kind() == T::Placeholder {
             self.placeholder();
-            return Ok(());
+            return Ok(true);
         }
-        self.expect(T::Number)
+        let digits = self.cursor.bytes(self.cursor.current());
+        let is_more = digits.iter().all(u8::is_ascii_digit) && digits.iter().any(|&d| d != b'0');
+        self.expect(T::Number)?;
+        Ok(!is_more)
     }
 
     /// `FOR UPDATE`, `FOR SHARE`, `LOCK IN SHARE MODE` with their options.

@@ -1,8 +1,8 @@
 //! What an expression is, as far as conditions are recognised in it: a column, a constant, or
 //! conjuncts.
 //!
-//! Everything is an implication: a [`Value::Conjuncts`] lists conditions that hold wherever the
-//! expression is TRUE, perhaps not all of them. So an `AND` may add up what its sides say, and what
+//! Everything is an implication: [`Conjuncts`] are conditions that hold wherever the expression is
+//! TRUE, perhaps not all of them. So an `AND` may add up what its sides say, and what
 //! is known on each side of an `OR` may be joined, but nothing may be said of a negation, nor of
 //! what a conjunct is an operand of.
 
@@ -23,8 +23,15 @@ pub(crate) enum Value {
     Other,
     Column(ColumnPlaces),
     Literal(Literal),
-    /// Conditions that hold where it is TRUE; at least one. What they restrict is set later.
-    Conjuncts(Vec<Condition>),
+    Conjuncts(Conjuncts),
+}
+
+/// Conditions that hold where an expression is TRUE; at least one. What they restrict is set later.
+#[derive(Debug)]
+pub(crate) struct Conjuncts {
+    pub(super) list: Vec<Condition>,
+    /// The expression says nothing else: it is TRUE where all of them hold.
+    pub(super) is_all: bool,
 }
 
 /// The result of parsing an expression: `Err` is a hard refusal.
@@ -244,12 +251,15 @@ impl SelectParser<'_> {
 
     fn condition_on(&self, column: &ColumnPlaces, test: Test) -> Value {
         match self.name_of(column) {
-            Some(column) => Value::Conjuncts(vec![Condition {
-                column,
-                restricts: SourceSet::default(),
-                scope: SourceSet::default(),
-                test,
-            }]),
+            Some(column) => Value::Conjuncts(Conjuncts {
+                list: vec![Condition {
+                    column,
+                    restricts: SourceSet::default(),
+                    scope: SourceSet::default(),
+                    test,
+                }],
+                is_all: true,
+            }),
             None => Value::Other,
         }
     }
@@ -409,10 +419,11 @@ fn folded(value: Option<i64>) -> Value {
 pub(super) fn conjunction(left: Value, right: Value) -> Value {
     match (left, right) {
         (Value::Conjuncts(mut left), Value::Conjuncts(right)) => {
-            let equalities = left.iter().filter(|one| is_equality(one)).count();
+            let equalities = left.list.iter().filter(|one| is_equality(one)).count();
             let mut room = EQUALITIES_MAX.saturating_sub(equalities);
-            let mut room_for_others = CONDITIONS_MAX.saturating_sub(left.len() - equalities);
-            left.extend(right.into_iter().filter(|one| {
+            let mut room_for_others = CONDITIONS_MAX.saturating_sub(left.list.len() - equalities);
+            let all = left.list.len() + right.list.len();
+            left.list.extend(right.list.into_iter().filter(|one| {
                 let room = if is_equality(one) {
                     &mut room
                 } else {
@@ -422,9 +433,15 @@ pub(super) fn conjunction(left: Value, right: Value) -> Value {
                 *room -= usize::from(has_room);
                 has_room
             }));
+            left.is_all &= right.is_all && left.list.len() == all;
             Value::Conjuncts(left)
         }
-        (Value::Conjuncts(known), _) | (_, Value::Conjuncts(known)) => Value::Conjuncts(known),
+        (Value::Conjuncts(known), _) | (_, Value::Conjuncts(known)) => {
+            Value::Conjuncts(Conjuncts {
+                is_all: false,
+                ..known
+            })
+        }
         _ => Value::Other,
     }
 }
@@ -440,13 +457,15 @@ pub(super) fn disjunction(left: Value, right: Value) -> Value {
         return Value::Other;
     };
     // Of two such lists nothing can be joined but the constants.
-    for side in [&mut left, &mut right] {
-        side.retain(|one| !is_equality(one));
+    for Conjuncts { list, is_all } in [&mut left, &mut right] {
+        let before = list.len();
+        list.retain(|one| !is_equality(one));
+        *is_all &= list.len() == before;
     }
-    if left.len() != 1 || right.len() != 1 {
+    if left.list.len() != 1 || right.list.len() != 1 {
         return Value::Other;
     }
-    let (Some(mut known), Some(other)) = (left.pop(), right.pop()) else {
+    let (Some(mut known), Some(other)) = (left.list.pop(), right.list.pop()) else {
         return Value::Other;
     };
     match (&mut known.test, other.test) {
@@ -454,7 +473,10 @@ pub(super) fn disjunction(left: Value, right: Value) -> Value {
             if known.column == other.column && constants.len() + more.len() <= CONSTANTS_MAX =>
         {
             constants.extend(more);
-            Value::Conjuncts(vec![known])
+            Value::Conjuncts(Conjuncts {
+                list: vec![known],
+                is_all: left.is_all && right.is_all,
+            })
         }
         _ => Value::Other,
     }

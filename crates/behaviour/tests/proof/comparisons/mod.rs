@@ -322,6 +322,7 @@ fn facts() -> TableFacts {
         name: name.into(),
         kind,
         is_nullable,
+        characters_max: None,
         is_auto_increment: false,
         is_computed: false,
     };

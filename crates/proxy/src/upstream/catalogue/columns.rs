@@ -84,6 +84,7 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Co
         facts: ColumnFacts {
             name: name.into(),
             kind: column_type.kind(interner).unwrap_or(ColumnKind::Other),
+            characters_max: column_type.characters_max(),
             is_nullable: text(row, at + 3) != Some("NO"),
             is_auto_increment: extra.contains("AUTO_INCREMENT"),
             // MySQL's `DEFAULT_GENERATED`, an expression as the default, is taken for one too.
@@ -159,6 +160,23 @@ impl Typed<'_> {
             "bit" => Some(ColumnKind::Bit {
                 bits: self.precision?,
             }),
+            _ => None,
+        }
+    }
+}
+
+impl Typed<'_> {
+    /// How much text the column can hold at least, characters.
+    fn characters_max(&self) -> Option<u32> {
+        match self.data_type {
+            "char" | "varchar" | "binary" | "varbinary" => {
+                in_parentheses(self.column_type)?.parse().ok()
+            }
+            // 255 bytes, and 65,535 or more, of up to four for a character.
+            "tinytext" | "tinyblob" => Some(255 / 4),
+            "text" | "blob" | "mediumtext" | "mediumblob" | "longtext" | "longblob" => {
+                Some(65_535 / 4)
+            }
             _ => None,
         }
     }
@@ -271,6 +289,7 @@ mod tests {
             vec![ColumnFacts {
                 name: "id".into(),
                 kind: ColumnKind::Year,
+                characters_max: None,
                 is_nullable: false,
                 is_auto_increment: false,
                 is_computed: false,

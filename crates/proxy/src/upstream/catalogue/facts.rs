@@ -161,6 +161,9 @@ pub struct ColumnFacts {
     pub name: Box<str>,
     /// Its type.
     pub kind: ColumnKind,
+    /// So many characters of text it can hold at least, or bytes if it is binary; `None`: it holds
+    /// neither, or that isn't known.
+    pub characters_max: Option<u32>,
     /// NULL is allowed.
     pub is_nullable: bool,
     /// The server gives its value where a statement doesn't.
@@ -200,7 +203,7 @@ pub struct TableFacts {
     pub writes_are_foreseeable: bool,
     /// Changes stay invisible to others until the commit (InnoDB).
     pub is_transactional: bool,
-    /// It consists of partitions. Not known on MariaDB.
+    /// It consists of partitions.
     pub is_partitioned: bool,
     /// Tables that may change with it through foreign keys, directly or through others.
     pub cascades_to: Vec<(String, String)>,

@@ -265,7 +265,7 @@ impl Loader<'_> {
         batch: &[TableKey],
         relations: &Relations,
     ) -> Result<Vec<Loaded>, ClientError> {
-        let kinds = questions::kinds(self.client, batch, self.family).await?;
+        let kinds = questions::kinds(self.client, batch).await?;
         let all = batch.iter().cloned().zip(kinds);
         let (views, tables): (Vec<_>, Vec<_>) =
             all.partition(|(_, kind)| kind.as_ref().is_some_and(Kind::is_view));
@@ -318,19 +318,18 @@ impl Loader<'_> {
         relations: &Relations,
     ) -> Result<Option<TableFacts>, ClientError> {
         let refused = |why| Ok(Some(TableFacts::refused(&view.schema, &view.table, why)));
-        let reads =
-            match views::resolve(self.client, view, self.mode, self.family, self.dialect).await? {
-                Ok(reads) => reads,
-                // That a table is missing isn't that the view is.
-                Err(TableRefusal::Missing) => return refused(TableRefusal::View),
-                Err(why) => return refused(why),
-            };
+        let reads = match views::resolve(self.client, view, self.mode, self.dialect).await? {
+            Ok(reads) => reads,
+            // That a table is missing isn't that the view is.
+            Err(TableRefusal::Missing) => return refused(TableRefusal::View),
+            Err(why) => return refused(why),
+        };
         let columns = questions::columns(self.client, &reads.views, &mut self.interner).await?;
         if columns.iter().any(Vec::is_empty) {
             return refused(TableRefusal::View);
         }
         let has_time_columns = columns.iter().flatten().any(|column| column.is_time);
-        let kinds = questions::kinds(self.client, &reads.tables, self.family).await?;
+        let kinds = questions::kinds(self.client, &reads.tables).await?;
         let tables: Vec<_> = reads.tables.iter().cloned().zip(kinds).collect();
         let tables = self.load_tables(tables, relations).await?;
         if tables.len() < reads.tables.len() {

@@ -634,6 +634,7 @@ mod tests {
             kind: ColumnKind::Date,
             is_nullable: false,
             is_computed: false,
+            characters_max: None,
             is_auto_increment: false,
         };
         let names: Vec<_> = (0..TABLES)

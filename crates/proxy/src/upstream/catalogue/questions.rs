@@ -8,7 +8,6 @@ use remora_wire::rows::Row;
 use super::TableKey;
 use super::columns::{COLUMN_FIELDS, Column, Interner, column};
 use crate::upstream::client::{Client, ClientError, literal, text};
-use crate::upstream::server_facts::Family;
 
 /// Columns of a table, as many as servers allow.
 const COLUMNS_MAX: usize = 4_096;
@@ -81,7 +80,7 @@ pub(super) async fn view_texts(
 pub(super) struct Kind {
     pub(super) table_type: Option<String>,
     pub(super) engine: Option<String>,
-    /// It consists of partitions. Asked on MySQL only.
+    /// It consists of partitions.
     pub(super) is_partitioned: bool,
 }
 
@@ -95,16 +94,10 @@ impl Kind {
 pub(super) async fn kinds(
     client: &mut Client,
     batch: &[TableKey],
-    family: Family,
 ) -> Result<Vec<Option<Kind>>, ClientError> {
-    // MariaDB would have to open the table for it.
-    let options = match family {
-        Family::MySql => "CREATE_OPTIONS",
-        Family::MariaDb => "NULL",
-    };
     let sql = of_each(
         batch,
-        &format!("TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, {options}"),
+        "TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS",
         "information_schema.TABLES",
         ["TABLE_SCHEMA", "TABLE_NAME"],
         "",

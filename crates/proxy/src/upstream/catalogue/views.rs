@@ -8,7 +8,6 @@ use super::facts::TableRefusal;
 use super::questions::{self, VIEW_TEXT_CHARS_MAX};
 use super::{TableKey, refused_by_name};
 use crate::upstream::client::{Client, ClientError};
-use crate::upstream::server_facts::Family;
 
 /// Views within views.
 const DEPTH_MAX: usize = 16;
@@ -37,7 +36,6 @@ pub(super) async fn resolve(
     client: &mut Client,
     view: &TableKey,
     mode: u8,
-    family: Family,
     dialect: Dialect,
 ) -> Result<Result<Reads, TableRefusal>, ClientError> {
     let mut reads = Reads::default();
@@ -60,7 +58,7 @@ pub(super) async fn resolve(
         if named.is_empty() {
             return Ok(Ok(reads));
         }
-        let kinds = questions::kinds(client, &named, family).await?;
+        let kinds = questions::kinds(client, &named).await?;
         for (key, kind) in named.into_iter().zip(kinds) {
             match kind {
                 None => return Ok(Err(TableRefusal::Missing)),
