@@ -126,6 +126,9 @@ pub enum BrokenSnapshots {
     EarlySnapshot,
     /// It counts as showing that although a fence stands over it.
     EarlyFences,
+    /// The server is told to make the snapshot for any first read that memory has, even if the read
+    /// itself would make none.
+    FirstReads,
 }
 
 /// Faults about the server around the statements, for tests.

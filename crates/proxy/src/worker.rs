@@ -20,6 +20,7 @@ use crate::reason::Limit;
 use crate::sampler::{Countdown, Sampler};
 use crate::session;
 use crate::session::fill::WaitingFill;
+use crate::session::first_read::FirstReads;
 use crate::shared::Shared;
 
 /// The largest buffer that is kept for the next answer, bytes: room for as much as is cached unless
@@ -35,6 +36,8 @@ pub(crate) struct Worker {
     /// Results of transactions that are kept when it is proven that they show one moment: at most
     /// `cache.waiting_fills_max`.
     pub waiting_fills: RefCell<VecDeque<WaitingFill>>,
+    /// Whether it pays that memory answers the first reads of transactions.
+    pub(crate) first_reads: FirstReads,
     /// The last text that a statement was looked up by, where that isn't its own: room for the next
     /// one. It is no longer than `cache.statement_bytes_max`.
     pub key_text: Cell<Vec<u8>>,
@@ -94,6 +97,7 @@ pub(crate) fn run(
         scratch: RefCell::new(vec![0; shared.limits.read_bytes_max].into_boxed_slice()),
         capture_buffer: Cell::default(),
         waiting_fills: RefCell::default(),
+        first_reads: FirstReads::default(),
         key_text: Cell::default(),
         metrics,
         digests: Digester::new(digests, shared.limits.known_statements_max),

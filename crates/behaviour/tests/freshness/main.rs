@@ -10,6 +10,7 @@ mod definitions;
 mod early_event;
 mod early_transactions;
 mod fences;
+mod first_reads;
 mod hidden_code;
 mod late_checkpoint;
 mod late_definitions;

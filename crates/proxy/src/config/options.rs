@@ -312,12 +312,12 @@ pub struct CacheOptions {
     /// missed in a quarter of a second of every four seconds. docs/digests.md says how it decides.
     pub storing: Storing,
     /// Which reads inside transactions at `REPEATABLE READ` are answered from memory:
-    /// `after_snapshot` (those after the transaction's first), `early` (the first, too) or `off`.
-    /// What a transaction reads always fits one moment. With `early` a transaction that memory
-    /// answers wholly doesn't reach the server. One that needs the server later may be refused with
-    /// error 1213 (try restarting transaction), if what memory has answered has changed since.
-    /// docs/consistency.md says when to choose it. At `READ COMMITTED` memory answers such reads in
-    /// each mode.
+    /// `after_snapshot` (when the server has made the transaction's snapshot), `early` (before
+    /// that, too) or `off`. What a transaction reads always fits one moment. With `early` a
+    /// transaction that memory answers wholly doesn't reach the server. One that needs the server
+    /// later may be refused with error 1213 (try restarting transaction), if what memory has
+    /// answered has changed since. docs/consistency.md says when to choose it. At `READ COMMITTED`
+    /// memory answers such reads in each mode.
     pub transaction_reads: TransactionReads,
     /// How long such a transaction waits, once, for proof that the follower has applied all that
     /// its snapshot may show. Then the server answers. 0: it doesn't wait.
@@ -327,9 +327,9 @@ pub struct CacheOptions {
     /// read makes the server open the transaction.
     #[schemars(range(min = 1, max = 65_536))]
     pub early_reads_max: usize,
-    /// With `early`: how many results of transactions a worker keeps aside until the follower has
-    /// applied all that they may show. A further one takes the place of the oldest. 0: such results
-    /// aren't kept.
+    /// How many results of transactions (with `after_snapshot` those of first reads) a worker keeps
+    /// aside until the follower has applied all that they may show. A further one takes the place
+    /// of the oldest. 0: such results aren't kept.
     #[schemars(range(min = 0, max = 65_536))]
     pub waiting_fills_max: usize,
     /// Parts of the store that take new results independently of one another. A power of two.

@@ -283,8 +283,8 @@ pub enum CacheType {
 pub enum TransactionReads {
     /// None.
     Off,
-    /// Those after the first: that one goes to the server, which takes the transaction's snapshot
-    /// with it.
+    /// When the server has made the transaction's snapshot: with the first read, or in its place if
+    /// memory can answer that.
     AfterSnapshot,
     /// Also those before: the server hears of the transaction when memory can't answer.
     Early,

@@ -323,4 +323,4 @@ impl WorkerDigests {
 }
 
 /// The bits of a label that tell generations apart.
-const GENERATION_MASK: u32 = u32::MAX >> super::INDEX_BITS;
+pub(super) const GENERATION_MASK: u32 = (1 << super::GENERATION_BITS) - 1;

@@ -54,6 +54,9 @@ pub const WINDOW_MS: u64 = 10_000;
 const LEAVING_PART: usize = 16;
 
 const INDEX_BITS: u32 = 20;
+const GENERATION_BITS: u32 = 11;
+/// What a label's number takes of its bits.
+pub const LABEL_BITS: u32 = INDEX_BITS + GENERATION_BITS;
 
 /// A place in the table of digests, and how often it had been given away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +71,7 @@ impl Label {
         // apart.
         #[allow(clippy::cast_possible_truncation)]
         let index = index as u32;
-        Label(generation << INDEX_BITS | index)
+        Label((generation & counts::GENERATION_MASK) << INDEX_BITS | index)
     }
 
     /// As a number that a stored result can carry.

@@ -142,7 +142,7 @@ bypasses! {
 
         InTransaction(Session): "in_transaction", "In a transaction in which a setting has changed, or in one at REPEATABLE READ with `cache.transaction_reads` off.";
         SettingsInTransaction(Session): "settings_in_transaction", "It reads settings only, in a transaction or with `autocommit` off. The server opens no transaction for that, and memory would.";
-        SnapshotNotMade(Session): "snapshot_not_made", "In a transaction at REPEATABLE READ that has had no answer yet which proves that its snapshot exists; the first read never has.";
+        SnapshotNotMade(Session): "snapshot_not_made", "In a transaction at REPEATABLE READ that has had no answer yet which proves that its snapshot exists. Or the first read of one that seldom reads more.";
         SnapshotUnknown(Session): "snapshot_unknown", "In a transaction at REPEATABLE READ that began while the follower was not live.";
         TransactionHasWritten(Session): "transaction_has_written", "The open transaction has written something that the statement depends on, or what it wrote isn't known.";
         AutocommitOff(Session): "autocommit_off", "`autocommit` is off, so the statement begins a transaction.";

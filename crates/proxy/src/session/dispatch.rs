@@ -105,6 +105,8 @@ pub(super) enum Prerequisite {
     LookAgain,
     /// The server must open the transaction that memory has answered so far.
     OpenTransaction,
+    /// The same, and the server must make its snapshot, so that memory may answer the first read.
+    MakeSnapshot,
 }
 
 impl Prerequisite {
@@ -119,7 +121,8 @@ impl Prerequisite {
             | Prerequisite::AwaitProof(_)
             | Prerequisite::AwaitFill(_)
             | Prerequisite::LookAgain
-            | Prerequisite::OpenTransaction => false,
+            | Prerequisite::OpenTransaction
+            | Prerequisite::MakeSnapshot => false,
         }
     }
 
@@ -154,7 +157,8 @@ impl Session {
                 Ok(())
             }
             Prerequisite::LookAgain => Ok(()),
-            Prerequisite::OpenTransaction => Box::pin(self.open_transaction()).await,
+            Prerequisite::OpenTransaction => Box::pin(self.open_transaction(false)).await,
+            Prerequisite::MakeSnapshot => Box::pin(self.open_transaction(true)).await,
         };
         self.mark(stage);
         done
@@ -312,6 +316,7 @@ impl Session {
         if let Some(step) = self.open_before(message, &mut plan)? {
             return Ok(step);
         }
+        self.note_forwarded(&plan);
         self.looked_again_for = None;
         self.look_again = None;
         if !outcome.is_miss() {

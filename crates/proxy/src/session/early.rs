@@ -8,7 +8,8 @@
 //! - Memory has answered nothing yet, or each answer has a moment of its own (`READ COMMITTED`):
 //!   the server gets `BEGIN`, and the message behind it. A read is sent together with it. This is
 //!   so with `after_snapshot`, too. There memory answers reads at this point only if each has a
-//!   moment of its own. With `off` the server gets `BEGIN` at once.
+//!   moment of its own, or after the server has made the snapshot; see `first_read.rs`. With `off`
+//!   the server gets `BEGIN` at once.
 //! - Else it is told to make the transaction's snapshot now, and what memory has answered must hold
 //!   in it: [`remora_cache::EarlyRead`] has the rule, and why it is right. If something doesn't,
 //!   the transaction is rolled back, and the client gets error 1213, which asks it to try again.
@@ -382,26 +383,31 @@ impl Session {
     }
 
     /// Has the server open the transaction that memory has answered so far, and sees to it that it
-    /// shows there what memory has answered. If it can't, the next message is refused.
-    pub(super) async fn open_transaction(&mut self) -> Result<(), Ended> {
+    /// shows there what memory has answered. If it can't, the next message is refused. If memory
+    /// has answered nothing, `with_snapshot` says whether the server makes the snapshot now; it may
+    /// refuse to.
+    pub(super) async fn open_transaction(&mut self, with_snapshot: bool) -> Result<(), Ended> {
+        let begin = self.begun_early();
         let early = std::mem::take(&mut *self.early.get_or_insert_default());
-        let opening = Opening::of(early.begin, !early.answered.is_empty());
+        let is_bound = !early.answered.is_empty();
+        let mut opening = Opening::of(begin, is_bound || with_snapshot);
         // Before the snapshot is made.
         let low = self.shared.timeline.as_of();
-        let text = [self.query_head(), opening.text().as_bytes()].concat();
-        let mut answer = Vec::new();
-        let summary = self
-            .ask(&text, ResponseKind::Results, Some(&mut answer))
-            .await?;
+        let (mut summary, mut answer) = self.ask_to_open(&opening).await?;
+        if with_snapshot && !is_bound && matches!(summary.ending, Ending::Err(_)) {
+            // The client must not notice: it has sent no such statement.
+            self.server_makes_snapshots = false;
+            opening = Opening::of(begin, false);
+            (summary, answer) = self.ask_to_open(&opening).await?;
+        }
         if let Ending::Err(_) = summary.ending {
             self.state.ends_early(self.state.status_outside());
-            self.state
-                .after(&begin_effects(early.begin), None, &summary);
+            self.state.after(&begin_effects(begin), None, &summary);
             let payload = answer.get(HEADER_BYTES..).unwrap_or_default();
             self.refusal = Some(Box::new(ServerError::parse(payload)?));
             return Ok(());
         }
-        self.opened(early.begin, low, &summary);
+        self.opened(begin, low, &summary);
         let holds = match opening {
             Opening::Plain(_) => true,
             Opening::WithSnapshot(_) => {
@@ -419,6 +425,16 @@ impl Session {
         }
         self.registration.update(&self.state);
         Ok(())
+    }
+
+    /// Sends a statement that opens a transaction; gives the answer, too.
+    async fn ask_to_open(&mut self, opening: &Opening) -> Result<(Summary, Vec<u8>), Ended> {
+        let text = [self.query_head(), opening.text().as_bytes()].concat();
+        let mut answer = Vec::new();
+        let summary = self
+            .ask(&text, ResponseKind::Results, Some(&mut answer))
+            .await?;
+        Ok((summary, answer))
     }
 
     /// Whether the transaction's snapshot on the server shows what memory has answered.

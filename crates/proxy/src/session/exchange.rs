@@ -602,7 +602,9 @@ impl Session {
             return;
         };
         match progress {
-            Progress::Done(summary) => self.finish_fill(fill, piece, &summary),
+            Progress::Done(summary) => {
+                self.finish_fill(fill, piece, &summary, plan.effects.snapshot);
+            }
             Progress::More => {
                 let label = fill.label;
                 match self.capture(fill, piece) {
@@ -641,6 +643,7 @@ impl Session {
         }
         if let Some((label, began)) = plan.counted {
             let took = began.elapsed();
+            self.note_server_took(label, took);
             self.worker.digests.count(label, Count::Miss { took });
         }
         self.note_unseen_text(&plan.effects);

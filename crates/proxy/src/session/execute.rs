@@ -206,6 +206,10 @@ impl Session {
                 }
                 self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began)
             }
+            Look::NeedsSnapshot(label) => {
+                self.begins_with(label);
+                Ok(Step::Requires(Prerequisite::MakeSnapshot))
+            }
             Look::NotNow(_, why) if let Some(snapshot) = self.should_await_proof(why) => {
                 Ok(Step::Requires(Prerequisite::AwaitProof(snapshot)))
             }

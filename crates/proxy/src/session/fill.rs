@@ -15,7 +15,9 @@ use remora_wire::execute::BoundValue;
 use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
+use super::first_read::Note;
 use super::query::Place;
+use super::snapshot::Evidence;
 use crate::config::{CacheType, Storing};
 use crate::digests::Label;
 use crate::reason::{Bypass, Limit, Outcome};
@@ -55,6 +57,8 @@ pub(super) struct Fill {
     reads_tables_only: bool,
     /// What it is counted under.
     pub(super) label: Label,
+    /// Whether the answer proves that the server would make a snapshot with it.
+    makes_snapshot: bool,
     /// Warnings that its answer may have.
     warnings_max: u16,
     /// At most one fill per key at a time; none while it waits for a proof.
@@ -109,11 +113,7 @@ impl Session {
         let shared = &self.shared;
         // Before anything is looked up that a later commit may replace: definitions, shapes.
         let looked_up_at = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
-        let shows = match self.state.snapshot() {
-            Some(snapshot) => Shows::Snapshot(snapshot),
-            None if self.state.reads_first() => Shows::First,
-            None => Shows::Now,
-        };
+        let shows = self.shows(read.label)?;
         // What a transaction reads is no newer than its snapshot.
         let as_of = match shows {
             Shows::Snapshot(snapshot) => snapshot.low,
@@ -185,9 +185,22 @@ impl Session {
             tags,
             reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
             label: read.label,
+            makes_snapshot: false,
             warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
             permit: Some(permit),
             captured: Vec::new(),
+        })
+    }
+
+    /// Which state of the tables a read of this digest shows that is sent now.
+    fn shows(&self, label: Label) -> Result<Shows, Bypass> {
+        Ok(match self.state.snapshot() {
+            Some(snapshot) => Shows::Snapshot(snapshot),
+            None if self.state.must_have_snapshot() && !self.keeps_first_read(label) => {
+                return Err(Bypass::SnapshotNotMade);
+            }
+            None if self.state.reads_first() => Shows::First,
+            None => Shows::Now,
         })
     }
 
@@ -308,8 +321,15 @@ impl Session {
     }
 
     /// The whole answer has passed; `last_piece` is what of it wasn't captured before.
-    pub(super) fn finish_fill(&mut self, mut fill: Fill, last_piece: &[u8], summary: &Summary) {
+    pub(super) fn finish_fill(
+        &mut self,
+        mut fill: Fill,
+        last_piece: &[u8],
+        summary: &Summary,
+        evidence: Evidence,
+    ) {
         let label = fill.label;
+        fill.makes_snapshot = evidence.is_given();
         // Before looking for changes.
         let unproven = self.shown_by(&fill);
         let unproven = unproven.filter(|snapshot| !self.shared.timeline.covers(*snapshot));
@@ -366,8 +386,9 @@ impl Session {
     /// Keeps an answer aside that is kept when its snapshot is proven to be covered.
     fn keep_later(&mut self, mut fill: Fill, last_piece: &[u8], snapshot: Snapshot) {
         let limit = self.shared.limits.waiting_fills_max;
-        // In the other modes no first read fills, and most others are proven when they come.
-        if limit == 0 || !self.state.may_open_early() {
+        // Most others are proven when they come.
+        let is_first = matches!(fill.shows, Shows::First);
+        if limit == 0 || !(is_first || self.state.may_open_early()) {
             return self.count_bypass(fill.label, Bypass::SnapshotUnproven);
         }
         let mut waiting = self.worker.waiting_fills.borrow_mut();
@@ -445,7 +466,11 @@ impl Fill {
             tags: &self.tags,
             as_of: self.as_of,
             response,
-            label: self.label.number(),
+            label: Note {
+                label: self.label,
+                makes_snapshot: self.makes_snapshot,
+            }
+            .number(),
             epoch: self.epoch,
             expires_at_ms: self.expires_at_ms,
         };

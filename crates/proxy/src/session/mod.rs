@@ -37,6 +37,7 @@ mod exchange;
 mod execute;
 mod fence;
 pub(crate) mod fill;
+pub(crate) mod first_read;
 mod found_rows;
 mod hidden;
 pub mod listed;
@@ -72,6 +73,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::dispatch::{Prerequisite, Step};
 use self::early::EarlyTransaction;
+use self::first_read::FirstRead;
 use self::hidden::UnseenText;
 use self::listed::Registration;
 use self::outdated::OutdatedResult;
@@ -184,6 +186,10 @@ pub(crate) struct Session {
     found_rows: Option<usize>,
     /// The snapshot for which a proof was last awaited: it is, once only.
     awaited_proof_of: Option<Snapshot>,
+    /// The open transaction's first read, while none has followed it.
+    first_read: Option<FirstRead>,
+    /// The server has never refused to open a transaction with its snapshot.
+    server_makes_snapshots: bool,
     /// The key for which the message at hand was looked at again: that happens once only.
     looked_again_for: Option<u128>,
     /// How many fills had ended in the key's shard when it was looked up.
@@ -313,6 +319,8 @@ impl Session {
             unreplayed_hit: UnreplayedHit::default(),
             found_rows: None,
             awaited_proof_of: None,
+            first_read: None,
+            server_makes_snapshots: true,
             looked_again_for: None,
             fills_ended: None,
             look_again: None,
@@ -343,7 +351,7 @@ impl Session {
                 if self.state.is_early() && prerequisite.asks_the_server() =>
             {
                 // It must be looked at again: what it rests on may be otherwise then.
-                Box::pin(self.open_transaction()).await
+                Box::pin(self.open_transaction(false)).await
             }
             Step::Requires(prerequisite) => self.fulfil(prerequisite).await,
             Step::Answered => Ok(()),

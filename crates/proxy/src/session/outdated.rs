@@ -11,6 +11,7 @@ use remora_cache::{AsOf, Entry, InvalidationReason, Tag};
 
 use super::Session;
 use super::fill::Read;
+use super::first_read::Note;
 use crate::digests::{Count, Label, OutdatedBy};
 use crate::tags::{Origin, Purpose, ReadTables, ReadTags};
 use crate::upstream::catalogue::Lookup;
@@ -30,7 +31,7 @@ impl Session {
     /// A result was found that can never be served again.
     pub(super) fn drop_outdated(&mut self, entry: &Arc<Entry>, reason: InvalidationReason) {
         let digests = &self.worker.digests;
-        let label = Label::from_number(entry.label());
+        let label = Note::of(entry).label;
         if reason != InvalidationReason::Expired {
             digests.count(label, Count::Outdated);
         }

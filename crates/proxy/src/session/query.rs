@@ -20,6 +20,7 @@ use super::early::{EarlyHit, TooMuch};
 use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
+use super::first_read::Note;
 use super::found_rows::FoundRows;
 use super::hidden::{
     effects_of, may_run_text, names_privileges, names_the_log, privileges_unlogged,
@@ -123,6 +124,8 @@ pub(super) enum Look {
     Sent(Sent),
     /// An entry that may not be served now but perhaps later.
     NotNow(Label, Unservable),
+    /// One of a transaction's first read: it may be served when the server has made the snapshot.
+    NeedsSnapshot(Label),
     /// An entry that may never be served again.
     Outdated(Arc<Entry>, InvalidationReason),
 }
@@ -186,8 +189,12 @@ impl Session {
                 Look::Sent(sent) => {
                     return self.after_hit(&message[HEADER_BYTES..], None, sent, began);
                 }
-                Look::NotNow(..) if self.should_recount_tables() => {
+                Look::NotNow(..) | Look::NeedsSnapshot(_) if self.should_recount_tables() => {
                     return Ok(Step::Requires(Prerequisite::LearnSettings));
+                }
+                Look::NeedsSnapshot(label) => {
+                    self.begins_with(label);
+                    return Ok(Step::Requires(Prerequisite::MakeSnapshot));
                 }
                 Look::NotNow(_, why) if let Some(snapshot) = self.should_await_proof(why) => {
                     return Ok(Step::Requires(Prerequisite::AwaitProof(snapshot)));
@@ -260,12 +267,16 @@ impl Session {
     /// Whether a hit now must be remembered; `Err`: there is no room, so the server must answer.
     #[inline]
     pub(super) fn may_remember_hit(&self, message_bytes: usize) -> Result<bool, TooMuch> {
-        if !self.state.may_open_early() {
-            return Ok(false);
+        let may_open_early = self.state.may_open_early();
+        if may_open_early || self.state.must_have_snapshot() {
+            // Only then does anything wait.
+            self.keep_waiting_fills();
         }
-        // Only then does anything wait.
-        self.keep_waiting_fills();
-        self.remembers_hits(message_bytes)
+        if may_open_early {
+            self.remembers_hits(message_bytes)
+        } else {
+            Ok(false)
+        }
     }
 
     /// Whether the server must hear from the session: nothing is served until it has.
@@ -311,12 +322,21 @@ impl Session {
                     Arc::clone(entry),
                     InvalidationReason::Expired,
                 )),
+                Ok(()) if self.state.must_have_snapshot() => {
+                    Err(if self.should_make_snapshot(entry) {
+                        Look::NeedsSnapshot(Note::of(entry).label)
+                    } else {
+                        Look::Nothing
+                    })
+                }
                 Ok(()) => Ok(serve(entry)),
                 // One that is fenced may be outdated as well. Then nothing that was known of its
                 // statement when it was kept holds any more.
                 Err(why) => Err(match why.invalidation().or_else(|| is_outdated(entry)) {
                     Some(reason) => Look::Outdated(Arc::clone(entry), reason),
-                    None => Look::NotNow(Label::from_number(entry.label()), why),
+                    // The server answers, and what its answer tells of the snapshot is wanted.
+                    None if self.state.must_have_snapshot() => Look::Nothing,
+                    None => Look::NotNow(Note::of(entry).label, why),
                 }),
             }
         });
@@ -332,7 +352,7 @@ impl Session {
         let rest = (written < response.len() || verify).then(|| (Arc::clone(entry), written));
         Ok(Sent {
             bytes: response.len(),
-            label: Label::from_number(entry.label()),
+            label: Note::of(entry).label,
             rest,
             verify,
             early: remembers.then(|| Box::new(EarlyHit::of(entry))),
@@ -356,6 +376,9 @@ impl Session {
         }
         if self.state.may_open_early() {
             self.note_early_hit(payload, sent.early);
+        }
+        if self.first_read.is_some() {
+            self.note_read(sent.label);
         }
         self.worker.metrics.count_hit(bytes, took);
         self.worker

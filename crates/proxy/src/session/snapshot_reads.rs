@@ -34,7 +34,7 @@ impl Session {
         let Some(select) = select.filter(|select| select.rows_come_from_tables) else {
             return Evidence::None;
         };
-        if !self.state.lacks_snapshot() {
+        if !self.state.can_tell_of_snapshot() {
             return Evidence::None;
         }
         let mut certainly_looks = select.tables.len() == 1;

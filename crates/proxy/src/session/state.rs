@@ -107,6 +107,9 @@ pub struct SessionState {
     sending: Option<Sending>,
     /// Where its look-ups go, or why it has none. Derived from the fields above.
     scope: Result<Scope, Bypass>,
+    /// Whether the next read is a transaction's first, and the snapshot must be made before memory
+    /// may answer it. Derived likewise.
+    must_have_snapshot: bool,
 }
 
 impl SessionState {
@@ -140,6 +143,7 @@ impl SessionState {
             snapshot: OpenSnapshot::NotMade,
             sending: None,
             scope: Err(Bypass::SettingsUnknown),
+            must_have_snapshot: false,
         };
         state.derive_scope();
         state
@@ -212,11 +216,10 @@ impl SessionState {
         self.snapshot.made().filter(|_| self.is_repeatable())
     }
 
-    /// Whether a row that the server has read would tell of the transaction's snapshot.
-    pub fn lacks_snapshot(&self) -> bool {
-        self.transaction_reads != TransactionReads::Off
-            && self.snapshot.made().is_none()
-            && !self.is_certainly_outside_transaction()
+    /// Whether a row that the server has read would tell of a transaction's snapshot.
+    /// It may be known already: then the answer tells whether it would make one.
+    pub fn can_tell_of_snapshot(&self) -> bool {
+        self.transaction_reads != TransactionReads::Off && !self.is_certainly_outside_transaction()
     }
 
     /// Whether the watermark must be taken before a message with these effects is sent, as it may
@@ -789,6 +792,7 @@ impl SessionState {
 
     fn derive_scope(&mut self) {
         self.scope = self.find_scope();
+        self.must_have_snapshot = self.find_must_have_snapshot();
     }
 
     fn find_scope(&self) -> Result<Scope, Bypass> {
@@ -864,16 +868,11 @@ impl SessionState {
         if self.transaction_reads == TransactionReads::Off {
             return Err(Bypass::InTransaction);
         }
-        let is_early = self.transaction_reads == TransactionReads::Early;
         match snapshot {
-            OpenSnapshot::Made(_) => Ok(()),
-            OpenSnapshot::Early if is_early => Ok(()),
-            OpenSnapshot::NotMade if is_early && !self.status.has(StatusFlags::IN_TRANSACTION) => {
-                Ok(())
-            }
-            OpenSnapshot::Perhaps(Some(_)) | OpenSnapshot::NotMade | OpenSnapshot::Early => {
-                Err(Bypass::SnapshotNotMade)
-            }
+            // Of the last two `must_have_snapshot` says whether memory may answer at once.
+            OpenSnapshot::Made(_) | OpenSnapshot::Early => Ok(()),
+            OpenSnapshot::NotMade if !self.status.has(StatusFlags::IN_TRANSACTION) => Ok(()),
+            OpenSnapshot::Perhaps(Some(_)) | OpenSnapshot::NotMade => Err(Bypass::SnapshotNotMade),
             OpenSnapshot::Perhaps(None) => Err(Bypass::SnapshotUnknown),
         }
     }

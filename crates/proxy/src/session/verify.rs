@@ -35,9 +35,9 @@ use remora_sql::{Dialect, Digest, Statement};
 use remora_wire::walker::{Ending, Summary};
 use tokio::time::{Instant, sleep};
 
+use super::first_read::Note;
 use super::replay::Replay;
 use super::{Ended, Session};
-use crate::digests::Label;
 use crate::reason::{Limit, NotVerified, Stage, Verdict};
 use crate::verification::comparison::{Comparison, Difference, Facts};
 use crate::verification::switched_off::Switched;
@@ -98,7 +98,7 @@ impl Session {
         if !self.state.is_certainly_outside_transaction() {
             return Some(NotVerified::InTransaction);
         }
-        let label = Label::from_number(entry.label());
+        let label = Note::of(entry).label;
         let mean = self.worker.digests.mean_miss(label).unwrap_or_default();
         (mean > self.shared.verification.timeout).then_some(NotVerified::TooSlow)
     }

@@ -10,6 +10,7 @@ use super::rows::{FirstCome, Listed, Row};
 use super::{Wanted, shortened, yes_or_no};
 use crate::digests::Label;
 use crate::reason::Words;
+use crate::session::first_read::Note;
 use crate::session::prepared::text_of_key;
 use crate::session::settings::FingerprintNames;
 use crate::session::state::{fingerprint_of, is_binary};
@@ -87,7 +88,7 @@ impl Seen {
         };
         Seen {
             scope: entry.scope(),
-            label: Label::from_number(entry.label()),
+            label: Note::of(entry).label,
             text: text[..text.len().min(TEXT_BYTES_MAX)].to_vec(),
             is_whole: text.len() <= TEXT_BYTES_MAX,
             result_bytes: entry.response().len(),

@@ -16,10 +16,11 @@ use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
 use super::super::dispatch::{Prerequisite, Step};
 use super::super::early::EarlyHit;
 use super::super::exchange::Plan;
+use super::super::first_read::Note;
 use super::super::query::{Look, Planned};
 use super::super::{Ended, Session};
 use super::replace::{Asked, Replacement};
-use crate::digests::{Count, Label};
+use crate::digests::Count;
 use crate::emulation::listings::Table;
 use crate::reason::{Bypass, Outcome, Stage};
 use crate::traces::microseconds;
@@ -59,7 +60,7 @@ impl Session {
                     return self.forward(&message, plan, outcome);
                 }
                 Err(Look::Outdated(entry, reason)) => self.drop_outdated(&entry, reason),
-                Err(Look::Nothing | Look::Sent(_)) => {}
+                Err(Look::Nothing | Look::NeedsSnapshot(_) | Look::Sent(_)) => {}
             }
             self.mark(Stage::LookUp);
         }
@@ -111,7 +112,7 @@ impl Session {
         }
         let (bytes, took) = (packets.len(), began.elapsed());
         self.worker.metrics.count_hit(bytes, took);
-        let label = Label::from_number(entry.label());
+        let label = Note::of(entry).label;
         self.worker.digests.count(label, Count::Hit { bytes, took });
         self.looked_again_for = None;
         // What the client asks about the statement before is answered as after the statement

@@ -20,7 +20,7 @@ impl SessionState {
 
     /// Those, if a read sent now opens a transaction and memory may do that.
     fn status_of_first_read(&self) -> Option<StatusFlags> {
-        let opens = self.may_open_early()
+        let opens = (self.may_open_early() || self.snapshots_are_asked_for())
             && self.snapshot == OpenSnapshot::NotMade
             && !self.status.has(StatusFlags::AUTOCOMMIT)
             && !self.status.has(StatusFlags::IN_TRANSACTION);
@@ -60,10 +60,28 @@ impl SessionState {
         self.status.without(inside)
     }
 
+    /// Whether the server may be told to make a transaction's snapshot when memory could answer the
+    /// first read.
+    fn snapshots_are_asked_for(&self) -> bool {
+        self.transaction_reads == TransactionReads::AfterSnapshot && self.is_repeatable()
+    }
+
+    /// Whether a read sent now is a transaction's first, and memory may answer it only when the
+    /// server has made the snapshot.
+    #[inline]
+    pub fn must_have_snapshot(&self) -> bool {
+        self.must_have_snapshot
+    }
+
+    /// The same, derived anew.
+    pub(super) fn find_must_have_snapshot(&self) -> bool {
+        self.transaction_reads == TransactionReads::AfterSnapshot && self.reads_first()
+    }
+
     /// Whether a read sent now sees what the transaction's snapshot will show, and perhaps makes
-    /// it: nothing that could make it was sent before. Only where memory may open transactions.
+    /// it: nothing that could make it was sent before.
     pub fn reads_first(&self) -> bool {
-        self.may_open_early()
+        self.transaction_reads != TransactionReads::Off
             && self.is_repeatable()
             && matches!(self.snapshot, OpenSnapshot::NotMade | OpenSnapshot::Early)
             && !self.is_certainly_outside_transaction()
