@@ -35,6 +35,10 @@ pub const TABLES_MAX: usize = 64;
 
 /// What a cacheable statement reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a finding of its own"
+)]
 pub struct Select {
     /// Every table or view that is named anywhere in it, also in subqueries; each once, in the
     /// order of their appearance. Names of common table expressions are resolved away.
@@ -49,6 +53,8 @@ pub struct Select {
     /// The conditions of its `WHERE`s and `ON`s are all that they say, and no `LIMIT` can be 0: it
     /// has no other reason to give no rows.
     pub filters_by_conditions_only: bool,
+    /// It says `SQL_CALC_FOUND_ROWS`, and is one `SELECT` without others inside.
+    pub counts_found_rows: bool,
 }
 
 /// The result of parsing a part: `Err` is a hard refusal.
@@ -84,6 +90,8 @@ pub(crate) struct SelectParser<'a> {
     gives_rows_of_nothing: bool,
     /// A `WHERE` or an `ON` says more than its conditions, or a `LIMIT` can be 0.
     filters_by_more: bool,
+    /// `SQL_CALC_FOUND_ROWS` stands somewhere.
+    counts_found_rows: bool,
     /// It reads a session setting that has one value in all sessions that share its result.
     reads_settings: bool,
 }
@@ -118,6 +126,7 @@ impl<'a> SelectParser<'a> {
             depends_on_other_rows: false,
             gives_rows_of_nothing: false,
             filters_by_more: false,
+            counts_found_rows: false,
             reads_settings: false,
         }
     }
@@ -176,7 +185,11 @@ impl<'a> SelectParser<'a> {
         match self.refusal {
             Some(refusal) => Err(refusal),
             None if self.tables.is_empty() && !self.reads_settings => Err(Refusal::NoTables),
+            None if self.counts_found_rows && self.reads.blocks.len() != 1 => {
+                Err(Refusal::CalcFoundRows)
+            }
             None => Ok(Select {
+                counts_found_rows: self.counts_found_rows,
                 rows_come_from_tables: self.rows_come_from_tables(),
                 filters_by_conditions_only: !self.filters_by_more,
                 reads: narrowed(self.reads, self.depends_on_other_rows),

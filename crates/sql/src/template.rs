@@ -29,6 +29,7 @@ impl ReadTemplate {
                 rows_come_from_tables: select.rows_come_from_tables,
                 // A value decides that.
                 filters_by_conditions_only: false,
+                counts_found_rows: select.counts_found_rows,
             }),
             narrowed: None,
             writes: statement.writes.clone(),

@@ -270,7 +270,7 @@ fn statements_of_other_forms_are_refused() {
     refused("SELECT a FROM t INTO OUTFILE '/x'", Refusal::Into);
     refused("SELECT a FROM t PROCEDURE ANALYSE()", Refusal::Procedure);
     refused(
-        "SELECT SQL_CALC_FOUND_ROWS a FROM t",
+        "SELECT SQL_CALC_FOUND_ROWS a FROM t WHERE a IN (SELECT b FROM u)",
         Refusal::CalcFoundRows,
     );
     refused("SELECT SQL_NO_CACHE a FROM t", Refusal::NoCache);

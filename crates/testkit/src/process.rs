@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process_group};
 
 use crate::{interrupt, programs};
 
@@ -216,9 +217,15 @@ impl Process {
         self.kill()
     }
 
-    /// Ends it at once (SIGKILL), as a crash would.
+    /// Ends it at once (SIGKILL), as a crash would, and with it the processes that it has started
+    /// in its group.
     pub fn kill(&mut self) -> anyhow::Result<ExitStatus> {
-        // It may have ended by itself.
+        // It may have ended by itself. If nobody has noticed yet, the group still has its number.
+        if self.ended()?.is_none()
+            && let Some(group) = i32::try_from(self.id()).ok().and_then(Pid::from_raw)
+        {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = self.child.kill();
         self.child
             .wait()
@@ -316,8 +323,32 @@ mod tests {
             .unwrap()
     }
 
+    #[test]
+    fn what_it_has_started_goes_with_it() {
+        let scratch = Scratch::new().unwrap();
+        let (shell, pid_file) = (programs::find("sh").unwrap(), scratch.join("pid"));
+        let script = format!("sleep 600 & echo $! > {}; wait", pid_file.display());
+        let process = Program::new("shell", shell, scratch.join("log"))
+            .args(["-c", &script])
+            .spawn()
+            .unwrap();
+        let started = wait_for("the sleeper", PATIENCE, || {
+            let text = std::fs::read_to_string(&pid_file).unwrap_or_default();
+            Ok(text.trim().parse::<u32>().ok())
+        });
+        let started = started.unwrap();
+        assert!(is_alive(started));
+        drop(process);
+        let gone = wait_for("its end", PATIENCE, || {
+            Ok((!is_alive(started)).then_some(()))
+        });
+        gone.unwrap();
+    }
+
     fn is_alive(id: u32) -> bool {
-        Path::new(&format!("/proc/{id}")).exists()
+        // One that nobody has waited for yet has ended, too.
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
     }
 
     #[test]

@@ -223,7 +223,7 @@ const REASONS: &[(&str, &str)] = &[
         "statement_locking_read",
     ),
     (
-        "SELECT SQL_CALC_FOUND_ROWS a FROM t LIMIT 1",
+        "SELECT SQL_CALC_FOUND_ROWS a FROM t UNION SELECT a FROM t LIMIT 1",
         "statement_calc_found_rows",
     ),
     ("SELECT SQL_NO_CACHE a FROM t", "statement_no_cache"),

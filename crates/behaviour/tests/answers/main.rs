@@ -8,6 +8,7 @@ mod caching;
 mod change_user;
 mod commands;
 mod converted_strings;
+mod counted_rows;
 mod crowds;
 mod next_transaction;
 mod nowait;

@@ -67,6 +67,9 @@ pub struct AppsOptions {
     /// log of statements, and with its own query cache if it has one.
     #[arg(long)]
     pub without_ceiling: bool,
+    /// Only `wordpress`, few pages, and every hit verified: enough to see that pages are the same.
+    #[arg(long)]
+    pub quick: bool,
     /// Fills and serves the first application, says where, and waits to be interrupted.
     #[arg(long)]
     pub keep: bool,
@@ -120,6 +123,7 @@ struct Ceiling {
 /// A part is missing or did not start, a page differs, a verified hit was a fault, or the user
 /// asked to stop.
 pub fn run(options: &AppsOptions) -> anyhow::Result<()> {
+    let options = &options.clone().made_quick();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../applications");
     let applications = Application::read(&sources, &options.only)?;
     let seed = options.seed.unwrap_or_else(Random::fresh_seed);
@@ -145,6 +149,27 @@ pub fn run(options: &AppsOptions) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!("pages or results differ:\n  {}", faults.join("\n  "))
+}
+
+impl AppsOptions {
+    fn made_quick(self) -> AppsOptions {
+        if !self.quick {
+            return self;
+        }
+        let mut set = self.set;
+        set.push("observe.verify_sample=1".to_owned());
+        AppsOptions {
+            only: vec!["wordpress".to_owned()],
+            pages: 50,
+            requests: 50,
+            rounds: 2,
+            writes: 0.1,
+            compared: 50,
+            without_ceiling: true,
+            set,
+            ..self
+        }
+    }
 }
 
 fn remora_options(options: &AppsOptions) -> anyhow::Result<RemoraOptions> {

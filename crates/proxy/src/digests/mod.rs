@@ -54,7 +54,7 @@ pub const WINDOW_MS: u64 = 10_000;
 const LEAVING_PART: usize = 16;
 
 const INDEX_BITS: u32 = 20;
-const GENERATION_BITS: u32 = 11;
+const GENERATION_BITS: u32 = 10;
 /// What a label's number takes of its bits.
 pub const LABEL_BITS: u32 = INDEX_BITS + GENERATION_BITS;
 

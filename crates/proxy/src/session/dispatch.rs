@@ -313,10 +313,14 @@ impl Session {
         mut plan: Plan,
         outcome: Outcome,
     ) -> Result<Step, Ended> {
+        if self.must_count_first(message) {
+            return Ok(Step::Requires(Prerequisite::RepeatHit));
+        }
         if let Some(step) = self.open_before(message, &mut plan)? {
             return Ok(step);
         }
         self.note_forwarded(&plan);
+        self.counted_rows = None;
         self.looked_again_for = None;
         self.look_again = None;
         if !outcome.is_miss() {
@@ -419,7 +423,7 @@ fn may_read(message: &[u8]) -> bool {
 
 /// Whether a message leaves alone what a client can ask about the statement before it: a connection
 /// pool's ping must not come between a hit and `FOUND_ROWS()`.
-fn leaves_diagnostics(message: &[u8]) -> bool {
+pub(super) fn leaves_diagnostics(message: &[u8]) -> bool {
     let command = message
         .get(HEADER_BYTES)
         .map(|byte| Command::from_byte(*byte));

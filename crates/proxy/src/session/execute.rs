@@ -63,6 +63,9 @@ impl Session {
         let key = self.key_text(text, &mut stripped);
         let read = match (statement.cacheable, self.state.fingerprint()) {
             (Err(why), _) => Err(Bypass::Statement(why)),
+            (Ok(select), _) if select.counts_found_rows => {
+                Err(Bypass::Statement(remora_sql::Refusal::CalcFoundRows))
+            }
             (Ok(_), None) => Err(self.state.scope().err().unwrap_or(Bypass::SettingsUnknown)),
             (Ok(select), Some(fingerprint)) => Ok(PreparedRead::new(
                 key,

@@ -15,6 +15,7 @@ use remora_wire::execute::BoundValue;
 use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
+use super::counted_rows::CountedRows;
 use super::first_read::Note;
 use super::query::Place;
 use super::snapshot::Evidence;
@@ -59,6 +60,8 @@ pub(super) struct Fill {
     pub(super) label: Label,
     /// Whether the answer proves that the server would make a snapshot with it.
     makes_snapshot: bool,
+    /// The server counts rows for a later `FOUND_ROWS()`.
+    counts_found_rows: bool,
     /// Warnings that its answer may have.
     warnings_max: u16,
     /// At most one fill per key at a time; none while it waits for a proof.
@@ -186,6 +189,7 @@ impl Session {
             reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
             label: read.label,
             makes_snapshot: false,
+            counts_found_rows: read.select.counts_found_rows,
             warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
             permit: Some(permit),
             captured: Vec::new(),
@@ -342,9 +346,14 @@ impl Session {
             (Ok(()), None) => fill.keep(&self.shared, &self.fill_text, last_piece),
         };
         if !fill.captured.is_empty() {
-            self.worker.keep_capture_buffer(fill.captured);
+            let buffer = std::mem::take(&mut fill.captured);
+            self.worker.keep_capture_buffer(buffer);
         }
         match kept {
+            Ok(()) if fill.counts_found_rows => {
+                self.count(Some(label), Outcome::Fill);
+                self.counted_rows = fill.of_count(&self.fill_text);
+            }
             Ok(()) => self.count(Some(label), Outcome::Fill),
             Err(why) => self.count_bypass(label, why),
         }
@@ -430,6 +439,22 @@ impl Session {
 }
 
 impl Fill {
+    /// What keeps the answer to the question that may follow, if this one was outside transactions.
+    fn of_count(self, key: &[u8]) -> Option<CountedRows> {
+        matches!(self.shows, Shows::Now).then(|| CountedRows {
+            fill: Box::new(Fill {
+                counts_found_rows: false,
+                makes_snapshot: false,
+                reads_tables_only: false,
+                warnings_max: 0,
+                permit: None,
+                captured: Vec::new(),
+                ..self
+            }),
+            key: key.to_vec(),
+        })
+    }
+
     /// What was visible before it was sent, if it reads tables only, and no view.
     pub(super) fn as_of_tables(&self) -> Option<AsOf> {
         self.reads_tables_only.then_some(self.looked_up_at)
@@ -469,6 +494,7 @@ impl Fill {
             label: Note {
                 label: self.label,
                 makes_snapshot: self.makes_snapshot,
+                counts_found_rows: self.counts_found_rows,
             }
             .number(),
             epoch: self.epoch,

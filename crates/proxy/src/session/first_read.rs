@@ -45,27 +45,29 @@ pub(crate) struct Note {
     /// Whether the server, when it gives this answer, makes the snapshot of a transaction that has
     /// none.
     pub(crate) makes_snapshot: bool,
+    /// Whether the server has counted rows for a later `FOUND_ROWS()`.
+    pub(crate) counts_found_rows: bool,
 }
 
-/// The bit of a note beside the label's.
+/// The bits of a note beside the label's.
 const MAKES_SNAPSHOT: u32 = 1 << LABEL_BITS;
+const COUNTS_FOUND_ROWS: u32 = MAKES_SNAPSHOT << 1;
 
 impl Note {
     /// As a number.
     pub(crate) fn number(self) -> u32 {
-        let makes_snapshot = if self.makes_snapshot {
-            MAKES_SNAPSHOT
-        } else {
-            0
-        };
-        self.label.number() | makes_snapshot
+        let bit = |is_set, bit| if is_set { bit } else { 0 };
+        self.label.number()
+            | bit(self.makes_snapshot, MAKES_SNAPSHOT)
+            | bit(self.counts_found_rows, COUNTS_FOUND_ROWS)
     }
 
     /// That of an entry.
     pub(crate) fn of(entry: &Entry) -> Note {
         Note {
-            label: Label::from_number(entry.label() & !MAKES_SNAPSHOT),
+            label: Label::from_number(entry.label() & (MAKES_SNAPSHOT - 1)),
             makes_snapshot: entry.label() & MAKES_SNAPSHOT != 0,
+            counts_found_rows: entry.label() & COUNTS_FOUND_ROWS != 0,
         }
     }
 }
@@ -213,15 +215,17 @@ mod tests {
 
     #[test]
     fn a_note_keeps_its_label() {
-        let label = Label::from_number(0x7abc_def0);
-        for makes_snapshot in [false, true] {
+        let label = Label::from_number(MAKES_SNAPSHOT - 1);
+        for (makes_snapshot, counts_found_rows) in [(false, true), (true, false)] {
             let number = Note {
                 label,
                 makes_snapshot,
+                counts_found_rows,
             }
             .number();
-            assert_eq!(number & !MAKES_SNAPSHOT, label.number());
+            assert_eq!(number & (MAKES_SNAPSHOT - 1), label.number());
             assert_eq!(number & MAKES_SNAPSHOT != 0, makes_snapshot);
+            assert_eq!(number & COUNTS_FOUND_ROWS != 0, counts_found_rows);
         }
     }
 

@@ -14,14 +14,17 @@ use remora_wire::Command;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::result_set::Parts;
 
+use super::counted_rows::is_question;
+use super::dispatch::leaves_diagnostics;
 use super::questions::{EXECUTE, QUERY};
 use super::{Ended, Session};
 use remora_wire::command::ResponseKind;
 
 /// With more rows, the count isn't passed on.
 const ROWS_MAX: usize = 1_000_000;
-/// A variable that servers have whose `UPDATE` sets the count of found rows: MySQL 8.0.
-const OF_SERVERS_THAT_COUNT_UPDATES: &str = "resultset_metadata";
+/// A variable that servers have whose `UPDATE` sets the count of found rows, and which warn of such
+/// counts: MySQL 8.0.
+const OF_MYSQL_80: &str = "resultset_metadata";
 /// The same for `DO`: MySQL 5.7.
 const OF_SERVERS_THAT_COUNT_DO: &str = "session_track_gtids";
 
@@ -125,6 +128,12 @@ fn rows_from_nothing(count: usize) -> String {
 }
 
 impl Session {
+    /// Whether the server must run the hit that it hasn't seen before it gets a message: it counts
+    /// rows, and the message may leave the count alone. Any does that fails.
+    pub(super) fn must_count_first(&self, message: &[u8]) -> bool {
+        self.unreplayed_hit.is_counted() && !leaves_diagnostics(message)
+    }
+
     /// A message is about to go to the server: what `FOUND_ROWS()` gives after it.
     pub(super) fn note_found_rows(&mut self, message: &[u8]) {
         let is_of_hit = self.unreplayed_hit.has_result();
@@ -150,16 +159,23 @@ impl Session {
             Command::InitDb | Command::FieldList => Some(FoundRows::Kept),
             _ => None,
         };
-        let server_has = |variable| {
-            let query = self.shared.upstream.settings_query();
-            query.is_none_or(|query| query.asks_for(variable))
-        };
         match after {
             Some(FoundRows::Kept) => true,
-            Some(FoundRows::KeptByUpdate) => !server_has(OF_SERVERS_THAT_COUNT_UPDATES),
-            Some(FoundRows::KeptByDo) => !server_has(OF_SERVERS_THAT_COUNT_DO),
+            Some(FoundRows::KeptByUpdate) => !self.server_has(OF_MYSQL_80),
+            Some(FoundRows::KeptByDo) => !self.server_has(OF_SERVERS_THAT_COUNT_DO),
             Some(FoundRows::Set) | None => false,
         }
+    }
+
+    /// Whether the server has this variable, or that isn't known.
+    fn server_has(&self, variable: &str) -> bool {
+        let query = self.shared.upstream.settings_query();
+        query.is_none_or(|query| query.asks_for(variable))
+    }
+
+    /// Whether the server warns of `SQL_CALC_FOUND_ROWS`.
+    pub(super) fn warns_of_found_rows(&self) -> bool {
+        self.server_has(OF_MYSQL_80)
     }
 
     /// How many rows the hit had that the server has not seen, if its result is still there.
@@ -170,6 +186,9 @@ impl Session {
         let (scope, text) = match *command {
             QUERY => {
                 let text = self.statement_text(body)?;
+                if is_question(text) {
+                    return Some(1);
+                }
                 if may_find_more_than_it_gives(text) {
                     return None;
                 }
@@ -190,7 +209,12 @@ impl Session {
             _ => return None,
         };
         let key = KeyRef { scope, text };
+        let as_of = self.unreplayed_hit.as_of();
         let rows = self.shared.store.with(&key, key.digest(), |entry| {
+            // Not those of a newer result.
+            if as_of != Some(entry.as_of()) {
+                return None;
+            }
             let parts = Parts::of(entry.response(), self.capabilities()).ok()?;
             Some(parts.rows.len())
         });

@@ -29,6 +29,7 @@
 mod awaited_fill;
 pub(crate) mod backlog;
 pub mod charset;
+mod counted_rows;
 pub mod created_tables;
 mod dispatch;
 mod early;
@@ -71,6 +72,7 @@ use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
 use tokio::time::{Instant, timeout_at};
 
+use self::counted_rows::CountedRows;
 use self::dispatch::{Prerequisite, Step};
 use self::early::EarlyTransaction;
 use self::first_read::FirstRead;
@@ -186,6 +188,8 @@ pub(crate) struct Session {
     found_rows: Option<usize>,
     /// The snapshot for which a proof was last awaited: it is, once only.
     awaited_proof_of: Option<Snapshot>,
+    /// The result just kept whose rows the server has counted.
+    counted_rows: Option<CountedRows>,
     /// The open transaction's first read, while none has followed it.
     first_read: Option<FirstRead>,
     /// The server has never refused to open a transaction with its snapshot.
@@ -320,6 +324,7 @@ impl Session {
             found_rows: None,
             awaited_proof_of: None,
             first_read: None,
+            counted_rows: None,
             server_makes_snapshots: true,
             looked_again_for: None,
             fills_ended: None,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
+use remora_cache::{AsOf, Entry, InvalidationReason, KeyRef, Scope, Unservable};
 use remora_sql::{
     Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
     Transaction, Writes,
@@ -106,8 +106,10 @@ impl Deref for Analysed {
 pub(super) struct Sent {
     /// The length of its response.
     bytes: usize,
-    /// What the entry is counted under.
-    label: Label,
+    /// What the entry says of itself.
+    note: Note,
+    /// Its date.
+    as_of: AsOf,
     /// The entry and how much of it was taken, if something remains to be done with it.
     rest: Option<(Arc<Entry>, usize)>,
     /// Whether it was chosen to be verified.
@@ -343,6 +345,20 @@ impl Session {
         look.unwrap_or(Err(Look::Nothing))
     }
 
+    /// Sends what is stored, and doesn't have it verified.
+    pub(super) fn serve_unverified(&self, entry: &Arc<Entry>) -> Result<Sent, Ended> {
+        let response = entry.response();
+        let written = self.client.write_now(response)?;
+        Ok(Sent {
+            bytes: response.len(),
+            note: Note::of(entry),
+            as_of: entry.as_of(),
+            rest: (written < response.len()).then(|| (Arc::clone(entry), written)),
+            verify: false,
+            early: None,
+        })
+    }
+
     /// Sends what is stored.
     #[inline]
     fn serve(&self, entry: &Arc<Entry>, remembers: bool) -> Result<Sent, Ended> {
@@ -352,7 +368,8 @@ impl Session {
         let rest = (written < response.len() || verify).then(|| (Arc::clone(entry), written));
         Ok(Sent {
             bytes: response.len(),
-            label: Note::of(entry).label,
+            note: Note::of(entry),
+            as_of: entry.as_of(),
             rest,
             verify,
             early: remembers.then(|| Box::new(EarlyHit::of(entry))),
@@ -378,15 +395,22 @@ impl Session {
             self.note_early_hit(payload, sent.early);
         }
         if self.first_read.is_some() {
-            self.note_read(sent.label);
+            self.note_read(sent.note.label);
         }
         self.worker.metrics.count_hit(bytes, took);
         self.worker
             .digests
-            .count(sent.label, Count::Hit { bytes, took });
+            .count(sent.note.label, Count::Hit { bytes, took });
         self.looked_again_for = None;
-        if let Some(closed) = self.unreplayed_hit.set(payload, statement) {
+        self.counted_rows = None;
+        if let Some(closed) = self
+            .unreplayed_hit
+            .set(payload, statement, Some(sent.as_of))
+        {
             self.close_late(closed)?;
+        }
+        if sent.note.counts_found_rows {
+            self.unreplayed_hit.counts_found_rows();
         }
         Ok(match sent.rest {
             None => Step::Answered,
@@ -435,7 +459,8 @@ impl Session {
             return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
-            return Ok(Step::Requires(Prerequisite::RepeatHit));
+            let step = self.count_from_memory(message, text, began)?;
+            return Ok(step.unwrap_or(Step::Requires(Prerequisite::RepeatHit)));
         }
         if statement.diagnostics && self.found_rows.is_some() && FoundRows::is_asked_for_alone(text)
         {
@@ -469,9 +494,13 @@ impl Session {
             worth_storing: analysed.worth_storing,
             known: analysed.known(),
         };
-        let (mut plan, outcome) = self.plan_statement(statement, &asked);
+        let (mut plan, mut outcome) = self.plan_statement(statement, &asked);
         if let Some(first) = self.take_look_again() {
             return Ok(Step::Requires(first));
+        }
+        if let Some(fill) = self.fill_of_count(text, asked.label) {
+            plan.fill = Some(fill);
+            outcome = Outcome::Fill;
         }
         plan.merged = merged;
         self.forward(&message, plan, outcome)
@@ -550,6 +579,9 @@ impl Session {
             .map_err(|why| Bypass::Statement(*why))?;
         let scope = self.state.scope()?;
         self.check_server()?;
+        if select.counts_found_rows && self.warns_of_found_rows() {
+            return Err(Bypass::Statement(Refusal::CalcFoundRows));
+        }
         // Text that a look-up passed over for its first letter is no `SELECT`.
         let place = asked.place.ok_or(Bypass::Statement(Refusal::NotSelect))?;
         debug_assert_eq!(scope, place.scope);

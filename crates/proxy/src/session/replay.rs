@@ -4,6 +4,8 @@
 //! answered from memory, the server must run it first; until another statement goes there it is
 //! kept.
 
+use remora_cache::AsOf;
+
 use super::prepared::StatementId;
 
 /// The statement last answered from memory, if the server has seen none since.
@@ -11,10 +13,11 @@ use super::prepared::StatementId;
 pub(super) struct UnreplayedHit {
     /// The message's payload; empty if there is none.
     payload: Vec<u8>,
-    /// Whether it ended a transaction of which the server knew nothing. Then it has no result.
-    is_control: bool,
+    kind: HitKind,
     /// The prepared statement that it executes.
     statement: Option<StatementId>,
+    /// The date of its result.
+    as_of: Option<AsOf>,
     /// The client has closed that statement since.
     is_closed: bool,
     /// An execution that named that statement's types, if the server hasn't seen it.
@@ -25,6 +28,19 @@ pub(super) struct UnreplayedHit {
     preparation: Option<Box<[u8]>>,
     /// The last preparation since that failed: its error is what `SHOW WARNINGS` tells of.
     failed: Option<Box<[u8]>>,
+}
+
+/// What memory has answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum HitKind {
+    /// A statement with a result.
+    #[default]
+    Result,
+    /// One that says `SQL_CALC_FOUND_ROWS`: its rows alone don't tell what `FOUND_ROWS()` gives
+    /// after it.
+    CountedResult,
+    /// One that ended a transaction of which the server knew nothing. It has no result.
+    Control,
 }
 
 /// What must happen so that the server's diagnostics are those that the client expects.
@@ -48,6 +64,21 @@ impl UnreplayedHit {
         &self.payload
     }
 
+    /// It says `SQL_CALC_FOUND_ROWS`.
+    pub(super) fn counts_found_rows(&mut self) {
+        self.kind = HitKind::CountedResult;
+    }
+
+    /// Whether it does.
+    pub(super) fn is_counted(&self) -> bool {
+        self.kind == HitKind::CountedResult
+    }
+
+    /// The date of its result, if it has one.
+    pub(super) fn as_of(&self) -> Option<AsOf> {
+        self.as_of
+    }
+
     /// Whether there is none.
     pub(super) fn is_none(&self) -> bool {
         self.payload.is_empty()
@@ -55,14 +86,14 @@ impl UnreplayedHit {
 
     /// Whether it is one that has a result.
     pub(super) fn has_result(&self) -> bool {
-        !self.is_none() && !self.is_control
+        !self.is_none() && self.kind != HitKind::Control
     }
 
     /// Memory has answered a statement that ends a transaction.
     pub(super) fn set_control(&mut self, payload: &[u8]) {
         debug_assert!(self.is_none());
         self.payload.extend_from_slice(payload);
-        self.is_control = true;
+        self.kind = HitKind::Control;
     }
 
     /// Memory has answered a message. Gives the statement of an earlier one whose closing was put
@@ -72,10 +103,12 @@ impl UnreplayedHit {
         &mut self,
         payload: &[u8],
         statement: Option<StatementId>,
+        as_of: Option<AsOf>,
     ) -> Option<StatementId> {
         let closed = self.clear();
         self.payload.extend_from_slice(payload);
         self.statement = statement;
+        self.as_of = as_of;
         closed
     }
 
@@ -84,7 +117,8 @@ impl UnreplayedHit {
     pub(super) fn clear(&mut self) -> Option<StatementId> {
         self.payload.clear();
         self.payload.shrink_to(super::BUFFER_BYTES_KEPT);
-        self.is_control = false;
+        self.kind = HitKind::Result;
+        self.as_of = None;
         self.is_pinged = false;
         self.types = None;
         self.preparation = None;
@@ -151,10 +185,10 @@ mod tests {
     #[test]
     fn a_statement_that_may_have_to_be_run_is_closed_later() {
         let mut hit = UnreplayedHit::default();
-        assert_eq!(hit.set(b"execute 7", Some(ID)), None);
+        assert_eq!(hit.set(b"execute 7", Some(ID), None), None);
         assert!(!hit.puts_off_closing(StatementId(8), None));
         assert!(hit.puts_off_closing(ID, None));
-        assert_eq!(hit.set(b"select", None), Some(ID), "another hit");
+        assert_eq!(hit.set(b"select", None, None), Some(ID), "another hit");
         assert!(!hit.puts_off_closing(ID, None), "closed already");
         assert_eq!(hit.clear(), None);
         assert!(hit.is_none());
@@ -165,11 +199,11 @@ mod tests {
         let mut hit = UnreplayedHit::default();
         hit.prepares(b"no hit before");
         hit.was_prepared(false);
-        assert_eq!(hit.set(b"select", None), None);
+        assert_eq!(hit.set(b"select", None, None), None);
         hit.prepares(b"good");
         hit.was_prepared(true);
         assert!(hit.take().failed.is_none());
-        assert_eq!(hit.set(b"select", None), None);
+        assert_eq!(hit.set(b"select", None, None), None);
         for (payload, succeeded) in [(b"bad 1", false), (b"bad 2", false), (b"good2", true)] {
             hit.prepares(payload);
             hit.was_prepared(succeeded);
@@ -181,7 +215,7 @@ mod tests {
     #[test]
     fn what_was_seen_is_not_repeated() {
         let mut hit = UnreplayedHit::default();
-        assert_eq!(hit.set(b"execute 7", Some(ID)), None);
+        assert_eq!(hit.set(b"execute 7", Some(ID), None), None);
         assert!(hit.puts_off_closing(ID, None));
         hit.note_ping();
         let replay = hit.take();

@@ -146,7 +146,7 @@ impl SelectParser<'_> {
                     self.reads.all_columns |= !is_certainly_hint(self.cursor);
                 }
                 K::SqlNoCache => self.refuse(Refusal::NoCache),
-                K::SqlCalcFoundRows => self.refuse(Refusal::CalcFoundRows),
+                K::SqlCalcFoundRows => self.counts_found_rows = true,
                 _ => return,
             }
             self.cursor.advance();

@@ -112,13 +112,17 @@ impl Session {
         }
         let (bytes, took) = (packets.len(), began.elapsed());
         self.worker.metrics.count_hit(bytes, took);
-        let label = Note::of(entry).label;
-        self.worker.digests.count(label, Count::Hit { bytes, took });
+        let note = Note::of(entry);
+        let hit = Count::Hit { bytes, took };
+        self.worker.digests.count(note.label, hit);
         self.looked_again_for = None;
         // What the client asks about the statement before is answered as after the statement
         // itself.
-        if let Some(closed) = self.unreplayed_hit.set(payload, None) {
+        if let Some(closed) = self.unreplayed_hit.set(payload, None, Some(entry.as_of())) {
             self.close_late(closed)?;
+        }
+        if note.counts_found_rows {
+            self.unreplayed_hit.counts_found_rows();
         }
         Ok(Step::Send { packets, written })
     }
