@@ -132,6 +132,36 @@ fn executions_come_from_memory_likewise() {
     hit.unwrap();
 }
 
+/// With autocommit off a savepoint stands in the transaction that the next read begins, and the
+/// status flags don't tell.
+#[test]
+fn a_savepoint_before_the_first_read_stays() {
+    let front = Front::new("first_reads_save", &TABLES);
+    let begin = &["SET autocommit = 0"][..];
+    drop(begins_from_memory(&front, begin, FIRST));
+    let mut guest = front.guest();
+    guest.setup(begin);
+    guest.setup(&["SAVEPOINT a", FIRST, "ROLLBACK TO a", "RELEASE SAVEPOINT a"]);
+    guest.setup(&["COMMIT", "SAVEPOINT b", "COMMIT"]);
+    let gone = guest.client().query("RELEASE SAVEPOINT b");
+    assert!(gone.is_err(), "the transaction has ended");
+}
+
+/// Under `sql_select_limit = 0` the server looks at no table.
+#[test]
+fn a_session_that_selects_nothing_makes_no_snapshot() {
+    let front = Front::new("first_reads_limit", &TABLES);
+    drop(begins_from_memory(&front, &["BEGIN"], EMPTY));
+    for _ in 0..5 {
+        let mut guest = front.guest();
+        guest.setup(&["SET sql_select_limit = 0", "BEGIN", EMPTY]);
+        write_elsewhere(&front);
+        let limited = "SELECT id, amount FROM accounts ORDER BY id LIMIT 10";
+        let after = expected(&front, &["BEGIN"], limited);
+        assert_same(limited, &guest.run(limited).bytes, &after);
+    }
+}
+
 #[test]
 fn a_read_that_nothing_follows_goes_to_the_server_as_it_comes() {
     let front = Front::new("first_reads_alone", &TABLES);

@@ -239,7 +239,9 @@ impl Web {
         let mut browser = Browser::new()?;
         process
             .wait_until("the application's first page", PATIENCE, || {
-                browser.get(address, &application.start[0]).ok()
+                let page = browser.get(address, &application.start[0]).ok();
+                // It may listen before it is ready.
+                page.filter(|page| page.status < 500)
             })
             .with_context(|| format!("{} did not start", application.name))?;
         Ok(Web {

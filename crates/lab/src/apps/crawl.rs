@@ -132,10 +132,7 @@ impl Client {
             }
             let path = &site.pages[zipf.next(&mut self.random)];
             let page = self.browser.get(address, path)?;
-            if page.status >= 500 {
-                let beginning: String = page.body.chars().take(500).collect();
-                bail!("{path}: status {}: {beginning}", page.status);
-            }
+            page.check()?;
             block.took.record(page.took);
         }
         Ok(block)

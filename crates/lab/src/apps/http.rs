@@ -46,6 +46,18 @@ pub(super) struct Page {
     pub(super) took: Duration,
 }
 
+impl Page {
+    /// # Errors
+    /// The application failed.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if self.status >= 500 {
+            let beginning: String = self.body.chars().take(500).collect();
+            bail!("{}: status {}: {beginning}", self.path, self.status);
+        }
+        Ok(())
+    }
+}
+
 impl Browser {
     /// One without cookies.
     pub(super) fn new() -> anyhow::Result<Browser> {

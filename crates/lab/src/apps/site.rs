@@ -51,6 +51,7 @@ impl<'a> Site<'a> {
                 break;
             }
             let page = browser.get(address, &path)?;
+            page.check()?;
             // What isn't there for this client, or stands in for something else, is no page.
             if page.status != 200 || (page.path != path && known.contains(&page.path)) {
                 continue;

@@ -269,7 +269,7 @@ impl Session {
         early.and_then(|early| early.begin)
     }
 
-    fn forget_early(&mut self) {
+    pub(super) fn forget_early(&mut self) {
         if let Some(early) = &mut self.early {
             early.begins(None);
         }
@@ -388,8 +388,12 @@ impl Session {
     /// refuse to.
     pub(super) async fn open_transaction(&mut self, with_snapshot: bool) -> Result<(), Ended> {
         let begin = self.begun_early();
+        let is_bound = self.binds_transaction();
+        if !self.state.is_early() {
+            // What is there is an older transaction's.
+            self.forget_early();
+        }
         let early = std::mem::take(&mut *self.early.get_or_insert_default());
-        let is_bound = !early.answered.is_empty();
         let mut opening = Opening::of(begin, is_bound || with_snapshot);
         // Before the snapshot is made.
         let low = self.shared.timeline.as_of();
@@ -412,10 +416,13 @@ impl Session {
             Opening::Plain(_) => true,
             Opening::WithSnapshot(_) => {
                 let made_after = self.shared.timeline.end_questions();
+                // A warning says that the transaction isn't one that shows a snapshot.
+                let is_made = summary.mark.is_some_and(|mark| mark.warnings == 0);
                 let snapshot = low.map(|low| Snapshot { low, made_after });
+                let snapshot = snapshot.filter(|_| is_made);
                 self.state.has_snapshot(match snapshot {
                     Some(snapshot) => OpenSnapshot::Made(snapshot),
-                    None => OpenSnapshot::Perhaps(None),
+                    None => OpenSnapshot::Perhaps(low),
                 });
                 self.holds_on_server(&early, snapshot).await?
             }

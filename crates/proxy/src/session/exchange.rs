@@ -663,6 +663,7 @@ impl Session {
             OnSuccess::Reset if summary.succeeded() => {
                 let global = self.shared.query_cache.own_values();
                 self.state.reset(summary.mark, global);
+                self.forget_early();
                 self.prepared.clear();
             }
             OnSuccess::Plain | OnSuccess::Reset | OnSuccess::EmptyStore => {}

@@ -36,6 +36,8 @@ use crate::digests::{LABEL_BITS, Label};
 
 /// A first read that takes longer at the server is slow, whatever follows it.
 const SLOW: Duration = Duration::from_millis(1);
+/// After so many transactions of a slow read alone the server is asked again.
+const SLOW_FOR: u8 = 16;
 
 /// What a stored result carries for whoever finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,15 +84,25 @@ pub(crate) struct FirstReads([Cell<Guess>; FirstReads::PLACES]);
 struct Guess {
     /// Half or more of [`Guess::MAX`]: more reads follow.
     followed: u8,
-    is_slow: bool,
+    /// For so many more transactions without another read it counts as slow.
+    slow_for: u8,
 }
 
 impl Guess {
     const MAX: u8 = 3;
     const UNKNOWN: Guess = Guess {
         followed: 2,
-        is_slow: false,
+        slow_for: 0,
     };
+
+    fn followed(&mut self) {
+        self.followed = (self.followed + 1).min(Guess::MAX);
+    }
+
+    fn alone(&mut self) {
+        self.followed = self.followed.saturating_sub(1);
+        self.slow_for = self.slow_for.saturating_sub(1);
+    }
 }
 
 impl Default for FirstReads {
@@ -108,7 +120,7 @@ impl FirstReads {
 
     fn pays(&self, label: Label) -> bool {
         let guess = self.place(label).get();
-        guess.is_slow || guess.followed > Guess::MAX / 2
+        guess.slow_for > 0 || guess.followed > Guess::MAX / 2
     }
 
     fn update(&self, label: Label, change: impl FnOnce(&mut Guess)) {
@@ -169,9 +181,7 @@ impl Session {
         if first.is_answered {
             let first = first.label;
             self.first_read = None;
-            let followed =
-                |guess: &mut Guess| guess.followed = (guess.followed + 1).min(Guess::MAX);
-            self.worker.first_reads.update(first, followed);
+            self.worker.first_reads.update(first, Guess::followed);
         } else {
             first.is_answered = true;
         }
@@ -182,9 +192,7 @@ impl Session {
         match (plan.effects.transaction, plan.counted) {
             (Transaction::Commit | Transaction::Rollback | Transaction::Begin, _) => {
                 if let Some(first) = self.first_read.take() {
-                    let alone =
-                        |guess: &mut Guess| guess.followed = guess.followed.saturating_sub(1);
-                    self.worker.first_reads.update(first.label, alone);
+                    self.worker.first_reads.update(first.label, Guess::alone);
                 }
             }
             (_, Some((label, _))) => self.note_read(label),
@@ -196,7 +204,8 @@ impl Session {
     pub(super) fn note_server_took(&self, label: Label, took: Duration) {
         let is_first = |first: &FirstRead| first.label == label;
         if self.first_read.as_ref().is_some_and(is_first) {
-            let slow = |guess: &mut Guess| guess.is_slow = took > SLOW;
+            let slow_for = if took > SLOW { SLOW_FOR } else { 0 };
+            let slow = |guess: &mut Guess| guess.slow_for = slow_for;
             self.worker.first_reads.update(label, slow);
         }
     }
@@ -233,16 +242,20 @@ mod tests {
     fn a_digest_is_given_up_when_nothing_follows_and_taken_up_when_something_does() {
         let (guesses, label) = (FirstReads::default(), Label::from_number(7));
         assert!(guesses.pays(label), "nothing is known");
-        guesses.update(label, |guess| guess.followed -= 1);
+        guesses.update(label, Guess::alone);
         assert!(!guesses.pays(label));
-        guesses.update(label, |guess| guess.is_slow = true);
+        guesses.update(label, Guess::followed);
         assert!(guesses.pays(label));
-        guesses.update(label, |guess| {
-            *guess = Guess {
-                followed: 2,
-                is_slow: false,
-            }
-        });
-        assert!(guesses.pays(label));
+    }
+
+    #[test]
+    fn a_slow_one_is_measured_again_now_and_then() {
+        let (guesses, label) = (FirstReads::default(), Label::from_number(7));
+        guesses.update(label, |guess| guess.slow_for = SLOW_FOR);
+        for _ in 0..SLOW_FOR {
+            assert!(guesses.pays(label));
+            guesses.update(label, Guess::alone);
+        }
+        assert!(!guesses.pays(label));
     }
 }

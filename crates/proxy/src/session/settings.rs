@@ -36,6 +36,10 @@ pub enum Isolation {
 
 /// What a session's settings are, as far as they can change a result.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub struct Fingerprint {
     /// Unique in this process and never used again.
     pub id: u64,
@@ -61,6 +65,9 @@ pub struct Fingerprint {
     pub allows_caching: bool,
     /// Whether `COMMIT` and `ROLLBACK` do nothing else (`completion_type`).
     pub ends_transactions_plainly: bool,
+    /// Whether a `SELECT` without `LIMIT` gives no rows (`sql_select_limit`), and then the server
+    /// need not look for any.
+    pub selects_nothing: bool,
     /// The flags of the server's answers where transactions begin and end, as far as they are
     /// known.
     pub transaction_flags: TransactionFlags,
@@ -469,6 +476,7 @@ impl Fingerprints {
             character_sets,
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
+            selects_nothing: query.value(answer, &["sql_select_limit"]) == Some(b"0"),
             transaction_flags: TransactionFlags::default(),
             after: SettingsAfter::default(),
         });

@@ -37,7 +37,9 @@ impl Session {
         if !self.state.can_tell_of_snapshot() {
             return Evidence::None;
         }
-        let mut certainly_looks = select.tables.len() == 1;
+        let known = self.state.fingerprint();
+        let mut certainly_looks =
+            select.tables.len() == 1 && known.is_some_and(|known| !known.selects_nothing);
         for name in &select.tables {
             let Ok(table) = self.read_table(name) else {
                 return Evidence::None;

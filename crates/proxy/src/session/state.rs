@@ -546,6 +546,12 @@ impl SessionState {
     /// What a message that has been answered means for the open transaction.
     fn passed(&self, effects: &Effects, summary: &Summary) -> Passed {
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
+            if effects.transaction == Transaction::Savepoint
+                && !self.status.has(StatusFlags::AUTOCOMMIT)
+            {
+                // It stays until the transaction ends that the next read begins. No flag tells.
+                return Passed::Unsure;
+            }
             // A statement that turns autocommit off may read before it does. What it has read by
             // stays, and no flag tells.
             let may_have_read = !matches!(

@@ -11,10 +11,10 @@
 //!   conditions contradict each other;
 //! - each constant is of the column's own type, and the column can hold it. So no condition is
 //!   FALSE by itself;
-//! - no `LIMIT` says 0. Under `sql_select_limit = 0` the server doesn't tell Remora the session's
-//!   settings, and nothing of it is looked up.
+//! - no string is empty: MariaDB may take that for NULL (`EMPTY_STRING_IS_NULL`);
+//! - no `LIMIT` says 0, and `sql_select_limit` isn't 0, which the caller looks at.
 //!
-//! Measured on each server: `behaviour/tests/answers/snapshots.rs`.
+//! Measured on each server: `behaviour/tests/freshness/transactions.rs`.
 
 use remora_cache::BrokenTags;
 use remora_sql::{Constant, Select, Test};
@@ -67,7 +67,7 @@ fn can_hold(column: &ColumnFacts, constant: &Constant, conversion: StringConvers
         (Codec::Text | Codec::Binary, Literal::Text { bytes, .. }) => {
             let is_printable = bytes.iter().all(|byte| matches!(byte, b' '..=b'~'));
             let fits = |most: u32| u32::try_from(bytes.len()).is_ok_and(|length| length <= most);
-            is_printable && column.characters_max.is_some_and(fits)
+            is_printable && !bytes.is_empty() && column.characters_max.is_some_and(fits)
         }
         _ => false,
     };

@@ -128,6 +128,7 @@ impl Session {
                 writing.answered();
                 // Before its result may be kept, as in `read_piece`.
                 self.look_again_at(writing);
+                self.note_evidence(&mut plan.effects, walker.has_rows());
             }
             if plan.fill.is_some() {
                 self.keep_piece(plan, &chunk[..used], progress);

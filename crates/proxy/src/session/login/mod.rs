@@ -292,6 +292,7 @@ impl Session {
                 let global = self.shared.query_cache.own_values();
                 let epoch = self.shared.privileges().end_look(look);
                 self.state.changed_user(epoch, mark, global);
+                self.forget_early();
                 self.prepared.clear();
                 Ok(())
             }

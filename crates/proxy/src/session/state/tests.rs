@@ -30,6 +30,7 @@ fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> 
         string_conversion: StringConversion::None,
         allows_caching: true,
         ends_transactions_plainly: true,
+        selects_nothing: false,
         transaction_flags: TransactionFlags::default(),
         after: SettingsAfter::default(),
         instance: None,
