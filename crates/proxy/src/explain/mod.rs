@@ -28,7 +28,7 @@ pub use self::held::{Held, HeldResult};
 pub use self::ruled::{DecidingRule, Ruled};
 use crate::digests::{DigestReport, Digests};
 use crate::reason::{Bypass, Words};
-use crate::session::query::may_be_select;
+use crate::session::look_up::may_be_select;
 use crate::shared::Shared;
 use crate::tags::explain::{Dependency, Names, explain_read};
 use crate::tags::{Purpose, ReadTables, ReadTags, StringConversion};

@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Session;
 use super::dispatch::Prerequisite;
-use super::query::Place;
+use super::look_up::Place;
 use crate::reason::{Bypass, Limit};
 
 /// How long to wait for the rest of an answer that has begun.

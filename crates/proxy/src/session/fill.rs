@@ -17,7 +17,7 @@ use remora_wire::walker::{Ending, Summary};
 use super::Session;
 use super::counted_rows::CountedRows;
 use super::first_read::Note;
-use super::query::Place;
+use super::look_up::Place;
 use super::snapshot::Evidence;
 use crate::config::{CacheType, Storing};
 use crate::digests::Label;

@@ -8,6 +8,7 @@
 //! | `login/` | TLS, greeting, login and authentication: relayed, or agreed with each side |
 //! | `dispatch.rs` | from a message to what is done with it: hit, fill, write, bypass |
 //! | `query.rs`, `execute.rs` | the same for statements as text, and for prepared ones |
+//! | `look_up.rs` | looking a statement up, and answering it from memory |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `backlog.rs` | reading an answer ahead of a client that doesn't take it |
 //! | `listening.rs` | listening to the client while the server works |
@@ -17,12 +18,14 @@
 //! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
 //! | `hidden.rs` | what a statement may do that its text doesn't show |
 //! | `snapshot_reads.rs` | reads inside transactions at `REPEATABLE READ` |
+//! | `first_read.rs` | the first read of a transaction, answered when the server has made the snapshot |
 //! | `early.rs` | transactions that memory answers before the server knows of them |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
 //! | `listed.rs` | what others can see of the sessions |
 //! | `awaited_fill.rs` | waiting for another client's answer to the same statement |
+//! | `counted_rows.rs` | `SQL_CALC_FOUND_ROWS` and its `FOUND_ROWS()`, as a pair |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
 //! | `state.rs`, `charset.rs`, `created_tables.rs`, `settings.rs`, `settings_after.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs`, `transaction_flags.rs` | what is known of the session, as plain values |
 
@@ -44,9 +47,10 @@ mod hidden;
 pub mod listed;
 mod listening;
 mod login;
+pub(crate) mod look_up;
 mod outdated;
 pub(crate) mod prepared;
-pub(crate) mod query;
+mod query;
 mod questions;
 mod replay;
 pub mod settings;
