@@ -1,49 +1,47 @@
 //! `SELECT SQL_CALC_FOUND_ROWS …` and the `SELECT FOUND_ROWS()` that follows it, as a pair.
 //!
-//! The answer to the question is kept beside the first result, with the same tags and the same
-//! `as_of`: the server has counted the rows when it read that result. It is looked up by the texts
-//! of both, and served only behind a hit of that very `as_of`. So it is the count of the result
-//! that the client got: one key has one fill at a time, and the count is kept only behind the fill
-//! of its result. What has changed since doesn't matter; the server, too, counts the rows when it
-//! reads them. If there is no such count, the server runs the hit first ([`super::replay`]).
+//! The server counts the rows when it reads the result. Its answer to the question is kept beside
+//! the result, with the same tags and the same `as_of`. It is looked up by the result's key and
+//! bytes: a newer result has no use for an older count. The result is served only together with
+//! its count, which the session then holds until its next statement. So the count is known
+//! whatever comes next, and no statement has to be run again for it.
 //!
-//! Only outside transactions. MySQL 8.0 warns of both statements, and answers with warnings aren't
-//! kept.
+//! Two results of one key with equal bytes may differ in their counts, if a commit came between of
+//! which the follower hasn't heard yet. Until it has, the older count may be given, as any older
+//! result may.
+//!
+//! Without `LIMIT` and the like the rows of the result tell the count: it is a result like others.
+//!
+//! Only outside transactions, for the question as nearly everybody writes it. MySQL 8.0 warns of
+//! both statements, and answers with warnings aren't kept.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use remora_cache::{KeyRef, Scope};
-use remora_wire::packet::HEADER_BYTES;
+use remora_cache::{Entry, KeyRef, Scope};
+use remora_wire::result_set::Parts;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::dispatch::Step;
 use super::fill::Fill;
-use super::questions::QUERY;
+use super::first_read::Note;
 use super::{Ended, Session};
-use crate::digests::Label;
+use crate::digests::{Count, Label};
+
+/// The question.
+pub(super) const FOUND_ROWS: &[u8] = b"SELECT FOUND_ROWS()";
 
 /// A result that was kept, whose rows the server has counted. The question may come next.
 pub(super) struct CountedRows {
-    /// The question's answer is kept under the same conditions.
+    /// Its answer is kept under the same conditions.
     pub(super) fill: Box<Fill>,
-    /// What the result is looked up by.
+    /// What it is looked up by.
     pub(super) key: Vec<u8>,
 }
 
-/// Whether a statement asks for the count and nothing else.
-pub(super) fn is_question(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let text = text.strip_suffix(b";").unwrap_or(text).trim_ascii();
-    let words = text.split(u8::is_ascii_whitespace);
-    let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
-    let [select, rows] = &words[..] else {
-        return false;
-    };
-    select.eq_ignore_ascii_case(b"SELECT") && rows.eq_ignore_ascii_case(b"FOUND_ROWS()")
-}
-
-/// What the answer is looked up by. No statement begins so, so none is answered with it.
-fn key_of(question: &[u8], counted: &[u8]) -> Vec<u8> {
-    [b"\0", question, b"\0", counted].concat()
+/// What the count of a result is looked up by. No statement begins so, so none is answered with it.
+pub(super) fn key_of_count(key: &[u8], response: &[u8]) -> Vec<u8> {
+    [b"\0", &xxh3_128(response).to_le_bytes()[..], key].concat()
 }
 
 impl Session {
@@ -51,75 +49,56 @@ impl Session {
     /// count of the result that was kept just before.
     pub(super) fn fill_of_count(&mut self, text: &[u8], label: Label) -> Option<Fill> {
         let counted = self.counted_rows.take()?;
-        if !is_question(text) || !self.state.is_certainly_outside_transaction() {
+        if text != FOUND_ROWS || !self.state.is_certainly_outside_transaction() {
             return None;
         }
-        self.fill_text = key_of(text, &counted.key);
+        self.fill_text = counted.key;
         let mut fill = *counted.fill;
         fill.label = label;
         Some(fill)
     }
 
-    /// Answers a question for the count of the hit just before it. `None`: memory can't.
+    /// Finds the count of a result that is about to be served, and holds it.
+    #[cold]
+    pub(super) fn finds_count(&self, scope: Scope, key: &[u8], entry: &Entry) -> bool {
+        let key = key_of_count(key, entry.response());
+        let key = KeyRef { scope, text: &key };
+        let count = self.shared.store.with(&key, key.digest(), Arc::clone);
+        let count = count.filter(|count| count.as_of() == entry.as_of());
+        let is_known = count.is_some();
+        self.count_of_hit.set(count);
+        is_known
+    }
+
+    /// Answers a question for the count of the hit just before it. `None`: the session holds none.
     pub(super) fn count_from_memory(
         &mut self,
-        message: &[u8],
         text: &[u8],
         began: Instant,
     ) -> Result<Option<Step>, Ended> {
-        let Some((key, scope)) = self.key_of_count(text) else {
+        if text != FOUND_ROWS {
+            return Ok(None);
+        }
+        let Some(entry) = self.unreplayed_hit.ask_for_count() else {
             return Ok(None);
         };
-        let as_of = self.unreplayed_hit.as_of();
-        let key = KeyRef { scope, text: &key };
-        let served = self.shared.store.with(&key, key.digest(), |entry| {
-            let is_of_hit = as_of == Some(entry.as_of());
-            is_of_hit.then(|| self.serve_unverified(entry))
-        });
-        match served.flatten() {
-            Some(sent) => {
-                let payload = message.get(HEADER_BYTES..).unwrap_or_default();
-                self.after_hit(payload, None, sent?, began).map(Some)
-            }
-            None => Ok(None),
-        }
+        self.trace = None;
+        let response = entry.response();
+        let written = self.client.write_now(response)?;
+        let (bytes, took) = (response.len(), began.elapsed());
+        self.worker.metrics.count_hit(bytes, took);
+        let hit = Count::Hit { bytes, took };
+        self.worker.digests.count(Note::of(&entry).label, hit);
+        self.looked_again_for = None;
+        Ok(Some(Step::FinishHit { entry, written }))
     }
 
-    fn key_of_count(&self, text: &[u8]) -> Option<(Vec<u8>, Scope)> {
-        let (command, body) = self.unreplayed_hit.payload().split_first()?;
-        if *command != QUERY
-            || !is_question(text)
-            || !self.state.is_certainly_outside_transaction()
-            || self.may_be_elsewhere()
-        {
-            return None;
-        }
-        let counted = self.statement_text(body)?;
-        let mut stripped = Vec::new();
-        let key = key_of(text, self.key_text(counted, &mut stripped));
-        Some((key, self.state.scope().ok()?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_plain_question_counts() {
-        for text in ["SELECT FOUND_ROWS()", " select  Found_Rows() ; "] {
-            assert!(is_question(text.as_bytes()), "{text}");
-        }
-        for text in [
-            "",
-            "SELECT",
-            "SELECT FOUND_ROWS() + 1",
-            "SELECT FOUND_ROWS() AS n",
-            "SELECT FOUND_ROWS(), 1",
-            "SELECT 1; SELECT FOUND_ROWS()",
-            "SELECT FOUND_ROWS() FROM t",
-        ] {
-            assert!(!is_question(text.as_bytes()), "{text}");
-        }
+    /// The number in the answer to the question.
+    pub(super) fn counted(&self, count: &Entry) -> Option<usize> {
+        let parts = Parts::of(count.response(), self.capabilities()).ok()?;
+        // One field, as text behind its length.
+        let (length, digits) = parts.rows.first()?.split_first()?;
+        let digits = digits.get(..usize::from(*length))?;
+        std::str::from_utf8(digits).ok()?.parse().ok()
     }
 }

@@ -313,14 +313,10 @@ impl Session {
         mut plan: Plan,
         outcome: Outcome,
     ) -> Result<Step, Ended> {
-        if self.must_count_first(message) {
-            return Ok(Step::Requires(Prerequisite::RepeatHit));
-        }
         if let Some(step) = self.open_before(message, &mut plan)? {
             return Ok(step);
         }
         self.note_forwarded(&plan);
-        self.counted_rows = None;
         self.looked_again_for = None;
         self.look_again = None;
         if !outcome.is_miss() {
@@ -375,6 +371,7 @@ impl Session {
     /// Sends to the server what its socket takes, and keeps the rest for the exchange.
     pub(super) fn send(&mut self, message: &[u8]) -> Result<(), Ended> {
         self.server_contact_ms = self.shared.clock.now_ms();
+        self.counted_rows = None;
         // Behind what waits already.
         let written = if self.outbox.is_empty() {
             self.server.write_now(message)?
@@ -423,7 +420,7 @@ fn may_read(message: &[u8]) -> bool {
 
 /// Whether a message leaves alone what a client can ask about the statement before it: a connection
 /// pool's ping must not come between a hit and `FOUND_ROWS()`.
-pub(super) fn leaves_diagnostics(message: &[u8]) -> bool {
+fn leaves_diagnostics(message: &[u8]) -> bool {
     let command = message
         .get(HEADER_BYTES)
         .map(|byte| Command::from_byte(*byte));

@@ -160,7 +160,7 @@ impl Session {
         control: TransactionControl,
         message: &[u8],
     ) -> Result<Option<Step>, Ended> {
-        if self.may_be_elsewhere() || !self.shared.is_caching() || self.must_count_first(message) {
+        if self.may_be_elsewhere() || !self.shared.is_caching() {
             return Ok(None);
         }
         let silent_ms = self

@@ -15,8 +15,9 @@ use remora_wire::execute::BoundValue;
 use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
-use super::counted_rows::CountedRows;
+use super::counted_rows::{CountedRows, key_of_count};
 use super::first_read::Note;
+use super::found_rows::may_find_more_than_it_gives;
 use super::look_up::Place;
 use super::snapshot::Evidence;
 use crate::config::{CacheType, Storing};
@@ -60,7 +61,7 @@ pub(super) struct Fill {
     pub(super) label: Label,
     /// Whether the answer proves that the server would make a snapshot with it.
     makes_snapshot: bool,
-    /// The server counts rows for a later `FOUND_ROWS()`.
+    /// The server counts rows for a later `FOUND_ROWS()`, perhaps more than it gives.
     counts_found_rows: bool,
     /// Warnings that its answer may have.
     warnings_max: u16,
@@ -189,7 +190,8 @@ impl Session {
             reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
             label: read.label,
             makes_snapshot: false,
-            counts_found_rows: read.select.counts_found_rows,
+            counts_found_rows: read.select.counts_found_rows
+                && may_find_more_than_it_gives(read.statement),
             warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
             permit: Some(permit),
             captured: Vec::new(),
@@ -345,16 +347,23 @@ impl Session {
             (Ok(()), Some(snapshot)) => return self.keep_later(fill, last_piece, snapshot),
             (Ok(()), None) => fill.keep(&self.shared, &self.fill_text, last_piece),
         };
+        let key_of_count = (fill.counts_found_rows && kept.is_ok()).then(|| {
+            let response = if fill.captured.is_empty() {
+                last_piece
+            } else {
+                &fill.captured[..]
+            };
+            key_of_count(&self.fill_text, response)
+        });
         if !fill.captured.is_empty() {
             let buffer = std::mem::take(&mut fill.captured);
             self.worker.keep_capture_buffer(buffer);
         }
         match kept {
-            Ok(()) if fill.counts_found_rows => {
+            Ok(()) => {
                 self.count(Some(label), Outcome::Fill);
-                self.counted_rows = fill.of_count(&self.fill_text);
+                self.counted_rows = key_of_count.and_then(|key| fill.of_count(key));
             }
-            Ok(()) => self.count(Some(label), Outcome::Fill),
             Err(why) => self.count_bypass(label, why),
         }
         if self.fill_text.capacity() > super::BUFFER_BYTES_KEPT {
@@ -440,7 +449,7 @@ impl Session {
 
 impl Fill {
     /// What keeps the answer to the question that may follow, if this one was outside transactions.
-    fn of_count(self, key: &[u8]) -> Option<CountedRows> {
+    fn of_count(self, key: Vec<u8>) -> Option<CountedRows> {
         matches!(self.shows, Shows::Now).then(|| CountedRows {
             fill: Box::new(Fill {
                 counts_found_rows: false,
@@ -451,7 +460,7 @@ impl Fill {
                 captured: Vec::new(),
                 ..self
             }),
-            key: key.to_vec(),
+            key,
         })
     }
 

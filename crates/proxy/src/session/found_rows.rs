@@ -14,8 +14,6 @@ use remora_wire::Command;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::result_set::Parts;
 
-use super::counted_rows::is_question;
-use super::dispatch::leaves_diagnostics;
 use super::questions::{EXECUTE, QUERY};
 use super::{Ended, Session};
 use remora_wire::command::ResponseKind;
@@ -98,7 +96,7 @@ impl FoundRows {
 }
 
 /// Whether a result can have another number of rows than is found: then nothing is said of it.
-fn may_find_more_than_it_gives(text: &[u8]) -> bool {
+pub(super) fn may_find_more_than_it_gives(text: &[u8]) -> bool {
     let text = text.to_ascii_lowercase();
     [
         "limit",
@@ -128,12 +126,6 @@ fn rows_from_nothing(count: usize) -> String {
 }
 
 impl Session {
-    /// Whether the server must run the hit that it hasn't seen before it gets a message: it counts
-    /// rows, and the message may leave the count alone. Any does that fails.
-    pub(super) fn must_count_first(&self, message: &[u8]) -> bool {
-        self.unreplayed_hit.is_counted() && !leaves_diagnostics(message)
-    }
-
     /// A message is about to go to the server: what `FOUND_ROWS()` gives after it.
     pub(super) fn note_found_rows(&mut self, message: &[u8]) {
         let is_of_hit = self.unreplayed_hit.has_result();
@@ -179,16 +171,19 @@ impl Session {
     }
 
     /// How many rows the hit had that the server has not seen, if its result is still there.
-    fn rows_of_unreplayed_hit(&self) -> Option<usize> {
+    pub(super) fn rows_of_unreplayed_hit(&self) -> Option<usize> {
+        if self.unreplayed_hit.is_asked() {
+            return Some(1);
+        }
+        if let Some(count) = self.unreplayed_hit.count() {
+            return self.counted(count).filter(|rows| *rows <= ROWS_MAX);
+        }
         let payload = self.unreplayed_hit.payload();
         let (command, body) = payload.split_first()?;
         let (mut stripped, mut key) = (Vec::new(), Vec::new());
         let (scope, text) = match *command {
             QUERY => {
                 let text = self.statement_text(body)?;
-                if is_question(text) {
-                    return Some(1);
-                }
                 if may_find_more_than_it_gives(text) {
                     return None;
                 }
@@ -209,12 +204,7 @@ impl Session {
             _ => return None,
         };
         let key = KeyRef { scope, text };
-        let as_of = self.unreplayed_hit.as_of();
         let rows = self.shared.store.with(&key, key.digest(), |entry| {
-            // Not those of a newer result.
-            if as_of != Some(entry.as_of()) {
-                return None;
-            }
             let parts = Parts::of(entry.response(), self.capabilities()).ok()?;
             Some(parts.rows.len())
         });

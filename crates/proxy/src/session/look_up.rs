@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use remora_cache::{AsOf, Entry, InvalidationReason, KeyRef, Scope, Unservable};
+use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 
 use super::dispatch::Step;
 use super::early::{EarlyHit, TooMuch};
@@ -26,8 +26,6 @@ pub(super) struct Sent {
     bytes: usize,
     /// What the entry says of itself.
     note: Note,
-    /// Its date.
-    as_of: AsOf,
     /// The entry and how much of it was taken, if something remains to be done with it.
     rest: Option<(Arc<Entry>, usize)>,
     /// Whether it was chosen to be verified.
@@ -147,6 +145,12 @@ impl Session {
                         Look::Nothing
                     })
                 }
+                Ok(())
+                    if Note::of(entry).counts_found_rows
+                        && !self.finds_count(place.scope, text, entry) =>
+                {
+                    Err(Look::Nothing)
+                }
                 Ok(()) => Ok(serve(entry)),
                 // One that is fenced may be outdated as well. Then nothing that was known of its
                 // statement when it was kept holds any more.
@@ -161,20 +165,6 @@ impl Session {
         look.unwrap_or(Err(Look::Nothing))
     }
 
-    /// Sends what is stored, and doesn't have it verified.
-    pub(super) fn serve_unverified(&self, entry: &Arc<Entry>) -> Result<Sent, Ended> {
-        let response = entry.response();
-        let written = self.client.write_now(response)?;
-        Ok(Sent {
-            bytes: response.len(),
-            note: Note::of(entry),
-            as_of: entry.as_of(),
-            rest: (written < response.len()).then(|| (Arc::clone(entry), written)),
-            verify: false,
-            early: None,
-        })
-    }
-
     /// Sends what is stored.
     #[inline]
     fn serve(&self, entry: &Arc<Entry>, remembers: bool) -> Result<Sent, Ended> {
@@ -185,7 +175,6 @@ impl Session {
         Ok(Sent {
             bytes: response.len(),
             note: Note::of(entry),
-            as_of: entry.as_of(),
             rest,
             verify,
             early: remembers.then(|| Box::new(EarlyHit::of(entry))),
@@ -219,14 +208,11 @@ impl Session {
             .count(sent.note.label, Count::Hit { bytes, took });
         self.looked_again_for = None;
         self.counted_rows = None;
-        if let Some(closed) = self
-            .unreplayed_hit
-            .set(payload, statement, Some(sent.as_of))
-        {
+        if let Some(closed) = self.unreplayed_hit.set(payload, statement) {
             self.close_late(closed)?;
         }
         if sent.note.counts_found_rows {
-            self.unreplayed_hit.counts_found_rows();
+            self.unreplayed_hit.counts(self.count_of_hit.take());
         }
         Ok(match sent.rest {
             None => Step::Answered,

@@ -63,6 +63,7 @@ pub mod transaction_flags;
 mod tunnel;
 mod verify;
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -70,7 +71,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use remora_cache::Snapshot;
+use remora_cache::{Entry, Snapshot};
 use remora_wire::WireError;
 use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
@@ -194,6 +195,8 @@ pub(crate) struct Session {
     awaited_proof_of: Option<Snapshot>,
     /// The result just kept whose rows the server has counted.
     counted_rows: Option<CountedRows>,
+    /// The count of the result that is being served.
+    count_of_hit: Cell<Option<Arc<Entry>>>,
     /// The open transaction's first read, while none has followed it.
     first_read: Option<FirstRead>,
     /// The server has never refused to open a transaction with its snapshot.
@@ -329,6 +332,7 @@ impl Session {
             awaited_proof_of: None,
             first_read: None,
             counted_rows: None,
+            count_of_hit: Cell::default(),
             server_makes_snapshots: true,
             looked_again_for: None,
             fills_ended: None,

@@ -234,7 +234,7 @@ impl Session {
             return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
-            let step = self.count_from_memory(message, text, began)?;
+            let step = self.count_from_memory(text, began)?;
             return Ok(step.unwrap_or(Step::Requires(Prerequisite::RepeatHit)));
         }
         if statement.diagnostics && self.found_rows.is_some() && FoundRows::is_asked_for_alone(text)
@@ -354,7 +354,8 @@ impl Session {
             .map_err(|why| Bypass::Statement(*why))?;
         let scope = self.state.scope()?;
         self.check_server()?;
-        if select.counts_found_rows && self.warns_of_found_rows() {
+        let is_alone = self.state.is_certainly_outside_transaction();
+        if select.counts_found_rows && (!is_alone || self.warns_of_found_rows()) {
             return Err(Bypass::Statement(Refusal::CalcFoundRows));
         }
         // Text that a look-up passed over for its first letter is no `SELECT`.

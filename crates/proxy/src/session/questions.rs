@@ -11,6 +11,7 @@ use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::rows::{collation_of_definition, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
+use super::counted_rows::FOUND_ROWS;
 use super::prepared::StatementId;
 use super::replay::Replay;
 use super::settings::SettingsQuery;
@@ -139,6 +140,7 @@ impl Session {
         let Replay {
             types,
             payload,
+            asks_for_count,
             close,
             failed,
             ping,
@@ -150,6 +152,10 @@ impl Session {
             self.run_what_was_answered(&types, ignore).await?;
         }
         self.run_what_was_answered(&payload, ignore).await?;
+        if asks_for_count {
+            let question = [self.query_head(), FOUND_ROWS].concat();
+            self.ask(&question, ResponseKind::Results, None).await?;
+        }
         if let Some(failed) = failed {
             self.ask(&failed, ResponseKind::Prepared, None).await?;
         }
@@ -252,6 +258,8 @@ impl Session {
         expect: ResponseKind,
         take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
+        // The server is asked something else.
+        self.counted_rows = None;
         let mut message = std::mem::take(&mut self.outbox);
         put_message(&mut message, 0, payload);
         self.server.write_all(&message).await?;

@@ -4,20 +4,22 @@
 //! answered from memory, the server must run it first; until another statement goes there it is
 //! kept.
 
-use remora_cache::AsOf;
+use std::sync::Arc;
+
+use remora_cache::Entry;
 
 use super::prepared::StatementId;
 
 /// The statement last answered from memory, if the server has seen none since.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct UnreplayedHit {
     /// The message's payload; empty if there is none.
     payload: Vec<u8>,
     kind: HitKind,
     /// The prepared statement that it executes.
     statement: Option<StatementId>,
-    /// The date of its result.
-    as_of: Option<AsOf>,
+    /// The answer to `FOUND_ROWS()`, if it says `SQL_CALC_FOUND_ROWS`.
+    count: Option<Arc<Entry>>,
     /// The client has closed that statement since.
     is_closed: bool,
     /// An execution that named that statement's types, if the server hasn't seen it.
@@ -36,9 +38,8 @@ enum HitKind {
     /// A statement with a result.
     #[default]
     Result,
-    /// One that says `SQL_CALC_FOUND_ROWS`: its rows alone don't tell what `FOUND_ROWS()` gives
-    /// after it.
-    CountedResult,
+    /// The same, and then the question for its count.
+    AskedResult,
     /// One that ended a transaction of which the server knew nothing. It has no result.
     Control,
 }
@@ -50,6 +51,8 @@ pub(super) struct Replay {
     pub types: Option<Box<[u8]>>,
     /// The message that the server must run.
     pub payload: Vec<u8>,
+    /// Whether the question for its count follows, which memory has answered, too.
+    pub asks_for_count: bool,
     /// The statement that is to be closed afterwards.
     pub close: Option<StatementId>,
     /// The preparation that must fail again then.
@@ -64,19 +67,26 @@ impl UnreplayedHit {
         &self.payload
     }
 
-    /// It says `SQL_CALC_FOUND_ROWS`.
-    pub(super) fn counts_found_rows(&mut self) {
-        self.kind = HitKind::CountedResult;
+    /// It says `SQL_CALC_FOUND_ROWS`, and this is the answer to `FOUND_ROWS()`.
+    pub(super) fn counts(&mut self, count: Option<Arc<Entry>>) {
+        self.count = count;
     }
 
-    /// Whether it does.
-    pub(super) fn is_counted(&self) -> bool {
-        self.kind == HitKind::CountedResult
+    /// The answer to `FOUND_ROWS()`, if it is known.
+    pub(super) fn count(&self) -> Option<&Arc<Entry>> {
+        self.count.as_ref()
     }
 
-    /// The date of its result, if it has one.
-    pub(super) fn as_of(&self) -> Option<AsOf> {
-        self.as_of
+    /// Memory answers that question, if it can: the first time. The next one is about this one.
+    pub(super) fn ask_for_count(&mut self) -> Option<Arc<Entry>> {
+        let count = self.count.clone().filter(|_| !self.is_asked())?;
+        self.kind = HitKind::AskedResult;
+        Some(count)
+    }
+
+    /// Whether memory has answered it.
+    pub(super) fn is_asked(&self) -> bool {
+        self.kind == HitKind::AskedResult
     }
 
     /// Whether there is none.
@@ -103,12 +113,10 @@ impl UnreplayedHit {
         &mut self,
         payload: &[u8],
         statement: Option<StatementId>,
-        as_of: Option<AsOf>,
     ) -> Option<StatementId> {
         let closed = self.clear();
         self.payload.extend_from_slice(payload);
         self.statement = statement;
-        self.as_of = as_of;
         closed
     }
 
@@ -118,7 +126,7 @@ impl UnreplayedHit {
         self.payload.clear();
         self.payload.shrink_to(super::BUFFER_BYTES_KEPT);
         self.kind = HitKind::Result;
-        self.as_of = None;
+        self.count = None;
         self.is_pinged = false;
         self.types = None;
         self.preparation = None;
@@ -166,9 +174,11 @@ impl UnreplayedHit {
         let ping = self.is_pinged;
         let types = self.types.take();
         let failed = self.failed.take();
+        let asks_for_count = self.is_asked();
         Replay {
             types,
             payload,
+            asks_for_count,
             close: self.clear(),
             failed,
             ping,
@@ -185,10 +195,10 @@ mod tests {
     #[test]
     fn a_statement_that_may_have_to_be_run_is_closed_later() {
         let mut hit = UnreplayedHit::default();
-        assert_eq!(hit.set(b"execute 7", Some(ID), None), None);
+        assert_eq!(hit.set(b"execute 7", Some(ID)), None);
         assert!(!hit.puts_off_closing(StatementId(8), None));
         assert!(hit.puts_off_closing(ID, None));
-        assert_eq!(hit.set(b"select", None, None), Some(ID), "another hit");
+        assert_eq!(hit.set(b"select", None), Some(ID), "another hit");
         assert!(!hit.puts_off_closing(ID, None), "closed already");
         assert_eq!(hit.clear(), None);
         assert!(hit.is_none());
@@ -199,11 +209,11 @@ mod tests {
         let mut hit = UnreplayedHit::default();
         hit.prepares(b"no hit before");
         hit.was_prepared(false);
-        assert_eq!(hit.set(b"select", None, None), None);
+        assert_eq!(hit.set(b"select", None), None);
         hit.prepares(b"good");
         hit.was_prepared(true);
         assert!(hit.take().failed.is_none());
-        assert_eq!(hit.set(b"select", None, None), None);
+        assert_eq!(hit.set(b"select", None), None);
         for (payload, succeeded) in [(b"bad 1", false), (b"bad 2", false), (b"good2", true)] {
             hit.prepares(payload);
             hit.was_prepared(succeeded);
@@ -215,7 +225,7 @@ mod tests {
     #[test]
     fn what_was_seen_is_not_repeated() {
         let mut hit = UnreplayedHit::default();
-        assert_eq!(hit.set(b"execute 7", Some(ID), None), None);
+        assert_eq!(hit.set(b"execute 7", Some(ID)), None);
         assert!(hit.puts_off_closing(ID, None));
         hit.note_ping();
         let replay = hit.take();

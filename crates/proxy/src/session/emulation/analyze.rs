@@ -119,11 +119,12 @@ impl Session {
         self.looked_again_for = None;
         // What the client asks about the statement before is answered as after the statement
         // itself.
-        if let Some(closed) = self.unreplayed_hit.set(payload, None, Some(entry.as_of())) {
+        if let Some(closed) = self.unreplayed_hit.set(payload, None) {
             self.close_late(closed)?;
         }
+        self.counted_rows = None;
         if note.counts_found_rows {
-            self.unreplayed_hit.counts_found_rows();
+            self.unreplayed_hit.counts(self.count_of_hit.take());
         }
         Ok(Step::Send { packets, written })
     }

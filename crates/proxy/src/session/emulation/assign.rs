@@ -62,7 +62,9 @@ impl Session {
         };
         let outcome = Outcome::Bypass(Bypass::Statement(Refusal::NotSelect));
         self.count(Some(assigning.label), outcome);
-        self.found_rows = None;
+        if self.unreplayed_hit.has_result() {
+            self.found_rows = self.rows_of_unreplayed_hit();
+        }
         if let Some(closed) = self.unreplayed_hit.clear() {
             self.close_late(closed)?;
         }
