@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use remora_testkit::process::{PATIENCE, Process, Program};
+use remora_testkit::process::{PATIENCE, Process, Program, wait_for};
 use remora_testkit::proxies::{Remora, RemoraOptions};
 use remora_testkit::scratch::Scratch;
 use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
@@ -191,6 +191,24 @@ impl Bed {
     pub(super) fn selects(&self) -> anyhow::Result<Selects> {
         let remora = self.remora.as_ref().context("Remora isn't running")?;
         Selects::of(remora.admin())
+    }
+
+    /// Waits until Remora has applied all that the server has logged so far.
+    pub(super) fn catch_up(&self) -> anyhow::Result<()> {
+        let remora = self.remora.as_ref().context("Remora isn't running")?;
+        let position = self.server.position()?;
+        let (file, offset) = position.split_once(':').context("no position")?;
+        let number = |text: &str| text.parse::<f64>().ok();
+        let wanted = file.rsplit('.').next().and_then(number).zip(number(offset));
+        let wanted = wanted.with_context(|| format!("{position} is no position"))?;
+        wait_for("Remora to apply the log", PATIENCE, || {
+            let metrics = remora.metrics()?;
+            let applied = (
+                metrics.sum("remora_follower_log_file"),
+                metrics.sum("remora_follower_log_offset_bytes"),
+            );
+            Ok((applied >= wanted).then_some(()))
+        })
     }
 
     /// What came of the hits that Remora verified, if it did.

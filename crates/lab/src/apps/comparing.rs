@@ -42,6 +42,7 @@ enum Verdict {
 pub(super) fn compare(bed: &Bed, site: &Site<'_>, pages_max: usize) -> anyhow::Result<Compared> {
     let mut browser = Browser::new()?;
     site.log_in(&mut browser, bed.web(Way::Direct))?;
+    bed.catch_up()?;
     let mut compared = Compared::default();
     for path in site.pages.iter().take(pages_max) {
         let mask = &site.application.mask;
