@@ -92,6 +92,8 @@ pub(crate) struct SelectParser<'a> {
     filters_by_more: bool,
     /// `SQL_CALC_FOUND_ROWS` stands somewhere.
     counts_found_rows: bool,
+    /// `GROUP BY` stands somewhere.
+    groups: bool,
     /// It reads a session setting that has one value in all sessions that share its result.
     reads_settings: bool,
 }
@@ -127,6 +129,7 @@ impl<'a> SelectParser<'a> {
             gives_rows_of_nothing: false,
             filters_by_more: false,
             counts_found_rows: false,
+            groups: false,
             reads_settings: false,
         }
     }
@@ -185,7 +188,7 @@ impl<'a> SelectParser<'a> {
         match self.refusal {
             Some(refusal) => Err(refusal),
             None if self.tables.is_empty() && !self.reads_settings => Err(Refusal::NoTables),
-            None if self.counts_found_rows && self.reads.blocks.len() != 1 => {
+            None if self.counts_found_rows && !self.has_certain_count() => {
                 Err(Refusal::CalcFoundRows)
             }
             None => Ok(Select {
@@ -197,6 +200,12 @@ impl<'a> SelectParser<'a> {
                 says_cache: self.says_cache,
             }),
         }
+    }
+
+    /// Whether the count of `SQL_CALC_FOUND_ROWS` is the statement's own. A server that sees that
+    /// no row will do may give the row of an aggregate and leave the count of before.
+    fn has_certain_count(&self) -> bool {
+        self.reads.blocks.len() == 1 && (self.groups || !self.gives_rows_of_nothing)
     }
 
     fn rows_come_from_tables(&self) -> bool {

@@ -1,6 +1,6 @@
-//! `make apps`: applications that nobody here wrote, each directly and through Remora.
+//! `make apps`: real applications, each directly and through Remora.
 //!
-//! They lie in the repository's `applications`; each is installed into a private server, filled
+//! They are in the repository's `applications`; each is installed into a private server, filled
 //! with content, and crawled by clients that now and then write something. The two ways to the
 //! server take turns, with the same requests. Between the turns pages are compared.
 

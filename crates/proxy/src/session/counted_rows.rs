@@ -2,15 +2,15 @@
 //!
 //! The server counts the rows when it reads the result. Its answer to the question is kept beside
 //! the result, with the same tags and the same `as_of`. It is looked up by the result's key and
-//! bytes: a newer result has no use for an older count. The result is served only together with
-//! its count, which the session then holds until its next statement. So the count is known
-//! whatever comes next, and no statement has to be run again for it.
+//! bytes, so a count is never given with another result's bytes. The result is served only
+//! together with its count, which the session then holds until its next statement. No statement
+//! has to be run again for it.
 //!
 //! Two results of one key with equal bytes may differ in their counts, if a commit came between of
 //! which the follower hasn't heard yet. Until it has, the older count may be given, as any older
 //! result may.
 //!
-//! Without `LIMIT` and the like the rows of the result tell the count: it is a result like others.
+//! Without `LIMIT` and the like, the number of rows is the count, so nothing more is kept.
 //!
 //! Only outside transactions, for the question as nearly everybody writes it. MySQL 8.0 warns of
 //! both statements, and answers with warnings aren't kept.
@@ -25,6 +25,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::dispatch::Step;
 use super::fill::Fill;
 use super::first_read::Note;
+use super::found_rows::ROWS_MAX;
 use super::{Ended, Session};
 use crate::digests::{Count, Label};
 
@@ -64,7 +65,9 @@ impl Session {
         let key = key_of_count(key, entry.response());
         let key = KeyRef { scope, text: &key };
         let count = self.shared.store.with(&key, key.digest(), Arc::clone);
-        let count = count.filter(|count| count.as_of() == entry.as_of());
+        let count = count.filter(|count| {
+            count.as_of() == entry.as_of() && self.counted(count).is_some_and(|n| n <= ROWS_MAX)
+        });
         let is_known = count.is_some();
         self.count_of_hit.set(count);
         is_known
@@ -76,7 +79,7 @@ impl Session {
         text: &[u8],
         began: Instant,
     ) -> Result<Option<Step>, Ended> {
-        if text != FOUND_ROWS {
+        if text != FOUND_ROWS || self.must_contact_server(self.shared.clock.to_ms(began)) {
             return Ok(None);
         }
         let Some(entry) = self.unreplayed_hit.ask_for_count() else {

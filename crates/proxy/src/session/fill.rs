@@ -190,8 +190,7 @@ impl Session {
             reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
             label: read.label,
             makes_snapshot: false,
-            counts_found_rows: read.select.counts_found_rows
-                && may_find_more_than_it_gives(read.statement),
+            counts_found_rows: self.counts_more_than_it_gives(read),
             warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
             permit: Some(permit),
             captured: Vec::new(),
@@ -208,6 +207,14 @@ impl Session {
             None if self.state.reads_first() => Shows::First,
             None => Shows::Now,
         })
+    }
+
+    /// Whether the server counts rows for `FOUND_ROWS()`, and perhaps more than it gives.
+    fn counts_more_than_it_gives(&self, read: &Read<'_>) -> bool {
+        let known = self.state.fingerprint();
+        read.select.counts_found_rows
+            && (may_find_more_than_it_gives(read.statement)
+                || !known.is_some_and(|known| known.selects_all))
     }
 
     /// A read of settings alone neither opens a transaction nor makes a snapshot. An answer from

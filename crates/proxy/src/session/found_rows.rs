@@ -19,7 +19,7 @@ use super::{Ended, Session};
 use remora_wire::command::ResponseKind;
 
 /// With more rows, the count isn't passed on.
-const ROWS_MAX: usize = 1_000_000;
+pub(super) const ROWS_MAX: usize = 1_000_000;
 /// A variable that servers have whose `UPDATE` sets the count of found rows, and which warn of such
 /// counts: MySQL 8.0.
 const OF_MYSQL_80: &str = "resultset_metadata";

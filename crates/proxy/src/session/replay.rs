@@ -77,9 +77,14 @@ impl UnreplayedHit {
         self.count.as_ref()
     }
 
-    /// Memory answers that question, if it can: the first time. The next one is about this one.
+    /// Memory answers that question, if it can: the first time. The next one is about this one. Not
+    /// behind a ping or a preparation, whose place among them isn't kept.
     pub(super) fn ask_for_count(&mut self) -> Option<Arc<Entry>> {
-        let count = self.count.clone().filter(|_| !self.is_asked())?;
+        let is_alone = !self.is_pinged && self.failed.is_none() && self.preparation.is_none();
+        let count = self
+            .count
+            .clone()
+            .filter(|_| is_alone && !self.is_asked())?;
         self.kind = HitKind::AskedResult;
         Some(count)
     }

@@ -34,6 +34,9 @@ pub enum Isolation {
     Other,
 }
 
+/// The value of `sql_select_limit` that limits nothing.
+const NO_SELECT_LIMIT: &[u8] = b"18446744073709551615";
+
 /// What a session's settings are, as far as they can change a result.
 #[derive(Debug)]
 #[allow(
@@ -68,6 +71,8 @@ pub struct Fingerprint {
     /// Whether a `SELECT` without `LIMIT` gives no rows (`sql_select_limit`), and then the server
     /// need not look for any.
     pub selects_nothing: bool,
+    /// Whether it gives all rows.
+    pub selects_all: bool,
     /// The flags of the server's answers where transactions begin and end, as far as they are
     /// known.
     pub transaction_flags: TransactionFlags,
@@ -477,6 +482,7 @@ impl Fingerprints {
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
             selects_nothing: query.value(answer, &["sql_select_limit"]) == Some(b"0"),
+            selects_all: query.value(answer, &["sql_select_limit"]) == Some(NO_SELECT_LIMIT),
             transaction_flags: TransactionFlags::default(),
             after: SettingsAfter::default(),
         });

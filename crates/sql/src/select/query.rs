@@ -97,6 +97,7 @@ impl SelectParser<'_> {
         }
         if self.cursor.take_word(K::Group) {
             self.gives_rows_of_nothing = true;
+            self.groups = true;
             self.expect_word(K::By)?;
             self.list(Self::order_element)?;
             if self.cursor.take_word(K::With) {

@@ -31,6 +31,7 @@ fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> 
         allows_caching: true,
         ends_transactions_plainly: true,
         selects_nothing: false,
+        selects_all: true,
         transaction_flags: TransactionFlags::default(),
         after: SettingsAfter::default(),
         instance: None,
