@@ -34,8 +34,9 @@ pub enum Isolation {
     Other,
 }
 
-/// The value of `sql_select_limit` that limits nothing.
-const NO_SELECT_LIMIT: &[u8] = b"18446744073709551615";
+/// The value of `sql_select_limit` that limits nothing: 2^64 - 1, which MySQL 5.x gives with a sign
+/// as bytes.
+const NO_SELECT_LIMIT: [&[u8]; 2] = [b"18446744073709551615", b"-1"];
 
 /// What a session's settings are, as far as they can change a result.
 #[derive(Debug)]
@@ -482,7 +483,9 @@ impl Fingerprints {
             allows_caching: query.allows_caching(answer),
             ends_transactions_plainly: query.ends_transactions_plainly(answer),
             selects_nothing: query.value(answer, &["sql_select_limit"]) == Some(b"0"),
-            selects_all: query.value(answer, &["sql_select_limit"]) == Some(NO_SELECT_LIMIT),
+            selects_all: query
+                .value(answer, &["sql_select_limit"])
+                .is_some_and(|value| NO_SELECT_LIMIT.contains(&value)),
             transaction_flags: TransactionFlags::default(),
             after: SettingsAfter::default(),
         });
