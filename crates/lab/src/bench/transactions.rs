@@ -40,18 +40,28 @@ const COLD_MIN: f64 = 0.97;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Load {
     Hot,
+    /// About 95 % of the reads have been asked before, once the first round has run.
+    Repeated,
+    /// About 90 % of them.
     Skewed,
     Cold,
     Single,
 }
 
 impl Load {
-    const ALL: [Load; 4] = [Load::Hot, Load::Skewed, Load::Cold, Load::Single];
+    const ALL: [Load; 5] = [
+        Load::Hot,
+        Load::Repeated,
+        Load::Skewed,
+        Load::Cold,
+        Load::Single,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Load::Hot => "1,000 rows",
-            Load::Skewed => "all rows, skewed",
+            Load::Repeated => "all rows, 95 % repeat",
+            Load::Skewed => "all rows, 90 % repeat",
             Load::Cold => "all rows",
             Load::Single => "one read, 1,000 rows",
         }
@@ -60,13 +70,19 @@ impl Load {
     fn rows(self, size: Size) -> u32 {
         match self {
             Load::Hot | Load::Single => 1_000,
-            Load::Skewed | Load::Cold => size.rows(),
+            Load::Repeated | Load::Skewed | Load::Cold => size.rows(),
         }
+    }
+
+    /// Whether at least 95 % of its reads could hit: for such the marks are named.
+    fn has_mark(self) -> bool {
+        matches!(self, Load::Hot | Load::Repeated)
     }
 
     fn options(self) -> &'static [&'static str] {
         match self {
             Load::Hot | Load::Cold => &["--rand-type=uniform"],
+            Load::Repeated => &["--rand-type=pareto", "--rand-pareto-h=0.03"],
             Load::Skewed => &["--rand-type=pareto", "--rand-pareto-h=0.05"],
             Load::Single => &[
                 "--rand-type=uniform",
@@ -317,7 +333,7 @@ fn report(samples: &[Vec<Vec<Sample>>], size: Size) -> PartReport {
                 "server_us": sample.server_us, "questions": sample.questions,
                 "hits": sample.hits,
             }));
-            if matches!(arm, Arm::Remora | Arm::Early) && matches!(load, Load::Hot | Load::Skewed) {
+            if load.has_mark() && matches!(arm, Arm::Remora | Arm::Early) {
                 let what = |what| format!("{} / direct, {}: {what}", arm.name(), load.name());
                 marks.push(Mark::at_least(what("transactions"), RATE_MIN, rate, ""));
                 let server = what("server time");
