@@ -5,7 +5,7 @@
 //! write.
 
 use crate::cursor::Cursor;
-use crate::event::LoggedTable;
+use crate::table::LoggedTable;
 
 /// A table as a table map event describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]

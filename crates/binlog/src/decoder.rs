@@ -8,14 +8,17 @@ use flate2::Crc;
 use crate::body;
 use crate::column::{Family, TableMap};
 use crate::error::DecodeError;
-use crate::event::{ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape, RowsKind};
+use crate::event::{ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape};
 use crate::gtid::Gtid;
 use crate::header::{EventHeader, HEADER_BYTES, LOG_IN_USE, event_type as ty};
 use crate::kept::Kept;
+use crate::kinds::RowsFormat;
+use crate::kinds::RowsKind;
 use crate::kinds::{ends_group, is_about_the_log, is_ignored, rows_kind};
+use crate::limits::DecoderLimits;
 use crate::mysql_gtid;
 use crate::payload;
-use crate::rows::{Rows, RowsFormat};
+use crate::rows::Rows;
 
 const CHECKSUM_BYTES: usize = 4;
 /// Row event flag: the last of its statement; table numbers are void after it.
@@ -24,40 +27,6 @@ const STATEMENT_ENDS: u64 = 1;
 const ROWS_HEAD_BYTES: usize = 64;
 /// How far one event may move the position on. More means that it went back instead.
 const STEP_BYTES_MAX: u64 = 1 << 31;
-
-/// What a decoder is willing to hold.
-#[derive(Debug, Clone, Copy)]
-pub struct DecoderLimits {
-    /// Longest query text to inflate, bytes. A longer one is [`Event::Unnamed`].
-    pub text_bytes_max: usize,
-    /// Table numbers kept between a table map and its rows. Past it the rows name no table.
-    pub table_ids_max: usize,
-    /// Longest transaction payload to decompress, bytes without compression. A longer one is
-    /// [`Event::Payload`] without events.
-    pub payload_bytes_max: usize,
-    /// Events kept of one transaction payload. Past half of them, and past
-    /// `payload_rows_bytes_max`, one for each table and each statement is kept. With more it is
-    /// [`Event::Payload`] without events.
-    pub payload_events_max: usize,
-    /// Row events kept with their rows of one transaction payload, bytes. Rows past it are `None`.
-    pub payload_rows_bytes_max: usize,
-    /// Longest rows of one event to inflate (MariaDB's compressed row events), bytes. Longer ones
-    /// are `None`.
-    pub rows_bytes_max: usize,
-}
-
-impl Default for DecoderLimits {
-    fn default() -> Self {
-        Self {
-            text_bytes_max: 16 << 20,
-            table_ids_max: 4096,
-            payload_bytes_max: 64 << 20,
-            payload_events_max: 16_384,
-            payload_rows_bytes_max: 16 << 20,
-            rows_bytes_max: 16 << 20,
-        }
-    }
-}
 
 /// An event with its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

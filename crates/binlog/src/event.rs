@@ -1,37 +1,12 @@
 //! Events at the level of tables.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::column::TableMap;
 use crate::gtid::{Gtid, GtidSet};
+use crate::kinds::RowsKind;
 use crate::rows::Rows;
 use crate::xa::Xid;
-
-/// A table by the names in the log (as the server stores them).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LoggedTable {
-    /// The schema.
-    pub schema: String,
-    /// The table.
-    pub table: String,
-}
-
-impl LoggedTable {
-    /// A table of a schema.
-    pub fn new(schema: impl Into<String>, table: impl Into<String>) -> Self {
-        Self {
-            schema: schema.into(),
-            table: table.into(),
-        }
-    }
-}
-
-impl fmt::Display for LoggedTable {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}", self.schema, self.table)
-    }
-}
 
 /// How events are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,17 +86,6 @@ pub struct Query {
     pub client_collation: Option<u16>,
     /// The error that the statement ended with on the server; 0 for none.
     pub error_code: u16,
-}
-
-/// What happened to rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowsKind {
-    /// Inserted.
-    Write,
-    /// Updated.
-    Update,
-    /// Deleted.
-    Delete,
 }
 
 /// An event at the level of tables.

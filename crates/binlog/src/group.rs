@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::column::TableMap;
-use crate::event::{GroupShape, LoggedTable};
+use crate::commit::{Commit, CommitKind};
+use crate::event::GroupShape;
 use crate::gtid::Gtid;
-use crate::transactions::{Commit, CommitKind, Touched};
+use crate::table::LoggedTable;
+use crate::touched::Touched;
 use crate::xa::{Prepared, Xid};
 
 /// A group of events: a transaction, or a statement by itself.

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::decoder::DecoderLimits;
-use crate::event::{Event, LoggedTable};
+use crate::event::Event;
+use crate::limits::DecoderLimits;
+use crate::table::LoggedTable;
 
 /// Events of one payload, in bounded room: all of them as long as there is some, then one for each
 /// table and statement. A transaction can have millions of row events of few tables.

@@ -1,8 +1,28 @@
 //! What the decoder does with an event, by its type.
 
-use crate::event::RowsKind;
 use crate::header::{EventHeader, event_type as ty};
-use crate::rows::RowsFormat;
+
+/// What happened to rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowsKind {
+    /// Inserted.
+    Write,
+    /// Updated.
+    Update,
+    /// Deleted.
+    Delete,
+}
+
+/// How a row event's rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowsFormat {
+    /// Without anything before them.
+    V1,
+    /// Behind what the writer had to say besides.
+    V2,
+    /// MariaDB's: as version 1, the rows deflated.
+    CompressedV1,
+}
 
 /// What a row event's type says: what happened, and how the rows are written (`None`: in no way
 /// that is read).

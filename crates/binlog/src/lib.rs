@@ -10,6 +10,7 @@
 
 mod body;
 mod column;
+mod commit;
 mod cursor;
 mod decoder;
 mod error;
@@ -17,25 +18,33 @@ mod event;
 mod group;
 pub mod gtid;
 mod header;
+mod inflate;
 mod kept;
 mod kinds;
+mod limits;
 mod mysql_gtid;
 mod payload;
 mod rows;
+mod table;
+mod touched;
 mod transactions;
 mod value;
 mod xa;
 
 pub use column::{ColumnKind, LoggedColumn, TableMap};
-pub use decoder::{Decoded, DecoderLimits, StreamDecoder};
+pub use commit::{Commit, CommitKind};
+pub use decoder::{Decoded, StreamDecoder};
 pub use error::DecodeError;
 pub use event::{
-    ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape, LoggedTable, Query,
-    RowsKind, XaSide,
+    ChecksumAlgorithm, Event, FormatDescription, GroupBegin, GroupShape, Query, XaSide,
 };
 pub use gtid::{Gtid, GtidError, GtidSet};
 pub use header::{EventHeader, HEADER_BYTES, event_type};
+pub use kinds::RowsKind;
+pub use limits::DecoderLimits;
 pub use rows::{Field, RowChange, RowImage, Rows};
-pub use transactions::{Commit, CommitKind, QueryMeaning, Touched, Transactions};
+pub use table::LoggedTable;
+pub use touched::Touched;
+pub use transactions::{QueryMeaning, Transactions};
 pub use value::{LoggedDate, LoggedDateTime, LoggedDecimal};
 pub use xa::Xid;

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::body;
 use crate::column::{ColumnKind, LoggedColumn, TableMap, Width};
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::event::RowsKind;
+use crate::inflate::inflate;
+use crate::kinds::{RowsFormat, RowsKind};
 
 /// The rows of one row event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,17 +18,6 @@ pub struct Rows {
     /// too), then the rows.
     bytes: Vec<u8>,
     bitmap_bytes: usize,
-}
-
-/// How a row event's rows are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RowsFormat {
-    /// Without anything before them.
-    V1,
-    /// Behind what the writer had to say besides.
-    V2,
-    /// MariaDB's: as version 1, the rows deflated.
-    CompressedV1,
 }
 
 /// What happened to one row.
@@ -94,7 +83,7 @@ impl Rows {
         let images = if kind == RowsKind::Update { 2 } else { 1 };
         let bytes = if format == RowsFormat::CompressedV1 {
             let mut bytes = cursor.bytes(bitmap_bytes * images, FIELD).ok()?.to_vec();
-            bytes.extend(body::inflate(cursor.rest(), bytes_max).ok()??);
+            bytes.extend(inflate(cursor.rest(), bytes_max).ok()??);
             bytes
         } else {
             cursor.rest().to_vec()

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::transactions::Touched;
+use crate::touched::Touched;
 
 /// Longest of each of an XID's two parts, bytes (the X/Open standard's, which servers keep to).
 const PART_BYTES_MAX: usize = 64;
@@ -131,7 +131,7 @@ impl PreparedTransactions {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::event::LoggedTable;
+    use crate::table::LoggedTable;
 
     fn prepared(tables: &[&str]) -> Prepared {
         let tables = tables.iter().map(|name| LoggedTable::new("app", *name));

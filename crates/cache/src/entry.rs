@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::key::{KeyRef, Scope};
+use crate::ledger::Ledger;
 use crate::position::Position;
 use crate::reason::NotStored;
-use crate::store::Ledger;
 use crate::tag::Tag;
 use crate::timeline::AsOf;
 

@@ -87,25 +87,6 @@ pub struct FenceBatch {
     doubts: [bool; 2],
 }
 
-/// The queue of answered fences: a set of slots.
-pub(crate) struct AnsweredFences {
-    slots: Vec<u32>,
-    is_queued: Box<[bool]>,
-    everything: bool,
-    doubts: [bool; 2],
-}
-
-impl AnsweredFences {
-    pub(crate) fn new(fence_slots: usize) -> AnsweredFences {
-        AnsweredFences {
-            slots: Vec::new(),
-            is_queued: vec![false; fence_slots].into_boxed_slice(),
-            everything: false,
-            doubts: [false; 2],
-        }
-    }
-}
-
 impl Timeline {
     /// Raises a fence. From when this returns, no check that begins passes within its scope.
     pub fn raise(self: &Arc<Self>, scope: FenceScope) -> Fence {

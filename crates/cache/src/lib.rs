@@ -25,11 +25,13 @@
 //! its position: [`Timeline::take_answered`], the question, the follower passing the answer,
 //! [`FenceBatch::lower`].
 
+mod answered;
 mod early;
 mod entry;
 mod fence;
 mod fills;
 mod key;
+mod ledger;
 mod position;
 mod reason;
 mod shape;

@@ -65,7 +65,7 @@
 //! reached another server (its connection was made anew, the server's identity or start has
 //! changed) calls `suspend` before it believes an answer, and then `restart`.
 
-use crate::fence::AnsweredFences;
+use crate::answered::AnsweredFences;
 use crate::position::Position;
 use crate::reason::{InvalidationReason, Unservable};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, lock};

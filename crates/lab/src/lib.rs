@@ -16,6 +16,7 @@
 //! | [`drivers`] | `make drivers`: the matrix of real drivers |
 //! | [`replay`] | `remora-lab replay`: a user's own captured statements, side by side |
 //! | [`experiments`] | `remora-lab run`: the published experiments |
+//! | [`results`] | what a run measured, as it is kept |
 //! | [`report`], [`statistics`] | what a run found, for people, and what may be concluded from it |
 
 pub mod apps;
@@ -29,6 +30,7 @@ pub mod progress;
 pub mod replay;
 pub mod report;
 pub mod responder;
+pub mod results;
 pub mod search;
 pub mod statistics;
 pub mod stats;

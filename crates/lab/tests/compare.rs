@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use remora_lab::experiments::results::{Latency, Repetition, Results};
+use remora_lab::results::{Latency, Repetition, Results};
 use remora_testkit::programs;
 use remora_testkit::scratch::Scratch;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
-use remora_lab::experiments::results::{Repetition, Results, SCHEMA_VERSION, State};
+use remora_lab::results::{Repetition, Results, SCHEMA_VERSION, State};
 use remora_testkit::process::{Process, Program, Signal, wait_for};
 use remora_testkit::scratch::Scratch;
 

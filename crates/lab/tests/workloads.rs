@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use remora_lab::experiments::plan::{Script, SysbenchLoad};
-use remora_lab::experiments::results::Scale;
 use remora_lab::experiments::{break_even, e2, e8, e9, social};
+use remora_lab::results::Scale;
 use remora_testkit::client::Client;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};

@@ -32,12 +32,11 @@ use crate::explain::Explainer;
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Keepalive, Listener};
-use crate::observe::{LastAttempt, Observer, configured_off};
-use crate::rules::{ReloadError, Reloaded, RulesInForce};
-use crate::session::backlog::BacklogRoom;
-use crate::session::listed::Sessions;
-use crate::session::settings::Fingerprints;
-use crate::shared::{SessionLimits, Shared};
+use crate::observe::{Observer, configured_off};
+use crate::settings::Fingerprints;
+use crate::shared::{
+    BacklogRoom, LastAttempt, ReloadError, Reloaded, RulesInForce, SessionLimits, Sessions, Shared,
+};
 use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
 use crate::upstream::{self, UpstreamConfig, UpstreamShared};

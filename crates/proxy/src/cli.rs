@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use crate::admin::client::Request;
 use crate::config::{ConfigError, Override, Settings, one_line};
 use crate::digests::Order;
-use crate::explain::client::Request;
 
 /// A query cache for MySQL and MariaDB that follows the binary log.
 #[derive(Debug, Parser)]

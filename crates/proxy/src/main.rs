@@ -4,13 +4,13 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use remora::admin::client;
 use remora::cli::{
     self, Command, DigestsArgs, ExplainArgs, NoCommand, PrintArgs, SettingsArgs, TopArgs,
     TracesArgs,
 };
 use remora::config::{self, Settings};
 use remora::digests::{DigestReport, table};
-use remora::explain::client;
 use remora::top::{self, TopError, View};
 use remora::traces::{self, TraceReport};
 use remora::{commands, logging, metrics, open_files, reason};

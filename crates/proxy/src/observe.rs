@@ -1,7 +1,7 @@
 //! The state of a running Remora, gathered when somebody scrapes or checks its health.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -9,62 +9,12 @@ use tokio::sync::watch;
 use crate::acceptor::open_connections;
 use crate::config::{OptionInForce, Settings};
 use crate::metrics::{
-    Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
-    RulesObservation, StoreObservation,
+    Caching, FollowerObservation, Observation, Observed, ReasonCounts, RulesObservation,
+    StoreObservation,
 };
 use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
 use crate::worker::Phase;
-
-/// Whether the server could be reached when it was last needed: for a client, or to follow it.
-/// Written only when that changes.
-///
-/// The follower counts, because it tries again by itself: a balancer that sends no clients to a
-/// Remora that isn't ready would never learn that it is again. Only its successes do: that
-/// following is refused keeps no client away.
-#[derive(Debug)]
-pub struct LastAttempt(RwLock<Attempt>);
-
-#[derive(Debug, PartialEq, Eq)]
-struct Attempt {
-    result: Reachability,
-    /// How often the follower had reached the server by then, if it wasn't reached for the client.
-    reached: u64,
-}
-
-impl LastAttempt {
-    /// Before any attempt.
-    pub fn none() -> LastAttempt {
-        LastAttempt(RwLock::new(Attempt {
-            result: Reachability::Untried,
-            reached: 0,
-        }))
-    }
-
-    /// A client's attempt ended like this, when the follower had reached the server `reached`
-    /// times.
-    pub fn record(&self, result: Reachability, reached: u64) {
-        let reached = match result {
-            Reachability::Unreachable(_) => reached,
-            // How often doesn't matter then, and what doesn't change isn't written.
-            Reachability::Untried | Reachability::Reachable => 0,
-        };
-        let attempt = Attempt { result, reached };
-        if *self.0.read().unwrap_or_else(PoisonError::into_inner) != attempt {
-            *self.0.write().unwrap_or_else(PoisonError::into_inner) = attempt;
-        }
-    }
-
-    /// The last result, now that the follower has reached the server `reached` times.
-    pub fn get(&self, reached: u64) -> Reachability {
-        let attempt = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if reached > attempt.reached {
-            Reachability::Reachable
-        } else {
-            attempt.result.clone()
-        }
-    }
-}
 
 /// Gathers the state for the admin listener.
 pub(crate) struct Observer {
@@ -257,26 +207,4 @@ fn counts<R: Reason>(count: impl Fn(R) -> u64) -> ReasonCounts {
         .iter()
         .map(|reason| (reason.as_str(), count(*reason)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_server_counts_as_reachable_again_when_the_follower_has_reached_it() {
-        let (attempts, failed) = (LastAttempt::none(), || {
-            Reachability::Unreachable("refused".into())
-        });
-        assert_eq!(attempts.get(0), Reachability::Untried);
-        assert_eq!(attempts.get(1), Reachability::Reachable);
-
-        attempts.record(failed(), 1);
-        assert_eq!(attempts.get(1), failed());
-        assert_eq!(attempts.get(2), Reachability::Reachable);
-
-        attempts.record(failed(), 2);
-        attempts.record(Reachability::Reachable, 2);
-        assert_eq!(attempts.get(2), Reachability::Reachable);
-    }
 }

@@ -11,8 +11,9 @@
 use crate::classify::{analyse, analyse_prepared};
 use crate::cursor::Cursor;
 use crate::dialect::Dialect;
+use crate::everything::EverythingReason;
 use crate::refusal::Refusal;
-use crate::statement::{EverythingReason, SessionEffect, Statement, Transaction, UnknownEffect};
+use crate::statement::{SessionEffect, Statement, Transaction, UnknownEffect};
 use crate::token::TokenKind as T;
 
 /// What isn't known of a session.

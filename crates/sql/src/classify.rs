@@ -8,13 +8,15 @@ mod set;
 
 use crate::cursor::{Cursor, NameRead};
 use crate::dialect::Dialect;
+use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
+use crate::name::TableName;
 use crate::refusal::Refusal;
 use crate::scan::{Findings, Scanned, scan};
 use crate::select::{Placeholders, SelectParser};
 use crate::statement::{
-    EverythingReason, SessionEffect, Statement, StatementKind as Kind, TableName, Transaction,
-    TransactionControl, UnknownEffect, Writes,
+    SessionEffect, Statement, StatementKind as Kind, Transaction, TransactionControl,
+    UnknownEffect, Writes,
 };
 use crate::token::TokenKind as T;
 

@@ -3,7 +3,7 @@
 use crate::dialect::Dialect;
 use crate::keyword::Keyword;
 use crate::lexer::Lexer;
-use crate::statement::TableName;
+use crate::name::TableName;
 use crate::token::{Token, TokenKind};
 
 /// How a table's name was read.

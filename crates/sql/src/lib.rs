@@ -15,6 +15,7 @@ mod cursor;
 mod dialect;
 mod digest;
 mod emulation;
+mod everything;
 mod fold;
 mod functions;
 mod hint;
@@ -24,7 +25,9 @@ mod lexer;
 mod literal_settings;
 mod logged;
 mod mentions;
+mod name;
 mod reads;
+mod reasons;
 mod refusal;
 mod scan;
 mod select;
@@ -43,6 +46,7 @@ pub use emulation::{
     EmulatedVariable, Listing, NameFilter, NameTest, Pattern, ShowNames, ShowRemora, VariableScope,
     VariableUse, recognise,
 };
+pub use everything::EverythingReason;
 pub use functions::further::{FURTHER_FUNCTIONS, FurtherFunction};
 pub use functions::{Class, FUNCTIONS, Function, find_function};
 pub use hint::unread_cache_hint;
@@ -52,6 +56,7 @@ pub use lexer::Lexer;
 pub use literal_settings::sets_to_literals;
 pub use logged::{LoggedStatement, analyse_logged};
 pub use mentions::{Mentions, NameHash};
+pub use name::TableName;
 pub use reads::{
     Block, Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, ColumnNames,
     Condition, Constant, EQUALITIES_MAX, NarrowedWrite, Reads, Source, SourceSet, Test,
@@ -62,8 +67,8 @@ pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
 pub use settings::{CONTACT_SETTINGS, RESULT_SETTINGS, ResultSetting};
 pub use skeleton::skeleton;
 pub use statement::{
-    EverythingReason, IsolationLevel, SessionEffect, Statement, StatementKind, TableName,
-    Transaction, TransactionControl, TransactionDefaults, UnknownEffect, Writes,
+    IsolationLevel, SessionEffect, Statement, StatementKind, Transaction, TransactionControl,
+    TransactionDefaults, UnknownEffect, Writes,
 };
 pub use template::ReadTemplate;
 pub use token::{Token, TokenKind};

@@ -2,8 +2,10 @@
 
 use crate::cursor::{Cursor, NameRead};
 use crate::dialect::Dialect;
+use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
-use crate::statement::{EverythingReason, StatementKind as Kind, TableName, Transaction, Writes};
+use crate::name::TableName;
+use crate::statement::{StatementKind as Kind, Transaction, Writes};
 use crate::token::TokenKind as T;
 
 /// What a query event of the binary log means to a follower.

@@ -4,7 +4,7 @@
 //! compares with a constant exactly and what a bound value is, is the caller's to say; what isn't
 //! said here counts as every row and every column.
 
-use crate::statement::TableName;
+use crate::name::TableName;
 
 /// How many conditions with constants are kept of one `WHERE` or `ON`. More say nothing.
 pub const CONDITIONS_MAX: usize = 64;

@@ -1,6 +1,6 @@
 //! Every reason why a statement can't be cached.
 
-use crate::statement::reasons;
+use crate::reasons::reasons;
 
 reasons! {
     /// Why a statement can't be answered from memory, nor its result be kept.

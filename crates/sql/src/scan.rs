@@ -5,11 +5,11 @@
 //! isn't known counts as a write to everything.
 
 use crate::cursor::Cursor;
+use crate::everything::EverythingReason;
 use crate::functions::{Class, Function, Spacing, native_function};
 use crate::keyword::Keyword as K;
 use crate::lexer::Lexer;
 use crate::refusal::Refusal;
-use crate::statement::EverythingReason;
 use crate::token::{Token, TokenKind as T};
 
 /// What a text was found to do apart from its statement's own purpose.

@@ -18,11 +18,12 @@ mod source;
 mod value;
 
 use crate::cursor::{Cursor, NameRead};
+use crate::everything::EverythingReason;
 use crate::keyword::Keyword;
+use crate::name::TableName;
 use crate::reads::{Condition, Reads};
 use crate::refusal::Refusal;
 use crate::scan::Findings;
-use crate::statement::{EverythingReason, TableName};
 use crate::token::{Token, TokenKind};
 use block::OpenBlock;
 pub(crate) use value::Value;

@@ -1,25 +1,11 @@
 //! What the analysis of a statement says.
 
+use crate::everything::EverythingReason;
+use crate::name::TableName;
 use crate::reads::NarrowedWrite;
+use crate::reasons::reasons;
 use crate::refusal::Refusal;
 use crate::select::Select;
-
-/// A table (or view) as it is written in a statement: without quotes, case kept.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TableName {
-    /// The schema, if one is written; else the session's default schema is meant.
-    pub schema: Option<String>,
-    /// The table.
-    pub table: String,
-}
-
-impl TableName {
-    /// The schema that is meant when the session's default schema is `default_schema`; `None` if
-    /// the name has none and the session neither.
-    pub fn schema_or<'a>(&'a self, default_schema: Option<&'a str>) -> Option<&'a str> {
-        self.schema.as_deref().or(default_schema)
-    }
-}
 
 /// The kinds of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,67 +72,6 @@ pub enum Writes {
     Tables(Vec<TableName>),
     /// Possibly anything.
     Everything(EverythingReason),
-}
-
-/// Declares an enum of reasons with labels, sentences, and the list of all.
-macro_rules! reasons {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $label:literal, $sentence:literal;)* }) => {
-        $(#[$meta])*
-        #[allow(clippy::doc_markdown, reason = "the sentences are printed as plain text")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name {
-            $(#[doc = $sentence] $(#[$variant_meta])* $variant,)*
-        }
-
-        impl $name {
-            /// Every value, in the order of declaration.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            /// The label for logs and metrics, in `snake_case`.
-            pub fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $label,)* }
-            }
-
-            /// A sentence for people.
-            pub fn describe(self) -> &'static str {
-                match self { $($name::$variant => $sentence,)* }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str(self.as_str())
-            }
-        }
-    };
-}
-pub(crate) use reasons;
-
-reasons! {
-    /// Why a statement counts as a write to everything.
-    EverythingReason {
-        UnknownFunction = "unknown_function",
-            "It calls a function that is not a known built-in of every supported server: a stored or loadable function can write.";
-        Sequence = "sequence", "It takes a value from a sequence, or sets it.";
-        Procedure = "procedure", "It calls a stored procedure.";
-        DynamicSql = "dynamic_sql", "It executes a prepared text that is not seen here.";
-        MultipleStatements = "multiple_statements",
-            "The text holds more than one statement, or a compound statement.";
-        Definitions = "definitions",
-            "It creates, changes or drops something other than tables that it names.";
-        AccountManagement = "account_management", "It changes accounts, roles or privileges.";
-        Replication = "replication", "It applies, redirects or resets the log of changes.";
-        Setting = "setting", "It changes a global setting that decides what is logged or found.";
-        UnloggedSetting = "unlogged_setting",
-            "It runs a statement under settings that keep its changes out of the log.";
-        Flush = "flush", "It closes tables or reloads what the server holds in memory.";
-        Delayed = "delayed", "It inserts rows at some later time.";
-        TableName = "table_name", "It writes a table whose name can't be read with certainty.";
-        Unreadable = "unreadable", "The text can't be read with certainty.";
-        UnknownStatement = "unknown_statement", "It is not a known statement.";
-        Ambiguous = "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";
-        Truncated = "truncated", "The statement is too long to be read to its end.";
-    }
 }
 
 reasons! {

@@ -1,7 +1,7 @@
 //! What `remora explain` says of statements, of what is held and of wrong questions.
 //! docs/what-is-cached.md shows it.
 
-use remora::explain::client::{AskError, Request, ask};
+use remora::admin::client::{AskError, Request, ask};
 use remora_testkit::client::ConnectOptions;
 use remora_testkit::metrics::get;
 use remora_testkit::process::wait_for;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use remora::explain::client::Request;
+use remora::admin::client::Request;
 use remora_testkit::client::Value;
 use remora_testkit::metrics::{Page, get, post};
 use remora_testkit::process::wait_for;
@@ -202,7 +202,7 @@ impl Ruled {
             account: account.map(str::to_owned),
             ..Request::default()
         };
-        remora::explain::client::ask(self.front.remora().admin(), &request).unwrap()
+        remora::admin::client::ask(self.front.remora().admin(), &request).unwrap()
     }
 }
 

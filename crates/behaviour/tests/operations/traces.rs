@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime};
 
-use remora::explain::client;
+use remora::admin::client;
 use remora::reason::Stage;
 use remora::traces::{Trace, TraceReport, table};
 use remora_testkit::client::{Client, ConnectOptions, Value};

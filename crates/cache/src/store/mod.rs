@@ -25,7 +25,6 @@
 
 mod counts;
 mod ghost;
-mod ledger;
 mod policy;
 mod shard;
 
@@ -36,7 +35,6 @@ use std::sync::{Arc, Mutex};
 use papaya::Guard as _;
 
 pub use self::counts::{Countable, Counts};
-pub(crate) use self::ledger::Ledger;
 use self::shard::{Shard, SweptShard};
 use crate::entry::{Entry, Lengths, NewEntry};
 use crate::key::KeyRef;

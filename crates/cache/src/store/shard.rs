@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use papaya::{Guard as _, HashMap, LocalGuard, ResizeMode};
 
 use super::ghost::Ghost;
-use super::ledger::Ledger;
 use super::policy::{CHUNK, NODE_BYTES, Policy};
 use super::{DigestHasher, Evictions, Invalidations, StoreStats, SweepReport};
 use crate::entry::Entry;
+use crate::ledger::Ledger;
 use crate::reason::{EvictionReason, InvalidationReason, NotStored};
 use crate::sync::lock;
 

@@ -20,6 +20,8 @@
 //! Servers: none
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+#[path = "../../src/answered.rs"]
+mod answered;
 #[path = "../../src/early.rs"]
 mod early;
 #[path = "../../src/fence.rs"]

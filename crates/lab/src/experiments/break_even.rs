@@ -21,7 +21,7 @@
 
 use super::filling;
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
-use super::results::{Measured, Median, Place, Published, Scale};
+use crate::results::{Measured, Median, Place, Published, Scale};
 
 /// Clients.
 const CLIENTS: u32 = 8;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::plan::Experiment;
-use super::results::{Results, Scale};
 use super::run::{Request, measure_into};
 use super::{all, find, machine};
 use crate::report;
+use crate::results::{Results, Scale};
 use crate::table::Table;
 use remora_testkit::interrupt;
 use remora_testkit::servers::Kind;
@@ -170,7 +170,7 @@ fn show(results: &Results, directory: &Path) -> anyhow::Result<()> {
         "stale",
     ]);
     for cell in &results.cells {
-        let median = |of: &dyn Fn(&super::results::Repetition) -> Option<f64>| {
+        let median = |of: &dyn Fn(&crate::results::Repetition) -> Option<f64>| {
             let values: Vec<f64> = cell.repetitions.iter().filter_map(of).collect();
             (!values.is_empty()).then(|| crate::stats::median(&values))
         };

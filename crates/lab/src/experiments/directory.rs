@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use super::results::{Results, SCHEMA_VERSION, Scale};
+use crate::results::{Results, SCHEMA_VERSION, Scale};
 use remora_testkit::sysbench::Second;
 
 const RUN: &str = "run.json";
@@ -105,7 +105,7 @@ impl RunDirectory {
     }
 
     /// Keeps the seconds of a measurement; gives the file's name for
-    /// [`super::results::Repetition::series`].
+    /// [`crate::results::Repetition::series`].
     pub(super) fn keep_series(
         &self,
         turn: u32,

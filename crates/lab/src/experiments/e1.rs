@@ -1,8 +1,8 @@
 //! E1: what a query cache costs that doesn't hit.
 
 use super::plan::{About, Arm, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
-use super::results::{Measured, Median, Place, Published, Scale};
 use super::sbtest::Sbtest;
+use crate::results::{Measured, Median, Place, Published, Scale};
 
 /// See the module.
 pub(super) struct E1;

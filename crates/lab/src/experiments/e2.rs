@@ -12,7 +12,7 @@
 //! file: so many files would take longer than the tables.
 
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
-use super::results::{Measured, Median, Place, Published, Quotient, Scale};
+use crate::results::{Measured, Median, Place, Published, Quotient, Scale};
 
 /// Clients, each with a share of the tables.
 const CLIENTS: u32 = 4;

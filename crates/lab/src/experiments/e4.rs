@@ -1,8 +1,8 @@
 //! E4: one kind of statement at a time.
 
 use super::plan::{About, Arm, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
-use super::results::Scale;
 use super::sbtest::Sbtest;
+use crate::results::Scale;
 
 /// See the module.
 pub(super) struct E4;

@@ -1,8 +1,8 @@
 //! E5: more connections than processors.
 
 use super::plan::{About, Arm, Experiment, OpenLoopLoad, Pace, Plan, Point, Script, SysbenchLoad};
-use super::results::{Measured, Median, Place, Published, Scale};
 use super::sbtest::Sbtest;
+use crate::results::{Measured, Median, Place, Published, Scale};
 
 /// See the module.
 pub(super) struct E5;

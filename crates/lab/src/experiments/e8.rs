@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::filling;
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad, Trickle};
-use super::results::{Measured, Median, Place, Published, Scale};
+use crate::results::{Measured, Median, Place, Published, Scale};
 
 /// Parts that are asked for. One more is not.
 const PARTS: u32 = 16;

@@ -15,7 +15,7 @@
 
 use super::filling;
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
-use super::results::{Measured, Median, Place, Published, Quotient, Scale};
+use crate::results::{Measured, Median, Place, Published, Quotient, Scale};
 
 /// Rows of the first table that a join finds. Each has as many in the second as make up the result.
 const OWNERS: u32 = 300;

@@ -38,7 +38,6 @@ pub(crate) mod machine;
 mod measure;
 mod open_loop;
 pub mod plan;
-pub mod results;
 mod run;
 mod sbtest;
 mod schedule;
@@ -77,7 +76,7 @@ pub fn find(id: &str) -> Option<&'static dyn Experiment> {
 mod tests {
     use super::all;
     use super::plan::Experiment;
-    use super::results::{Median, Place, Scale};
+    use crate::results::{Median, Place, Scale};
 
     fn assert_is_planned(experiment: &dyn Experiment, median: &Median) {
         let plan = experiment.plan(Scale::Full);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::plan::OpenLoopLoad;
-use super::results::{Latency, OpenLoop};
 use super::trickle::fill_in;
+use crate::results::{Latency, OpenLoop};
 use crate::stats::Latencies;
 use remora_testkit::client::{Client, ConnectOptions};
 use remora_testkit::interrupt;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::results::{Coordinate, Published, Scale};
+use crate::results::{Coordinate, Published, Scale};
 use crate::statistics::steady;
 
 /// An experiment.
@@ -238,7 +238,7 @@ pub enum Arm {
 }
 
 impl Arm {
-    /// As in [`super::results::Cell::arm`].
+    /// As in [`crate::results::Cell::arm`].
     pub fn label(self) -> String {
         match self {
             Arm::Direct => "direct".to_owned(),

@@ -24,7 +24,7 @@
 
 use super::filling;
 use super::plan::{About, Arm, Data, Experiment, Pace, Plan, Point, Script, SysbenchLoad};
-use super::results::{Published, Scale};
+use crate::results::{Published, Scale};
 
 /// What the server's own cache and Remora have for results, MiB.
 const MEMORY_MIB: u32 = 256;

@@ -1,5 +1,5 @@
 //! What a replay tells: lines and tables for the terminal, and a directory in the form of
-//! [`crate::experiments::results`].
+//! [`crate::results`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,10 +16,8 @@ use super::plan::{LeftOut, Plan};
 use super::reading::Captured;
 use super::turn::Turn;
 use super::{Outcome, ReplayOptions};
-use crate::experiments::results::{
-    Cell, Latency, OpenLoop, Repetition, Results, SCHEMA_VERSION, Scale, State,
-};
 use crate::machine::Machine;
+use crate::results::{Cell, Latency, OpenLoop, Repetition, Results, SCHEMA_VERSION, Scale, State};
 use crate::stats::median;
 use crate::table::{Table, grouped};
 use crate::usage::microseconds_per_query;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
-use crate::experiments::results::{Results, Scale, State};
+use crate::results::{Results, Scale, State};
 use crate::stats;
 
 use super::figures::{Measure, OURS, Workload};

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::experiments::results::{Measured, Median, Place, Published, Quotient, Results};
+use crate::results::{Measured, Median, Place, Published, Quotient, Results};
 use crate::statistics::bootstrap::{self, Estimate, Good, Verdict, ratio_of_medians};
 
 use super::figures::{Measure, Workload};

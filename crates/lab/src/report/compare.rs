@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 
-use crate::experiments::results::{Cell, Coordinate, Machine, Results, State};
+use crate::results::{Cell, Coordinate, Machine, Results, State};
 use crate::statistics::bootstrap::{Estimate, Verdict};
 
 use super::about_run::scale_name;

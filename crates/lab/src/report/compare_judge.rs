@@ -22,7 +22,7 @@
 //!
 //! Runs of different machines are compared by their ratios to `direct` alone.
 
-use crate::experiments::results::{Coordinate, Repetition, Results};
+use crate::results::{Coordinate, Repetition, Results};
 use crate::statistics::bootstrap::{
     self, Estimate, Good, Interval, REPETITIONS_MIN, RESAMPLES, Resampler, Verdict,
     percentile_interval, ratio_of_medians,

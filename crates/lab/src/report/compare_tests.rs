@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::experiments::results::Scale;
+use crate::results::Scale;
 use crate::statistics::bootstrap::Verdict;
 use crate::statistics::testing::seeded;
 use remora_testkit::load::random::Random;

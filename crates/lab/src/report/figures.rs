@@ -1,6 +1,6 @@
 //! What was measured, by workload, arm and place on the x axis.
 
-use crate::experiments::results::{Cell, Coordinate, Repetition, Results};
+use crate::results::{Cell, Coordinate, Repetition, Results};
 use crate::statistics::bootstrap::{self, Estimate, Good};
 
 /// The arm that the others are compared with.

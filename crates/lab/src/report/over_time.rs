@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::experiments::results::Repetition;
+use crate::results::Repetition;
 use crate::stats;
 
 use super::axis::Axis;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use crate::experiments::results::Results;
+use crate::results::Results;
 
 use super::about_run;
 use super::beside;

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
-use crate::experiments::results::{Results, SCHEMA_VERSION};
+use crate::results::{Results, SCHEMA_VERSION};
 
 /// The results' name in a run's directory.
 pub(super) const RESULTS: &str = "results.json";
@@ -15,7 +15,7 @@ pub(super) const RESULTS: &str = "results.json";
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) results: Results,
-    /// By [`crate::experiments::results::Repetition::series`].
+    /// By [`crate::results::Repetition::series`].
     pub(super) series: BTreeMap<String, Vec<Second>>,
     /// What couldn't be read.
     pub(super) notes: Vec<String>,

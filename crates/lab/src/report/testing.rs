@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::experiments::results::{
+use crate::results::{
     Cell, Coordinate, Latency, Machine, OpenLoop, Published, Repetition, Results, SCHEMA_VERSION,
     Scale, State,
 };

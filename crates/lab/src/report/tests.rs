@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::experiments::results::{Scale, State};
+use crate::results::{Scale, State};
 use crate::statistics::testing::seeded;
 use remora_testkit::load::random::Random;
 

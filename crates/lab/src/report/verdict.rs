@@ -1,7 +1,7 @@
 //! The verdict on a run, or on one of its workloads, in a sentence. Nothing is said that intervals
 //! don't show.
 
-use crate::experiments::results::Results;
+use crate::results::Results;
 use crate::statistics::bootstrap::{self, REPETITIONS_MIN, Verdict, ratio_of_medians};
 
 use super::beside::{Agreement, Pair, Shown};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use remora_lab::experiments::results::{Results, State};
 use remora_lab::replay::{Outcome, Plan, replay};
+use remora_lab::results::{Results, State};
 use remora_testkit::client::ConnectOptions;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};

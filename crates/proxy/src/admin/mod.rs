@@ -19,12 +19,13 @@
 //! are served. The body says so in a line of its own, `caching: on` or `caching: off (reason)`, and
 //! `remora_caching` is the metric to alert on.
 
+pub mod client;
 mod control;
 mod dashboard;
 mod explain;
 mod host;
 mod listener;
-pub(crate) mod query;
+mod query;
 mod token;
 mod traces;
 

@@ -19,6 +19,7 @@ mod spec;
 mod transport;
 mod value;
 
+pub use crate::rules::TransactionReads;
 pub(crate) use error::one_line;
 pub use error::{ConfigError, Origin};
 pub use host_name::HostName;
@@ -31,6 +32,4 @@ pub(crate) use secret::{open_file_warning, read_secret};
 pub use settings::{Account, Settings};
 pub use source::{Reread, Source};
 pub use transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-pub use value::{
-    AdminListen, ByteSize, CacheType, Endpoint, LogLevel, NotAValue, Storing, TransactionReads,
-};
+pub use value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel, NotAValue, Storing};

@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::host_name::HostName;
 use super::opentelemetry::OpenTelemetryOptions;
 use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-use super::value::{
-    AdminListen, ByteSize, CacheType, Endpoint, LogLevel, Storing, TransactionReads,
-};
+use super::value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel, Storing};
+use crate::rules::TransactionReads;
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

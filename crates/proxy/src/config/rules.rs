@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue};
 use super::error::ConfigError;
 use super::merge::{line_of, nearest};
 use super::options::CacheOptions;
-use super::value::{ByteSize, TransactionReads};
-use crate::rules::{Action, Bounds, Rule, is_unlike_a_name};
+use super::value::ByteSize;
+use crate::rules::{Action, Bounds, Rule, TransactionReads, is_unlike_a_name};
 
 /// The longest time to live: a year.
 const TIME_TO_LIVE_MS_MAX: u64 = 365 * 24 * 60 * 60 * 1_000;

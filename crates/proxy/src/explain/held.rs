@@ -3,8 +3,8 @@
 use remora_cache::{Entry, StoreCursor};
 use serde::Serialize;
 
+use crate::key::fingerprint_of;
 use crate::reason::Words;
-use crate::session::state::fingerprint_of;
 use crate::shared::Shared;
 
 /// How many places of the store are looked at before others of the same thread have a turn.

@@ -9,9 +9,7 @@
 //! | `held` | finds the results that are held |
 //! | `ruled` | says which rule decides |
 //! | `text` | the page for people |
-//! | [`client`] | asks a running Remora, for the command |
 
-pub mod client;
 mod held;
 mod ruled;
 mod text;
@@ -27,13 +25,14 @@ use tokio::time::{Instant, sleep};
 pub use self::held::{Held, HeldResult};
 pub use self::ruled::{DecidingRule, Ruled};
 use crate::digests::{DigestReport, Digests};
+use crate::facts::{CascadeParent, TableFacts};
+use crate::key::may_be_select;
 use crate::reason::{Bypass, Words};
-use crate::session::look_up::may_be_select;
 use crate::shared::Shared;
 use crate::tags::explain::{Dependency, Names, explain_read};
 use crate::tags::{Purpose, ReadTables, ReadTags, StringConversion};
 use crate::traces::Traces;
-use crate::upstream::catalogue::{CascadeParent, Lookup, TableFacts};
+use crate::upstream::catalogue::Lookup;
 
 /// How long definitions that are being loaded are waited for. Less if the HTTP connection lives
 /// shorter.
@@ -53,7 +52,7 @@ pub struct Question {
     /// How that session's `sql_mode` makes the server read text.
     pub dialect: Dialect,
     /// Of the results in memory, count only those of sessions with these settings
-    /// ([`crate::session::settings::Fingerprint::id`]).
+    /// ([`crate::settings::Fingerprint::id`]).
     pub fingerprint: Option<u64>,
 }
 

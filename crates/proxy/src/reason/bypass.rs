@@ -7,7 +7,7 @@ use remora_cache::{FillRefused, NotStored, Unservable};
 use remora_sql::Refusal;
 
 use super::Reason;
-use crate::upstream::catalogue::TableRefusal;
+use super::TableRefusal;
 
 /// What a reason for passing through is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

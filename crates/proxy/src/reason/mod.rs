@@ -8,16 +8,20 @@
 mod bypass;
 mod macros;
 mod page;
+mod restart;
 mod sets;
+mod table;
 
 use std::fmt;
 use std::sync::LazyLock;
 
 pub use bypass::{About, Bypass};
 pub use page::reference_markdown;
+pub use restart::RestartReason;
 pub use sets::{
     CachingOff, Coarse, Limit, NotVerified, RuleOutcome, RulesReload, Stage, TraceDropped, Verdict,
 };
+pub use table::TableRefusal;
 
 /// A set of reasons: an enum whose every variant has a label and a sentence.
 pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use remora_cache::{EvictionReason, InvalidationReason};
 
-use crate::upstream::RestartReason;
+use super::RestartReason;
 
 use super::{
     About, Bypass, CachingOff, Coarse, Limit, NotVerified, Outcome, Reason, RuleOutcome,

@@ -8,9 +8,9 @@ use remora_cache::{
 use remora_sql::Refusal;
 
 use super::Reason;
+use super::RestartReason;
+use super::TableRefusal;
 use super::macros::{adopt, reasons};
-use crate::upstream::RestartReason;
-use crate::upstream::catalogue::TableRefusal;
 
 adopt!(FillRefused, |reason| reason as usize);
 adopt!(TableRefusal, |reason| reason as usize);

@@ -16,24 +16,24 @@
 //! | file | what it does |
 //! |---|---|
 //! | `pattern` | names with `*`, accounts |
-//! | `in_force` | the rules in force, their reload, what they decided |
+//! | `transaction_reads` | which reads of transactions memory answers |
 //! | `config/rules.rs` | reads them |
+//! | `shared/rules_in_force.rs` | the rules in force, their reload, what they decided |
 
-mod in_force;
 mod pattern;
 #[cfg(test)]
 mod tests;
+mod transaction_reads;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use remora_sql::Digest;
 
-pub use self::in_force::{ReloadError, Reloaded, RuleReport, RulesInForce, RulesReport};
 pub(crate) use self::pattern::is_unlike_a_name;
 pub use self::pattern::{AccountPattern, NamePattern, NotAPattern, TablePattern};
-use crate::config::TransactionReads;
-use crate::upstream::catalogue::TableFacts;
+pub use self::transaction_reads::TransactionReads;
+use crate::facts::TableFacts;
 
 /// A rule: the conditions, all of which must hold, and what then happens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -290,18 +290,31 @@ impl RuleSet {
         of_accounts.map(decision).collect()
     }
 
-    fn count(&self, decision: Decision<'_>) {
+    /// Counts that it has decided.
+    pub(crate) fn count(&self, decision: Decision<'_>) {
         self.decided[decision.number - 1].fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often the rule with this place, from 0, has decided.
-    fn decided(&self, at: usize) -> u64 {
+    pub(crate) fn decided(&self, at: usize) -> u64 {
         let decided = self.decided.get(at);
         decided.map_or(0, |decided| decided.load(Ordering::Relaxed))
     }
 
+    /// In their order.
+    pub(crate) fn all(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Goes on counting from where another one is, which says the same.
+    pub(crate) fn count_on_from(&self, other: &RuleSet) {
+        for (old, new) in other.decided.iter().zip(&self.decided) {
+            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// Whether both have the same rules in the same order.
-    fn says_the_same(&self, other: &RuleSet) -> bool {
+    pub(crate) fn says_the_same(&self, other: &RuleSet) -> bool {
         self.len() == other.len()
             && self
                 .rules
@@ -311,7 +324,7 @@ impl RuleSet {
     }
 
     /// The rules of these that the other ones don't have, in words and with their lines.
-    fn without_those_of(&self, other: &RuleSet) -> Vec<String> {
+    pub(crate) fn without_those_of(&self, other: &RuleSet) -> Vec<String> {
         let is_new = |rule: &&Rule| !other.rules.iter().any(|known| known.says_the_same(rule));
         let words = |rule: &Rule| format!("{rule} (line {})", rule.line);
         self.rules.iter().filter(is_new).map(words).collect()

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::reason::Bypass;
 
 fn facts<'a>(tables: &'a [(&'a str, &'a str)]) -> Facts<'a> {
     Facts {
@@ -144,59 +143,6 @@ fn all_conditions_of_a_rule_must_hold() {
     assert!(
         matches(rule(|_| ()), &facts(&[])),
         "no condition: all reads"
-    );
-}
-
-#[test]
-fn the_first_rule_that_matches_decides_and_is_counted() {
-    let bounds = Bounds {
-        time_to_live_ms: Some(5),
-        result_bytes_max: None,
-    };
-    let rules = RulesInForce::new(
-        vec![
-            rule(|rule| {
-                rule.table = Some("shop.price".parse().unwrap());
-                rule.action = Action::Keep(Bounds::default());
-            }),
-            rule(|rule| rule.table = Some("shop.*".parse().unwrap())),
-            rule(|rule| {
-                rule.schema = Some("shop".into());
-                rule.action = Action::Keep(bounds);
-            }),
-        ],
-        crate::config::Settings::load(None, &[]).unwrap().source,
-    );
-    let ask = |tables: &[(&str, &str)], schema| {
-        let facts = Facts {
-            schema,
-            ..facts(tables)
-        };
-        rules.decide(&rules.get(), &facts)
-    };
-    assert_eq!(ask(&[("shop", "price")], None), Ok(Bounds::default()));
-    assert_eq!(
-        ask(&[("shop", "t")], Some("shop")),
-        Err(Bypass::RuleRefuses)
-    );
-    assert_eq!(ask(&[("shop", "t")], None), Err(Bypass::RuleRefuses));
-    // The first rule matches, whatever the second says of the other table.
-    assert_eq!(
-        ask(&[("shop", "t"), ("shop", "price")], None),
-        Ok(Bounds::default())
-    );
-    assert_eq!(ask(&[("stock", "t")], Some("shop")), Ok(bounds));
-    assert_eq!(ask(&[("stock", "t")], None), Ok(Bounds::default()));
-    let decided: Vec<u64> = rules
-        .report()
-        .rules
-        .iter()
-        .map(|rule| rule.decided)
-        .collect();
-    assert_eq!(decided, [2, 2, 1]);
-    assert_eq!(
-        rules.decisions(),
-        [("refused", 2), ("kept", 2), ("bounded", 1)]
     );
 }
 

@@ -10,7 +10,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use remora_cache::BrokenSurroundings;
@@ -21,28 +20,7 @@ use super::exchange::{Piece, Plan, Receiver, Writing};
 use super::{Ended, Session};
 use crate::net::Stream;
 use crate::reason::Limit;
-
-/// The memory for all answers that are ahead of their clients.
-#[derive(Debug)]
-pub struct BacklogRoom {
-    bytes_max: usize,
-    bytes: AtomicUsize,
-}
-
-impl BacklogRoom {
-    /// Room for so many bytes.
-    pub fn new(bytes_max: usize) -> BacklogRoom {
-        BacklogRoom {
-            bytes_max,
-            bytes: AtomicUsize::new(0),
-        }
-    }
-
-    /// How many bytes are held.
-    pub fn bytes(&self) -> usize {
-        self.bytes.load(Relaxed)
-    }
-}
+use crate::shared::BacklogRoom;
 
 /// What of one answer the client has not taken.
 struct Backlog {
@@ -68,12 +46,12 @@ impl Backlog {
     /// Whether so much more may be read. Others may ask at the same moment: each may be over the
     /// limit by one such piece.
     fn has_room_for(&self, bytes: usize) -> bool {
-        self.room.bytes().saturating_add(bytes) <= self.room.bytes_max
+        self.room.has_room_for(bytes)
     }
 
     fn push(&mut self, piece: Vec<u8>) {
         if !piece.is_empty() {
-            self.room.bytes.fetch_add(held_bytes(&piece), Relaxed);
+            self.room.take(held_bytes(&piece));
             self.pieces.push_back(piece);
         }
     }
@@ -85,7 +63,7 @@ impl Backlog {
             if self.sent < first.len() {
                 break;
             }
-            self.room.bytes.fetch_sub(held_bytes(first), Relaxed);
+            self.room.give_back(held_bytes(first));
             self.pieces.pop_front();
             self.sent = 0;
         }
@@ -96,7 +74,7 @@ impl Backlog {
 impl Drop for Backlog {
     fn drop(&mut self) {
         let bytes: usize = self.pieces.iter().map(held_bytes).sum();
-        self.room.bytes.fetch_sub(bytes, Relaxed);
+        self.room.give_back(bytes);
     }
 }
 

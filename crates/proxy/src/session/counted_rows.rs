@@ -24,10 +24,10 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::dispatch::Step;
 use super::fill::Fill;
-use super::first_read::Note;
 use super::found_rows::ROWS_MAX;
 use super::{Ended, Session};
 use crate::digests::{Count, Label};
+use crate::key::Note;
 
 /// The question.
 pub(super) const FOUND_ROWS: &[u8] = b"SELECT FOUND_ROWS()";

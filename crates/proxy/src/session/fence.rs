@@ -16,12 +16,13 @@ use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, Tabl
 use remora_wire::execute::BoundValue;
 
 use super::Session;
-use super::charset::TextCharset;
 use super::state::{Effects, UnseenCode, WriteScope};
+use crate::facts::TableFacts;
 use crate::reason::Limit;
+use crate::settings::TextCharset;
 use crate::tags::{bind, fences_of_write};
+use crate::upstream::catalogue::Lookup;
 use crate::upstream::catalogue::yielding::DefinitionChange;
-use crate::upstream::catalogue::{Lookup, TableFacts};
 
 /// What a statement writes, with names that no longer depend on the session's default schema.
 #[derive(Debug, Clone, PartialEq, Eq)]

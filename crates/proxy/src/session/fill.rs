@@ -16,12 +16,12 @@ use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
 use super::counted_rows::{CountedRows, key_of_count};
-use super::first_read::Note;
 use super::found_rows::may_find_more_than_it_gives;
 use super::look_up::Place;
 use super::snapshot::Evidence;
 use crate::config::{CacheType, Storing};
 use crate::digests::Label;
+use crate::key::Note;
 use crate::reason::{Bypass, Limit, Outcome};
 use crate::rules::{Bounds, Facts, behind_view};
 use crate::shared::Shared;

@@ -32,47 +32,13 @@ use remora_sql::Transaction;
 use super::Session;
 use super::exchange::Plan;
 use super::snapshot::Evidence;
-use crate::digests::{LABEL_BITS, Label};
+use crate::digests::Label;
+use crate::key::Note;
 
 /// A first read that takes longer at the server is slow, whatever follows it.
 const SLOW: Duration = Duration::from_millis(1);
 /// After so many transactions of a slow read alone the server is asked again.
 const SLOW_FOR: u8 = 16;
-
-/// What a stored result carries for whoever finds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Note {
-    /// What it is counted under.
-    pub(crate) label: Label,
-    /// Whether the server, when it gives this answer, makes the snapshot of a transaction that has
-    /// none.
-    pub(crate) makes_snapshot: bool,
-    /// Whether the server has counted rows for a later `FOUND_ROWS()`.
-    pub(crate) counts_found_rows: bool,
-}
-
-/// The bits of a note beside the label's.
-const MAKES_SNAPSHOT: u32 = 1 << LABEL_BITS;
-const COUNTS_FOUND_ROWS: u32 = MAKES_SNAPSHOT << 1;
-
-impl Note {
-    /// As a number.
-    pub(crate) fn number(self) -> u32 {
-        let bit = |is_set, bit| if is_set { bit } else { 0 };
-        self.label.number()
-            | bit(self.makes_snapshot, MAKES_SNAPSHOT)
-            | bit(self.counts_found_rows, COUNTS_FOUND_ROWS)
-    }
-
-    /// That of an entry.
-    pub(crate) fn of(entry: &Entry) -> Note {
-        Note {
-            label: Label::from_number(entry.label() & (MAKES_SNAPSHOT - 1)),
-            makes_snapshot: entry.label() & MAKES_SNAPSHOT != 0,
-            counts_found_rows: entry.label() & COUNTS_FOUND_ROWS != 0,
-        }
-    }
-}
 
 /// Whether it pays to have memory answer a first read, by its digest: a worker's guess.
 ///
@@ -221,22 +187,6 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_note_keeps_its_label() {
-        let label = Label::from_number(MAKES_SNAPSHOT - 1);
-        for (makes_snapshot, counts_found_rows) in [(false, true), (true, false)] {
-            let number = Note {
-                label,
-                makes_snapshot,
-                counts_found_rows,
-            }
-            .number();
-            assert_eq!(number & (MAKES_SNAPSHOT - 1), label.number());
-            assert_eq!(number & MAKES_SNAPSHOT != 0, makes_snapshot);
-            assert_eq!(number & COUNTS_FOUND_ROWS != 0, counts_found_rows);
-        }
-    }
 
     #[test]
     fn a_digest_is_given_up_when_nothing_follows_and_taken_up_when_something_does() {

@@ -36,7 +36,8 @@ use super::snapshot::Evidence;
 use super::state::{Effects, OwnTransaction, UnseenCode};
 use super::{Ended, Session};
 use crate::digests::KnownRead;
-use crate::upstream::catalogue::{CodeBasis, Lookup, TableFacts};
+use crate::facts::TableFacts;
+use crate::upstream::catalogue::{CodeBasis, Lookup};
 
 /// The question for the tables that a session has created. What functions and triggers create is
 /// counted as well: by MySQL among all, by MariaDB in the second row, apart.

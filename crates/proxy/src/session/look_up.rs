@@ -7,10 +7,10 @@ use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 
 use super::dispatch::Step;
 use super::early::{EarlyHit, TooMuch};
-use super::first_read::Note;
 use super::prepared::StatementId;
 use super::{Ended, Session};
 use crate::digests::{Count, Label};
+use crate::key::{Note, may_be_select};
 use crate::reason::Stage;
 
 /// Where a statement is looked up.
@@ -220,13 +220,4 @@ impl Session {
             Some((entry, written)) => Step::FinishHit { entry, written },
         })
     }
-}
-
-/// Whether text can be a `SELECT` at all, by its first letter: only such text is looked up.
-pub(crate) fn may_be_select(text: &[u8]) -> bool {
-    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    matches!(
-        first,
-        Some(b's' | b'S' | b'w' | b'W' | b'(' | b'/' | b'-' | b'#')
-    )
 }

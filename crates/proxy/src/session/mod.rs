@@ -23,15 +23,15 @@
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
-//! | `listed.rs` | what others can see of the sessions |
+//! | `registration.rs` | what others can see of the session |
+//! | `worker_context.rs` | what the sessions of one worker share |
 //! | `awaited_fill.rs` | waiting for another client's answer to the same statement |
 //! | `counted_rows.rs` | `SQL_CALC_FOUND_ROWS` and its `FOUND_ROWS()`, as a pair |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
-//! | `state.rs`, `charset.rs`, `created_tables.rs`, `settings.rs`, `settings_after.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs`, `transaction_flags.rs` | what is known of the session, as plain values |
+//! | `state.rs`, `created_tables.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs` | what is known of the session, as plain values |
 
 mod awaited_fill;
-pub(crate) mod backlog;
-pub mod charset;
+mod backlog;
 mod counted_rows;
 pub mod created_tables;
 mod dispatch;
@@ -40,28 +40,26 @@ mod emulation;
 mod exchange;
 mod execute;
 mod fence;
-pub(crate) mod fill;
-pub(crate) mod first_read;
+mod fill;
+mod first_read;
 mod found_rows;
 mod hidden;
-pub mod listed;
 mod listening;
 mod login;
-pub(crate) mod look_up;
+mod look_up;
 mod outdated;
-pub(crate) mod prepared;
+mod prepared;
 mod query;
 mod questions;
+mod registration;
 mod replay;
-pub mod settings;
-pub mod settings_after;
 pub mod snapshot;
 mod snapshot_reads;
 pub mod state;
 mod trace;
-pub mod transaction_flags;
 mod tunnel;
 mod verify;
+mod worker_context;
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -82,18 +80,18 @@ use self::dispatch::{Prerequisite, Step};
 use self::early::EarlyTransaction;
 use self::first_read::FirstRead;
 use self::hidden::UnseenText;
-use self::listed::Registration;
 use self::outdated::OutdatedResult;
 use self::prepared::PreparedStatements;
+use self::registration::Registration;
 use self::replay::UnreplayedHit;
-use self::settings::Flavour;
 use self::state::SessionState;
+pub(crate) use self::worker_context::WorkerContext;
 use crate::net::{Addresses, Endpoint, Stream};
 use crate::reason::{Limit, Stage};
+use crate::settings::Flavour;
 use crate::shared::Shared;
 use crate::traces::Recorder;
 use crate::upstream::catalogue::yielding::DefinitionChange;
-use crate::worker::Worker;
 
 /// A session's buffers keep this much when they are empty, bytes.
 const BUFFER_BYTES_KEPT: usize = 4 * 1024;
@@ -168,7 +166,7 @@ async fn either_readable(client: &Stream, server: &Stream) -> io::Result<Side> {
 /// A session that is logged in.
 pub(crate) struct Session {
     shared: Arc<Shared>,
-    worker: Rc<Worker>,
+    worker: Rc<WorkerContext>,
     client: Rc<Stream>,
     server: Stream,
     state: SessionState,
@@ -231,7 +229,7 @@ pub(crate) struct Session {
 }
 
 /// Serves a client from its accepted socket to its end.
-pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<Worker>, client: Rc<Stream>) {
+pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<WorkerContext>, client: Rc<Stream>) {
     let metrics = Arc::clone(&shared.metrics);
     let protocol_errors = &metrics.rare.protocol_errors;
     // Apart, for the time it takes: what a login needs is more than what a session needs.
@@ -278,7 +276,7 @@ fn read_away(client: &Stream) {
 impl Session {
     async fn log_in(
         shared: Arc<Shared>,
-        worker: Rc<Worker>,
+        worker: Rc<WorkerContext>,
         client: Rc<Stream>,
     ) -> Result<Session, Ended> {
         // Before the server looks at privileges, so that a change of them can't be missed.

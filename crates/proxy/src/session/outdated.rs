@@ -11,8 +11,8 @@ use remora_cache::{AsOf, Entry, InvalidationReason, Tag};
 
 use super::Session;
 use super::fill::Read;
-use super::first_read::Note;
 use crate::digests::{Count, Label, OutdatedBy};
+use crate::key::Note;
 use crate::tags::{Origin, Purpose, ReadTables, ReadTags};
 use crate::upstream::catalogue::Lookup;
 

@@ -10,10 +10,10 @@ use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
 use super::fence::PlannedWrites;
 use super::found_rows::FoundRows;
-use super::settings::Fingerprint;
 use super::state::Effects;
 use crate::digests::Label;
 use crate::reason::Bypass;
+use crate::settings::Fingerprint;
 
 /// The server's number of a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -140,13 +140,6 @@ impl WriteParameters {
     pub(super) fn forget_types(&mut self) {
         self.types.clear();
     }
-}
-
-/// The statement's text within the key of an execution, as [`PreparedRead::put_key`] puts it.
-pub(crate) fn text_of_key(key: &[u8]) -> &[u8] {
-    let length = key.last_chunk().copied().map(u64::from_le_bytes);
-    let length = length.and_then(|length| usize::try_from(length).ok());
-    length.and_then(|length| key.get(..length)).unwrap_or(key)
 }
 
 /// A prepared `SELECT` whose results can be kept.

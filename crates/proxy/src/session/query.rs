@@ -12,7 +12,6 @@ use remora_wire::command::ResponseKind;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
 
-use super::charset::TextCharset;
 use super::dispatch::{Prerequisite, Step};
 use super::exchange::Plan;
 use super::fence::{PlannedWrites, PrivilegeStatement};
@@ -22,13 +21,15 @@ use super::hidden::{
     effects_of, may_run_text, names_privileges, names_the_log, privileges_unlogged,
     turns_the_log_off,
 };
-use super::look_up::{Look, Place, may_be_select};
-use super::settings_after::STATEMENTS_BYTES_MAX;
+use super::look_up::{Look, Place};
 use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
 use crate::config::Storing;
 use crate::digests::{KnownRead, Label, Recognised, Room, is_time_for_sample};
+use crate::key::may_be_select;
 use crate::reason::{Bypass, Outcome, Stage};
+use crate::settings::STATEMENTS_BYTES_MAX;
+use crate::settings::TextCharset;
 use crate::tags::StringConversion;
 
 /// A statement that memory doesn't answer.

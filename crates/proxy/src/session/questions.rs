@@ -14,10 +14,10 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use super::counted_rows::FOUND_ROWS;
 use super::prepared::StatementId;
 use super::replay::Replay;
-use super::settings::SettingsQuery;
 use super::state::{Effects, UnseenCode, WriteScope};
 use super::{Ended, Session};
 use crate::reason::{Bypass, Limit};
+use crate::settings::SettingsQuery;
 
 /// `COM_QUERY`.
 pub(super) const QUERY: u8 = 0x03;

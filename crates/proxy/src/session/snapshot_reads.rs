@@ -5,12 +5,12 @@ use remora_cache::{BrokenSnapshots, Snapshot, Tag, Unservable};
 use remora_sql::Select;
 
 use super::Session;
-use super::settings::Fingerprint;
 use super::snapshot::Evidence;
 use super::state::Effects;
 use crate::config::TransactionReads;
 use crate::reason::{Bypass, Limit};
 use crate::rules::Facts;
+use crate::settings::Fingerprint;
 use crate::tags;
 
 impl Session {

@@ -5,7 +5,6 @@
 
 mod early;
 mod effects;
-mod scope;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -18,18 +17,17 @@ use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
 
-use super::charset::TextCharset;
 use super::created_tables::{CountedTables, CreatedCount, TablesCreated};
-use super::settings::{Fingerprint, Flavour, Isolation};
-use super::settings_after::SettingsChange;
 use super::snapshot::{Evidence, OpenSnapshot, Passed};
 use crate::config::{CacheType, TransactionReads};
 use crate::emulation::OwnValues;
+use crate::key::{RowFormat, scope_of, status_bits};
 use crate::reason::Bypass;
+use crate::settings::SettingsChange;
+use crate::settings::TextCharset;
+use crate::settings::{Fingerprint, Flavour, Isolation};
 
 pub use self::effects::{Effects, OwnTransaction, UnseenCode};
-use self::scope::{RowFormat, scope_of, status_bits};
-pub use self::scope::{fingerprint_of, is_binary};
 pub use self::written::{WriteScope, Written};
 
 /// The session's settings, if they are known.

@@ -35,9 +35,9 @@ use remora_sql::{Dialect, Digest, Statement};
 use remora_wire::walker::{Ending, Summary};
 use tokio::time::{Instant, sleep};
 
-use super::first_read::Note;
 use super::replay::Replay;
 use super::{Ended, Session};
+use crate::key::Note;
 use crate::reason::{Limit, NotVerified, Stage, Verdict};
 use crate::verification::comparison::{Comparison, Difference, Facts};
 use crate::verification::switched_off::Switched;

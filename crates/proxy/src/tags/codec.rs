@@ -23,7 +23,7 @@ use remora_cache::{BrokenTags, Value, ValueHash};
 
 use super::collations;
 use super::literal::{Literal, StringConversion};
-use crate::upstream::catalogue::ColumnKind;
+use crate::facts::ColumnKind;
 
 /// How the values of a column become comparable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

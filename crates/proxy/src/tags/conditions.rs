@@ -26,7 +26,7 @@ use remora_cache::BrokenTags;
 use remora_sql::{Block, Condition, SourceSet, Test};
 
 use super::resolve::{Place, place_of, restricted};
-use crate::upstream::catalogue::{ColumnKind, TableFacts};
+use crate::facts::{ColumnKind, TableFacts};
 
 /// A list of more constants says nothing of other columns: each would be one more tag there.
 const IMPLIED_VALUES_MAX: usize = 8;
@@ -205,7 +205,8 @@ mod tests {
     use remora_sql::{Dialect, Select, analyse};
 
     use super::*;
-    use crate::upstream::catalogue::{ColumnFacts, TableRefusal};
+    use crate::facts::ColumnFacts;
+    use crate::reason::TableRefusal;
 
     fn integer(bytes: u8) -> ColumnKind {
         ColumnKind::Integer {

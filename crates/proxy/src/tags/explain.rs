@@ -11,8 +11,8 @@ use super::codec::Codec;
 use super::plan::{End, Narrowing, Plan, cover};
 use super::read::{Purpose, ReadTables, ReadTags, Step, gather};
 use super::resolve::restricted;
+use crate::facts::{CascadeParent, TableFacts};
 use crate::reason::{Coarse, Words};
-use crate::upstream::catalogue::{CascadeParent, TableFacts};
 
 /// The longest text constant that is shown whole, in characters.
 const TEXT_SHOWN_MAX: usize = 60;

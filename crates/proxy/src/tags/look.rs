@@ -22,7 +22,7 @@ use remora_sql::{Constant, Select, Test};
 use super::codec::Codec;
 use super::literal::{Literal, StringConversion};
 use super::resolve::restricted;
-use crate::upstream::catalogue::{ColumnFacts, TableFacts};
+use crate::facts::{ColumnFacts, TableFacts};
 
 /// Whether the server certainly looks at the table. `facts` are those of [`Select::tables`], of
 /// which there must be one.

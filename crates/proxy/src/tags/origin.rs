@@ -8,7 +8,7 @@ use remora_sql::Select;
 
 use super::plan::Plan;
 use super::read::{ReadTables, ReadTags, conditions_of, put_cascades};
-use crate::upstream::catalogue::{CascadeParent, TableFacts};
+use crate::facts::{CascadeParent, TableFacts};
 
 /// Columns whose tags are looked for in a table of which nothing is known.
 const COLUMNS_TRIED: u16 = 64;

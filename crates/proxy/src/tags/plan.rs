@@ -14,8 +14,8 @@ use super::conditions::{Conditions, OnColumn};
 use super::literal::Literal;
 use super::read::{ReadTables, ReadTags, add, facts_of};
 use super::{INTERVALS_MAX, VALUES_MAX};
+use crate::facts::TableFacts;
 use crate::reason::Coarse;
-use crate::upstream::catalogue::TableFacts;
 
 /// How one read of one table is narrowed.
 #[derive(Debug, Clone, PartialEq, Eq)]

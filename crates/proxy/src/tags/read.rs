@@ -18,8 +18,8 @@ use super::literal::{Literal, StringConversion};
 use super::plan::{Narrowing, Plan};
 use super::resolve::ordinal_of;
 use super::{RESULT_TAGS_MAX, TableShapes};
+use crate::facts::{CascadeParent, TableFacts};
 use crate::reason::Coarse;
-use crate::upstream::catalogue::{CascadeParent, TableFacts};
 
 /// A table that a statement names, as the catalogue knows it.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 
 use remora_sql::{Block, ColumnName, Condition, Source};
 
-use crate::upstream::catalogue::TableFacts;
+use crate::facts::TableFacts;
 
 /// The ordinal of a column by its name, in any ASCII case.
 pub(super) fn ordinal_of(facts: &TableFacts, column: &str) -> Option<usize> {

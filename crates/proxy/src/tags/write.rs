@@ -13,7 +13,7 @@ use super::codec::{Codec, Known, range_of};
 use super::literal::{Literal, StringConversion};
 use super::plan::known;
 use super::resolve::ordinal_of;
-use crate::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
+use crate::facts::{ColumnFacts, ColumnKind, TableFacts};
 
 /// The most values that one statement fences one by one.
 const FENCED_VALUES_MAX: usize = 16;

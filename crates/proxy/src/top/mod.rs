@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use self::head::{Gauges, head};
+use crate::admin::client::{AskError, digests, metrics};
 use crate::digests::{DigestReport, Order, since, table};
-use crate::explain::client::{AskError, digests, metrics};
 
 /// How it is shown.
 #[derive(Debug, Clone, Copy)]

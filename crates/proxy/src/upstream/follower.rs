@@ -15,8 +15,9 @@ use super::client::{Client, ClientError};
 use super::logged::meaning;
 use super::place::{FileIdentity, LastEvent, LogName};
 use super::session::{Lost, Progress};
-use super::state::{RestartReason, UpstreamShared, count};
+use super::state::{UpstreamShared, count};
 use super::watermark::{is_of_cached_tables, waits_for_transactions};
+use crate::reason::RestartReason;
 use crate::tags::{ChangeTags, Telling};
 
 /// Without yielding, a busy log would keep the watermark task from running on the same thread.

@@ -11,7 +11,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client::{Client, ClientError, literal, text};
-use crate::session::settings::FollowedMark;
+use crate::settings::FollowedMark;
 
 /// The lock, and who holds it.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ use remora_cache::{ShapesLimits, Timeline};
 
 use self::client::{Account, Client, ClientError};
 use self::session::{Lost, Memory};
-pub use self::state::{RestartReason, UpstreamCounters, UpstreamShared, UpstreamState};
+pub use self::state::{UpstreamCounters, UpstreamShared, UpstreamState};
 use crate::link::ServerLink;
 
 /// `ER_ACCESS_DENIED_ERROR` and its kin: asking again soon won't help.

@@ -26,10 +26,11 @@ use super::check::privileges::grants_processes;
 use super::check::{check, is_caching_off};
 use super::client::{Client, ClientError};
 use super::mark::Mark;
-use super::server_facts::{Instance, ServerFacts, sees_processes};
+use super::server_facts::{ServerFacts, ask_instance, sees_processes};
 use super::session::{Lost, Progress};
-use super::state::{RestartReason, UpstreamShared, count};
+use super::state::{UpstreamShared, count};
 use super::{UpstreamConfig, connect};
+use crate::reason::RestartReason;
 
 /// However often accounts change, there is this much time between two checks.
 const CHECKS_APART: Duration = Duration::from_millis(50);
@@ -123,7 +124,7 @@ impl Checked {
         if self.mark.is_seen_by(&mut client).await? {
             return Ok(client);
         }
-        let instance = Instance::ask(&mut client).await?;
+        let instance = ask_instance(&mut client).await?;
         if instance == self.facts.instance {
             // Or another one that can't be told from it; the log shows that.
             let what = "the session's first connection has ended";

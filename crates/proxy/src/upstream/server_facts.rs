@@ -2,12 +2,12 @@
 //! while the server runs again and again (`recheck`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
 
 use super::client::{Client, ClientError, text};
-use crate::session::settings::{ServerFeatures, SettingsQuery};
+use crate::facts::Instance;
+use crate::settings::{ServerFeatures, SettingsQuery};
 
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: the account may not ask this.
 const ACCESS_DENIED: u16 = 1227;
@@ -38,33 +38,6 @@ const DEFINITIONS_IN_TABLES_SINCE: Release = (8, 0, 0);
 const LOG_STATUS_SINCE: Release = (8, 2, 0);
 /// MySQL 8.0.22 has `SHOW REPLICA STATUS` and `SHOW REPLICAS`; 8.4 has them only.
 const REPLICA_WORDS_SINCE: Release = (8, 0, 22);
-
-/// Whose process answers: equal for two connections to the same running server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instance {
-    /// `@@server_id`.
-    pub server_id: u32,
-    /// `@@hostname`.
-    pub hostname: String,
-    /// `@@port`.
-    pub port: String,
-    /// `@@pid_file`.
-    pub pid_file: String,
-    /// MySQL's `@@server_uuid`; empty on MariaDB.
-    pub uuid: String,
-}
-
-/// What a session asks to know the instance that it speaks to, in the order in which
-/// [`Instance::of_fields`] reads it.
-pub const INSTANCE_FIELDS: [&str; 5] = [
-    "@@GLOBAL.server_id",
-    "@@hostname",
-    "@@port",
-    "@@pid_file",
-    UUID_FIELD,
-];
-/// Of those, the one that MariaDB lacks.
-pub const UUID_FIELD: &str = "@@server_uuid";
 
 /// The log's filters, from `SHOW MASTER STATUS`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -149,7 +122,7 @@ const PRIVILEGE_VARIABLES: [&str; 3] = [
 impl ServerFacts {
     /// Asks the server.
     pub async fn gather(client: &mut Client) -> Result<ServerFacts, ClientError> {
-        let instance = Instance::ask(client).await?;
+        let instance = ask_instance(client).await?;
         let version = one(client, "SELECT @@version").await?;
         let family = if version.to_ascii_lowercase().contains("mariadb") {
             Family::MariaDb
@@ -359,56 +332,24 @@ fn log_status_question(family: Family, release: Release) -> &'static str {
     }
 }
 
-impl fmt::Display for Instance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Instance {
-            server_id,
-            hostname,
-            port,
-            ..
-        } = self;
-        write!(f, "server {server_id} at {hostname}:{port}")
-    }
-}
-
-impl Instance {
-    /// From the answer to [`INSTANCE_FIELDS`]; `None` if it can't be read.
-    pub fn of_fields(fields: &[Option<Vec<u8>>]) -> Option<Instance> {
-        let [server_id, hostname, port, pid_file, uuid] = fields else {
-            return None;
-        };
-        let text = |field: &Option<Vec<u8>>| match field {
-            None => Some(String::new()),
-            Some(bytes) => String::from_utf8(bytes.clone()).ok(),
-        };
-        Some(Instance {
-            server_id: text(server_id)?.parse().ok()?,
-            hostname: text(hostname)?,
-            port: text(port)?,
-            pid_file: text(pid_file)?,
-            uuid: text(uuid)?,
-        })
-    }
-
-    /// Asks who answers on this connection.
-    pub async fn ask(client: &mut Client) -> Result<Instance, ClientError> {
-        let sql = "SELECT @@server_id, @@hostname, @@port, @@pid_file";
-        let rows = client.query(sql, 1).await?;
-        let row = rows.first().ok_or(ClientError::Answer("no row"))?;
-        let field = |at| text(row, at).unwrap_or_default().to_owned();
-        let server_id = field(0)
-            .parse()
-            .map_err(|_| ClientError::Answer("@@server_id"))?;
-        let sql = "SHOW GLOBAL VARIABLES LIKE 'server_uuid'";
-        let uuid = column(client, sql, 1).await?.pop().unwrap_or_default();
-        Ok(Instance {
-            server_id,
-            hostname: field(1),
-            port: field(2),
-            pid_file: field(3),
-            uuid,
-        })
-    }
+/// Asks who answers on this connection.
+pub async fn ask_instance(client: &mut Client) -> Result<Instance, ClientError> {
+    let sql = "SELECT @@server_id, @@hostname, @@port, @@pid_file";
+    let rows = client.query(sql, 1).await?;
+    let row = rows.first().ok_or(ClientError::Answer("no row"))?;
+    let field = |at| text(row, at).unwrap_or_default().to_owned();
+    let server_id = field(0)
+        .parse()
+        .map_err(|_| ClientError::Answer("@@server_id"))?;
+    let sql = "SHOW GLOBAL VARIABLES LIKE 'server_uuid'";
+    let uuid = column(client, sql, 1).await?.pop().unwrap_or_default();
+    Ok(Instance {
+        server_id,
+        hostname: field(1),
+        port: field(2),
+        pid_file: field(3),
+        uuid,
+    })
 }
 
 async fn one(client: &mut Client, sql: &str) -> Result<String, ClientError> {

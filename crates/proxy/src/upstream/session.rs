@@ -23,10 +23,12 @@ use super::follower::{Follower, Start};
 use super::mark::Mark;
 use super::place::LastEvent;
 use super::recheck::{Asked, CheckDate, Checked, Recheck};
-use super::server_facts::{Instance, ServerFacts, Visibility};
-use super::state::{RestartReason, UpstreamShared, UpstreamState, count};
+use super::server_facts::{ServerFacts, Visibility};
+use super::state::{UpstreamShared, UpstreamState, count};
 use super::watermark::{self, Ledger, UnorderedTables, UntoldCommits, Watermark};
 use super::{UpstreamConfig, connect};
+use crate::facts::Instance;
+use crate::reason::RestartReason;
 
 /// The offset of a log file's first event, behind the file's magic number.
 pub(super) const FILE_BEGINS_AT: u64 = 4;

@@ -2,11 +2,12 @@
 
 use super::{Head, Targets, definition, inner};
 use crate::cursor::Cursor;
+use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::statement::{
-    EverythingReason, SessionEffect, Statement, StatementKind as Kind, Transaction,
-    TransactionControl, UnknownEffect, Writes,
+    SessionEffect, Statement, StatementKind as Kind, Transaction, TransactionControl,
+    UnknownEffect, Writes,
 };
 use crate::token::TokenKind as T;
 

@@ -2,11 +2,10 @@
 
 use super::{Head, Targets};
 use crate::cursor::Cursor;
+use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
 use crate::scan::{Scanned, scan};
-use crate::statement::{
-    EverythingReason, SessionEffect, StatementKind as Kind, Transaction, UnknownEffect, Writes,
-};
+use crate::statement::{SessionEffect, StatementKind as Kind, Transaction, UnknownEffect, Writes};
 use crate::token::TokenKind as T;
 
 /// Accounts, roles, privileges.

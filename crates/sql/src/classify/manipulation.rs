@@ -2,9 +2,10 @@
 
 use super::{Head, Targets};
 use crate::cursor::Cursor;
+use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
 use crate::select::SelectParser;
-use crate::statement::{EverythingReason, StatementKind as Kind, Writes};
+use crate::statement::{StatementKind as Kind, Writes};
 use crate::token::TokenKind as T;
 
 /// `INSERT | REPLACE [priority] [IGNORE] [INTO] table …`

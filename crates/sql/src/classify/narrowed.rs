@@ -7,10 +7,10 @@
 
 use crate::cursor::{Cursor, NameRead, is_name_after_dot};
 use crate::keyword::Keyword as K;
+use crate::name::TableName;
 use crate::reads::{Condition, Constant, NarrowedWrite, SourceSet, WRITTEN_ROWS_MAX, WrittenRows};
 use crate::refusal::Refusal;
 use crate::select::{Placeholders, SelectParser, Value};
-use crate::statement::TableName;
 use crate::token::{Token, TokenKind as T};
 
 type Narrowed = Result<NarrowedWrite, Refusal>;

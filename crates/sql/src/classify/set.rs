@@ -2,11 +2,12 @@
 
 use super::{Head, definition, inner};
 use crate::cursor::Cursor;
+use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::settings::{SettingKind, global_setting_matters, session_setting};
 use crate::statement::{
-    EverythingReason, IsolationLevel, SessionEffect, Statement, StatementKind as Kind, Transaction,
+    IsolationLevel, SessionEffect, Statement, StatementKind as Kind, Transaction,
     TransactionDefaults, UnknownEffect, Writes,
 };
 use crate::token::TokenKind as T;

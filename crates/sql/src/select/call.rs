@@ -2,11 +2,11 @@
 
 use super::expression::is_interval_unit;
 use super::{Parsed, Placeholders, SelectParser};
+use crate::everything::EverythingReason;
 use crate::functions::{Class, Function, Shape, native_function};
 use crate::keyword::Keyword as K;
 use crate::refusal::Refusal;
 use crate::scan::{call_is_adjacent, refusal_of};
-use crate::statement::EverythingReason;
 use crate::token::TokenKind as T;
 
 /// Functions whose result MariaDB 10.11 gives the length 0 at the first execution of a prepared

@@ -2,11 +2,11 @@
 
 use super::{Parsed, SelectParser};
 use crate::cursor::is_name;
+use crate::everything::EverythingReason;
 use crate::hint::is_certainly_hint;
 use crate::keyword::Keyword as K;
 use crate::reads::Condition;
 use crate::refusal::Refusal;
-use crate::statement::EverythingReason;
 use crate::token::{Token, TokenKind as T};
 
 impl SelectParser<'_> {

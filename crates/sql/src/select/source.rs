@@ -3,9 +3,9 @@
 use super::block::Chain;
 use super::{Parsed, SelectParser};
 use crate::keyword::Keyword as K;
+use crate::name::TableName;
 use crate::reads::Source;
 use crate::refusal::Refusal;
-use crate::statement::TableName;
 use crate::token::{Token, TokenKind as T};
 
 impl SelectParser<'_> {

@@ -4,17 +4,12 @@
 //! A top module is `src/NAME.rs` or `src/NAME/`. It needs another if its code, tests left out,
 //! names it (`crate::NAME`, or `super::` up to the root), or names what the root takes from it by
 //! `pub use`. What macros write isn't seen.
-//!
-//! The circles that there are stand in `cycles.txt`, a line for each need that is part of one:
-//! `CRATE: MODULE -> MODULE`. That list may only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 use super::repository::{File, Repository};
 use super::rust::{self, Token};
-
-const LIST: &str = "crates/xtask/src/tidy/cycles.txt";
 
 /// One module needs another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +20,7 @@ struct Need {
 }
 
 impl Need {
-    /// As in the list.
+    /// In a line.
     fn line(&self) -> String {
         format!("{}: {} -> {}", self.of_crate, self.from, self.to)
     }
@@ -34,39 +29,21 @@ impl Need {
 /// Needs, and the first place of each: a path and a line.
 type Needs = BTreeMap<Need, (String, usize)>;
 
-/// Finds needs in circles that aren't listed, and listed ones that are gone.
+/// Finds needs in circles.
 pub(super) fn violations(repository: &Repository) -> Vec<Violation> {
-    let mut circular = Needs::new();
-    for name in crates(repository) {
-        circular.extend(in_circles(needs(repository, &name)));
-    }
-    let listed = listed(repository);
-    let mut found: Vec<Violation> = circular
+    let crates = crates(repository);
+    let circular = crates
         .iter()
-        .filter(|(need, _)| !listed.iter().any(|(_, line)| *line == need.line()))
+        .flat_map(|name| in_circles(needs(repository, name)));
+    circular
         .map(|(need, (path, line))| {
             Violation::new(
-                path,
-                *line,
+                &path,
+                line,
                 format!("'{}' closes a circle of modules", need.line()),
                 "move what both need into a module that needs neither, or hand it over as a value",
             )
         })
-        .collect();
-    for (number, line) in listed {
-        if !circular.keys().any(|need| need.line() == line) {
-            let what = format!("'{line}' is listed, and part of no circle any more");
-            found.push(Violation::new(LIST, number, what, "take it off the list"));
-        }
-    }
-    found
-}
-
-/// The lines of the list, without comments.
-fn listed(repository: &Repository) -> Vec<(usize, &str)> {
-    let lines = (1..).zip(repository.text(LIST).lines());
-    lines
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .collect()
 }
 
@@ -322,15 +299,5 @@ mod tests {
         }
         let tests = [(B, "#[cfg(test)]\nmod c;"), (DEEP, "use crate::a;")];
         assert!(found(&[(A, "use crate::b;"), tests[0], tests[1]]).is_empty());
-    }
-
-    #[test]
-    fn a_listed_circle_is_allowed_until_it_is_gone() {
-        let list = (LIST, "# Listed.\nx: a -> b\nx: b -> a\n");
-        let told = found(&[(A, "use crate::b;"), (B, "use crate::a;"), list]);
-        assert!(told.is_empty(), "{told:?}");
-        let told = found(&[(A, "use crate::b;"), (B, ""), list]);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[1].starts_with("crates/xtask/src/tidy/cycles.txt:3 'x: b -> a'"));
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use remora::upstream::catalogue::{ColumnKind, Lookup, TableFacts, TableRefusal};
+use remora::facts::{ColumnKind, TableFacts};
+use remora::reason::TableRefusal;
+use remora::upstream::catalogue::Lookup;
 
 use super::app_server;
 use super::follower::{Follower, config};

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use remora::clock::Clock;
-use remora::upstream::catalogue::{Lookup, TableFacts};
+use remora::facts::TableFacts;
+use remora::reason::RestartReason;
+use remora::upstream::catalogue::Lookup;
 use remora::upstream::client::Account;
-use remora::upstream::{self, RestartReason, UpstreamConfig, UpstreamShared, UpstreamState};
+use remora::upstream::{self, UpstreamConfig, UpstreamShared, UpstreamState};
 use remora_cache::{
     AsOf, BrokenRules, FenceScope, ShapesLimits, Tag, Timeline, TimelineLimits, Unservable,
 };

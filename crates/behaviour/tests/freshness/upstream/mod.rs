@@ -9,10 +9,11 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use remora::upstream::catalogue::TableRefusal;
+use remora::reason::RestartReason;
+use remora::reason::TableRefusal;
 use remora::upstream::check::{self, Subject};
 use remora::upstream::client::ClientError;
-use remora::upstream::{RestartReason, UpstreamConfig, UpstreamState};
+use remora::upstream::{UpstreamConfig, UpstreamState};
 use remora_cache::{FenceScope, Position, Tag, Unservable};
 
 use self::follower::{Follower, config, table};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use remora::upstream::catalogue::ColumnKind;
+use remora::facts::ColumnKind;
 use remora_testkit::client::Value;
 use remora_testkit::load::Random;
 use remora_wire::execute::BoundValue;

@@ -15,12 +15,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use self::conditions::{Condition, Given, columns, conditions};
-use remora::session::charset::string_conversion;
+use remora::facts::{ColumnFacts, ColumnKind, TableFacts};
+use remora::settings::string_conversion;
 use remora::tags::{
     ChangeTags, Purpose, ReadTables, ReadTags, TableShapes, Telling, bind, fences_of_write,
     tags_of_read,
 };
-use remora::upstream::catalogue::{ColumnFacts, ColumnKind, TableFacts};
 use remora_binlog::{DecoderLimits, Event, EventHeader, Field, Rows, StreamDecoder};
 use remora_cache::{
     AsOf, BrokenRules, BrokenTags, FenceScope, Position, Shapes, ShapesLimits, TableTags, Tag,

@@ -16,13 +16,13 @@ use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
 use super::super::dispatch::{Prerequisite, Step};
 use super::super::early::EarlyHit;
 use super::super::exchange::Plan;
-use super::super::first_read::Note;
 use super::super::look_up::Look;
 use super::super::query::Planned;
 use super::super::{Ended, Session};
+use super::listings::Table;
 use super::replace::{Asked, Replacement};
 use crate::digests::Count;
-use crate::emulation::listings::Table;
+use crate::key::Note;
 use crate::reason::{Bypass, Outcome, Stage};
 use crate::traces::microseconds;
 

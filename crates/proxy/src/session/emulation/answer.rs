@@ -15,7 +15,6 @@ use super::super::exchange::{OnSuccess, Plan};
 use super::super::hidden::effects_of;
 use super::super::{Ended, Session};
 use super::replace::Asked;
-use crate::emulation;
 use crate::reason::{Bypass, Outcome};
 
 /// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and
@@ -101,7 +100,7 @@ impl Session {
                 VariableScope::Global => self.shared.query_cache.own_values(),
                 VariableScope::Session | VariableScope::Default => self.state.own_values(),
             };
-            let value = emulation::value(&self.shared, one.variable, own);
+            let value = super::counters::value(&self.shared, one.variable, own);
             let expression = match one.variable {
                 EmulatedVariable::Have | EmulatedVariable::Type => format!("'{value}'"),
                 EmulatedVariable::StripComments | EmulatedVariable::WlockInvalidate => {

@@ -9,9 +9,9 @@ use remora_wire::result_set::Column;
 
 use super::super::dispatch::{Prerequisite, Step};
 use super::super::{Ended, Session};
+use super::listings::Table;
 use super::replace::{Asked, OwnAnswer, Replacement};
 use crate::config::CacheType;
-use crate::emulation::listings::Table;
 use crate::explain::{DEFINITIONS_WAIT_MAX, Explainer, Explanation, Question};
 use crate::reason::Bypass;
 

@@ -17,9 +17,11 @@
 mod analyze;
 mod answer;
 mod assign;
+mod counters;
 mod explain;
 mod hint;
 mod last_packet;
+mod listings;
 mod merge;
 mod replace;
 mod show;
@@ -29,10 +31,9 @@ use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
 pub(super) use self::assign::Assigning;
 pub(super) use self::replace::Replacement;
-use super::charset::TextCharset;
 use super::{CHUNK_BYTES, Ended, Session};
-use crate::emulation;
 use crate::reason::{Limit, Stage};
+use crate::settings::TextCharset;
 
 impl Session {
     /// The emulated statement that a text is, if emulation is on and the text can be read.
@@ -94,7 +95,7 @@ impl Session {
             } else {
                 self.state.own_values()
             };
-            let listed = emulation::listed(&self.shared, names.listing, own);
+            let listed = counters::listed(&self.shared, names.listing, own);
             merge::merge(&held, self.capabilities(), &names.filter, &listed)
         });
         let answer = merged.unwrap_or(held);

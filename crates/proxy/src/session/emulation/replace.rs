@@ -23,7 +23,7 @@ use super::super::hidden::effects_of;
 use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
-use crate::emulation::listings::Table;
+use super::listings::Table;
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What the client gets in place of the server's answer, if that isn't an error.

@@ -5,8 +5,8 @@ use remora_wire::response::ServerError;
 
 use super::super::dispatch::Step;
 use super::super::{Ended, Session};
+use super::listings::{self, Listing, Wanted};
 use super::replace::{Asked, OwnAnswer, Replacement};
-use crate::emulation::listings::{self, Listing, Wanted};
 
 /// What the server runs in place of `SHOW REMORA`: it needs the same privilege as seeing what
 /// others run (`PROCESS`), and has nothing to do, because this engine has no mutexes to show.

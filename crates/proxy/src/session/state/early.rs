@@ -4,12 +4,12 @@ use remora_sql::TransactionControl;
 use remora_wire::StatusFlags;
 use remora_wire::walker::Summary;
 
-use super::super::settings::Isolation;
 use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
-use super::super::transaction_flags::Border;
 use super::{Effects, SessionState};
 use crate::config::TransactionReads;
 use crate::reason::Bypass;
+use crate::settings::Border;
+use crate::settings::Isolation;
 
 impl SessionState {
     /// The flags that the answer to a read carries: with autocommit off, those of the transaction

@@ -4,10 +4,10 @@ use remora_cache::{BrokenRules, FenceScope, Position, Tag, Timeline, TimelineLim
 
 use remora_sql::TransactionDefaults;
 
-use super::super::settings_after::SettingsAfter;
-use super::super::transaction_flags::TransactionFlags;
 use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
+use crate::settings::SettingsAfter;
+use crate::settings::TransactionFlags;
 use crate::tags::StringConversion;
 
 const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use remora_wire::rows::Row;
 
-use super::facts::{ColumnFacts, ColumnKind};
+use crate::facts::{ColumnFacts, ColumnKind};
 use crate::upstream::client::text;
 
 /// The longest text of a column's type that is read, characters, as [`COLUMN_FIELDS`] cuts it. An

@@ -7,13 +7,14 @@ use remora_sql::Dialect;
 use tokio::time::{sleep, timeout};
 
 use super::columns::{Column, Interner, in_order};
-use super::facts::{TableFacts, TableRefusal};
 use super::foreign_keys;
 use super::hidden_code;
 use super::questions::{self, Keys, Kind};
 use super::relations::Relations;
 use super::views;
 use super::{Loaded, TableKey};
+use crate::facts::TableFacts;
+use crate::reason::TableRefusal;
 use crate::upstream::client::{Client, ClientError};
 use crate::upstream::server_facts::{Family, ServerFacts};
 use crate::upstream::state::{UpstreamShared, count};
@@ -335,7 +336,7 @@ impl Loader<'_> {
         if tables.len() < reads.tables.len() {
             return Ok(None);
         }
-        let mut facts = TableFacts::of_view(view, reads.all_but_itself());
+        let mut facts = facts_of_view(view, reads.all_but_itself());
         if has_time_columns {
             facts.cacheable = Err(TableRefusal::TimeColumns);
         }
@@ -418,6 +419,23 @@ impl Loader<'_> {
             },
             cacheable,
         })
+    }
+}
+
+/// The facts of a view that can be cached as far as is known yet, with the tags of what it
+/// reads.
+fn facts_of_view<'a>(view: &TableKey, reads: impl Iterator<Item = &'a TableKey>) -> TableFacts {
+    let refused = TableFacts::refused(&view.schema, &view.table, TableRefusal::View);
+    let mut view_of: Vec<_> = reads
+        .map(|key| (key.schema.clone(), key.table.clone()))
+        .collect();
+    view_of.sort();
+    let tag = |(schema, table): &(String, String)| Tag::table(schema, table);
+    TableFacts {
+        cacheable: Ok(()),
+        cascaded_from: view_of.iter().map(tag).collect(),
+        view_of,
+        ..refused
     }
 }
 

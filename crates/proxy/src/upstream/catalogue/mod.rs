@@ -34,7 +34,6 @@
 //! Either way no result is served that was planned with another definition than it was read with.
 
 mod columns;
-mod facts;
 mod foreign_keys;
 mod hidden_code;
 pub(super) mod loader;
@@ -51,9 +50,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use remora_cache::{AsOf, Tag, Timeline};
 use tokio::sync::Notify;
 
-pub use self::facts::{CascadeParent, ColumnFacts, ColumnKind, TableFacts, TableRefusal};
 pub use self::hidden_code::{CodeBasis, HiddenCode};
 use self::store::{Known, Store};
+use crate::facts::TableFacts;
+use crate::reason::TableRefusal;
 
 /// `lower_case_table_names` isn't known yet.
 const UNKNOWN: u8 = u8::MAX;
@@ -390,6 +390,7 @@ mod tests {
     use remora_cache::{BrokenRules, Position, TimelineLimits};
 
     use super::*;
+    use crate::facts::{ColumnFacts, ColumnKind};
 
     fn at(offset: u64) -> Position {
         Position::new(1, offset).unwrap()

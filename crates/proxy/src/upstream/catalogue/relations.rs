@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use remora_cache::{AsOf, Tag};
 
 use super::TableKey;
-use super::facts::CascadeParent;
 use super::foreign_keys::ForeignKey;
+use crate::facts::CascadeParent;
 
 /// Tables that may change with one through foreign keys, or with which it may. More: its facts stay
 /// unknown.

@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use remora_cache::{AsOf, Tag};
 
-use super::facts::TableFacts;
+use crate::facts::TableFacts;
 
 /// Shards: more than threads that ask at the same time. Fewer where there is little to divide.
 const SHARDS_MAX: usize = 64;
@@ -241,8 +241,8 @@ impl Shard {
 mod tests {
     use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
 
-    use super::super::facts::TableRefusal;
     use super::*;
+    use crate::reason::TableRefusal;
 
     fn known() -> Known {
         let limits = TimelineLimits {

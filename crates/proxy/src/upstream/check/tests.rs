@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::server_facts::{Instance, LogFilters};
+use super::super::server_facts::LogFilters;
 use super::*;
+use crate::facts::Instance;
 
 fn facts() -> ServerFacts {
     let variables = [

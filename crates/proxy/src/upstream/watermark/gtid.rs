@@ -57,9 +57,10 @@ use remora_cache::Position;
 use super::super::client::{Client, ClientError, text};
 use super::super::server_facts::Visibility;
 use super::super::session::{Lost, Progress};
-use super::super::state::{RestartReason, UpstreamShared};
+use super::super::state::UpstreamShared;
 use super::idle::IdleWatch;
 use super::{Complete, Worth, end_of_followed_log};
+use crate::reason::RestartReason;
 
 const QUESTION: &str = "SELECT @@global.gtid_executed";
 

@@ -55,7 +55,8 @@ use super::client::{Client, ClientError, text};
 use super::place::LogName;
 use super::server_facts::{ServerFacts, Visibility};
 use super::session::{Lost, Progress};
-use super::state::{RestartReason, UpstreamShared, count};
+use super::state::{UpstreamShared, count};
+use crate::reason::RestartReason;
 
 /// Questions whose answers the follower has yet to catch up with. With more, asking waits.
 const PENDING_MAX: usize = 64;

@@ -26,9 +26,10 @@ use remora_cache::Position;
 
 use super::super::client::{Client, ClientError, text};
 use super::super::session::{FILE_BEGINS_AT, Lost, Progress};
-use super::super::state::{RestartReason, UpstreamShared};
+use super::super::state::UpstreamShared;
 use super::idle::IdleWatch;
 use super::{Answered, Complete, UntoldCommits, Worth, end_of_log};
+use crate::reason::RestartReason;
 
 /// Both the file and the offset; consistent with each other within one `SHOW STATUS`.
 const QUESTION: &str = "SHOW STATUS LIKE 'binlog_snapshot_%'";

@@ -6,10 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::settings::Fingerprint;
-use super::state::SessionState;
 use crate::reason::{Bypass, Outcome};
-use crate::shared::Shared;
 
 /// All sessions that are logged in. There are no more than connections may be open.
 #[derive(Debug, Default)]
@@ -26,6 +23,18 @@ impl Sessions {
             .iter()
             .map(|(number, one)| (*number, Arc::clone(one)))
             .collect()
+    }
+
+    /// One more; gives its number.
+    pub(crate) fn add(&self, session: Arc<ListedSession>) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.known().insert(number, session);
+        number
+    }
+
+    /// It has ended.
+    pub(crate) fn remove(&self, number: u64) {
+        self.known().remove(&number);
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<ListedSession>>> {
@@ -67,6 +76,37 @@ pub(crate) struct AboutSession {
 }
 
 impl ListedSession {
+    /// One that has just logged in, whose settings aren't known.
+    pub(crate) fn new(
+        connection_id: u32,
+        client: Option<SocketAddr>,
+        since_ms: u64,
+    ) -> ListedSession {
+        ListedSession {
+            connection_id,
+            client,
+            since_ms,
+            outcome: AtomicUsize::new(Outcome::Bypass(Bypass::SettingsUnknown).index()),
+            server_statements: AtomicU64::new(0),
+            names: Mutex::default(),
+        }
+    }
+
+    /// The server has answered one more message.
+    pub(crate) fn count_server_statement(&self) {
+        self.server_statements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What a `SELECT` comes to for the session's sake.
+    pub(crate) fn set_outcome(&self, outcome: Outcome) {
+        self.outcome.store(outcome.index(), Ordering::Relaxed);
+    }
+
+    /// Its account and default schema are these now.
+    pub(crate) fn set_names(&self, account: Option<String>, schema: Option<String>) {
+        *self.names() = Names { account, schema };
+    }
+
     /// What it is and has.
     pub(crate) fn about(&self) -> AboutSession {
         let outcome = Outcome::all().get(self.outcome.load(Ordering::Relaxed));
@@ -88,83 +128,5 @@ impl ListedSession {
 
     fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A session's own place among them, for as long as it lives.
-pub(super) struct Registration {
-    shared: Arc<Shared>,
-    number: u64,
-    listed: Arc<ListedSession>,
-    /// The fingerprint whose names are listed.
-    fingerprint: Option<u64>,
-}
-
-impl Registration {
-    /// A session has logged in.
-    pub(super) fn log_in(
-        shared: &Arc<Shared>,
-        connection_id: u32,
-        client: Option<SocketAddr>,
-    ) -> Registration {
-        let listed = Arc::new(ListedSession {
-            connection_id,
-            client,
-            since_ms: shared.clock.now_ms(),
-            outcome: AtomicUsize::new(Outcome::Bypass(Bypass::SettingsUnknown).index()),
-            server_statements: AtomicU64::new(0),
-            names: Mutex::default(),
-        });
-        let number = shared.sessions.next.fetch_add(1, Ordering::Relaxed);
-        shared.sessions.known().insert(number, Arc::clone(&listed));
-        Registration {
-            shared: Arc::clone(shared),
-            number,
-            listed,
-            fingerprint: None,
-        }
-    }
-
-    /// The connection's number on the server.
-    pub(super) fn connection_id(&self) -> u32 {
-        self.listed.connection_id
-    }
-
-    /// The server has answered a message of the client's.
-    pub(super) fn answered(&self) {
-        self.listed
-            .server_statements
-            .fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The session may be another than before.
-    pub(super) fn update(&mut self, state: &SessionState) {
-        let outcome = match state.scope() {
-            Ok(_) => Outcome::Hit,
-            Err(why) => Outcome::Bypass(why),
-        };
-        self.listed
-            .outcome
-            .store(outcome.index(), Ordering::Relaxed);
-        let known = state.fingerprint();
-        let id = known.map(|known| known.id);
-        if id != self.fingerprint {
-            self.fingerprint = id;
-            self.rename(known.map(|known| &**known));
-        }
-    }
-
-    fn rename(&self, known: Option<&Fingerprint>) {
-        let mut names = self.listed.names();
-        *names = Names {
-            account: known.and_then(|known| known.account.clone()),
-            schema: known.and_then(|known| known.schema.clone()),
-        };
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        self.shared.sessions.known().remove(&self.number);
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::admin::query::encode;
+use super::query::encode;
 
 /// How long connecting, and each step of the answer, may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use remora_sql::TransactionDefaults;
 
-use super::settings::Fingerprint;
+use super::fingerprint::Fingerprint;
 
 /// The most changes that are remembered for one fingerprint. The oldest makes room.
 const CHANGES_MAX: usize = 64;
@@ -28,7 +28,7 @@ pub enum SettingsChange {
 
 impl SettingsChange {
     /// This change and a later one. `None`: that is more than is remembered.
-    pub(super) fn then(&self, later: &SettingsChange) -> Option<SettingsChange> {
+    pub(crate) fn then(&self, later: &SettingsChange) -> Option<SettingsChange> {
         if let (SettingsChange::Transactions(first), SettingsChange::Transactions(second)) =
             (self, later)
         {
@@ -68,7 +68,7 @@ struct KnownChange {
 
 impl SettingsAfter {
     /// The settings after this, if they are known and not forgotten.
-    pub(super) fn get(
+    pub(crate) fn get(
         &self,
         change: &SettingsChange,
         mark_number: u64,
@@ -80,7 +80,7 @@ impl SettingsAfter {
     }
 
     /// The server told them, when the follower had this mark.
-    pub(super) fn learn(
+    pub(crate) fn learn(
         &self,
         change: &SettingsChange,
         mark_number: u64,

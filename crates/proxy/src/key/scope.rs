@@ -16,7 +16,7 @@ const STATUS_IN_KEY: [StatusFlags; 5] = [
 ];
 
 /// The flags of [`STATUS_IN_KEY`] as bits.
-pub(super) fn status_bits(status: StatusFlags) -> u8 {
+pub(crate) fn status_bits(status: StatusFlags) -> u8 {
     STATUS_IN_KEY
         .iter()
         .enumerate()
@@ -26,7 +26,7 @@ pub(super) fn status_bits(status: StatusFlags) -> u8 {
 }
 
 /// The scope of a fingerprint with these flags: the number that no other combination has.
-pub(super) fn scope_of(
+pub(crate) fn scope_of(
     fingerprint_id: u64,
     status: StatusFlags,
     rows: RowFormat,
@@ -36,18 +36,18 @@ pub(super) fn scope_of(
 }
 
 /// The fingerprint of the sessions whose results are in a scope.
-pub fn fingerprint_of(scope: Scope) -> u64 {
+pub(crate) fn fingerprint_of(scope: Scope) -> u64 {
     scope.number() >> (STATUS_IN_KEY.len() + 1)
 }
 
 /// Whether a scope is of executions of prepared statements.
-pub fn is_binary(scope: Scope) -> bool {
+pub(crate) fn is_binary(scope: Scope) -> bool {
     scope.number() & 1 == RowFormat::Binary as u64
 }
 
 /// How the rows of a result are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowFormat {
+pub(crate) enum RowFormat {
     /// As text: the answers to `COM_QUERY`.
     Text = 0,
     /// In the binary protocol: the answers to `COM_STMT_EXECUTE`.

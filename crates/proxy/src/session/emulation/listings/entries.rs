@@ -9,11 +9,11 @@ use remora_wire::result_set::Column;
 use super::rows::{FirstCome, Listed, Row};
 use super::{Wanted, shortened, yes_or_no};
 use crate::digests::Label;
+use crate::key::Note;
+use crate::key::text_of_key;
+use crate::key::{fingerprint_of, is_binary};
 use crate::reason::Words;
-use crate::session::first_read::Note;
-use crate::session::prepared::text_of_key;
-use crate::session::settings::FingerprintNames;
-use crate::session::state::{fingerprint_of, is_binary};
+use crate::settings::FingerprintNames;
 use crate::shared::Shared;
 
 /// How many places of the store are looked at before other sessions of the worker have a turn.

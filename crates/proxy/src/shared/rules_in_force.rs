@@ -9,9 +9,9 @@ use arc_swap::{ArcSwap, Guard};
 use remora_cache::Store;
 use serde::Serialize;
 
-use super::{Action, Bounds, Facts, Rule, RuleSet};
-use crate::config::{ConfigError, Reread, Source, TransactionReads};
+use crate::config::{ConfigError, Reread, Source};
 use crate::reason::{Bypass, Reason, RuleOutcome, RulesReload};
+use crate::rules::{Action, Bounds, Facts, Rule, RuleSet, TransactionReads};
 
 /// The most changed rules that a reload tells one by one.
 const CHANGES_TOLD_MAX: usize = 16;
@@ -215,13 +215,11 @@ impl RulesInForce {
         let has_changed = !old.says_the_same(&new);
         if !has_changed {
             // At other lines perhaps; what they decided goes on.
-            for (old, new) in old.decided.iter().zip(&new.decided) {
-                new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
+            new.count_on_from(&old);
         }
         let changes = changes(&old, &new);
         let rules = new.len();
-        // In this order: see the module's documentation.
+        // In this order: see the documentation of `rules`.
         self.current.store(Arc::new(new));
         if has_changed {
             store.clear();
@@ -274,7 +272,7 @@ impl RulesInForce {
         };
         RulesReport {
             file: self.source.file().map(ToOwned::to_owned),
-            rules: rules.rules.iter().enumerate().map(report).collect(),
+            rules: rules.all().iter().enumerate().map(report).collect(),
         }
     }
 }
@@ -297,4 +295,85 @@ fn counts<R: Reason>(numbers: &[AtomicU64]) -> Vec<(&'static str, u64)> {
         .map(|reason| reason.as_str())
         .zip(numbers)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use remora_sql::Digest;
+
+    use super::*;
+
+    fn facts<'a>(tables: &'a [(&'a str, &'a str)]) -> Facts<'a> {
+        Facts {
+            digest: Some(Digest::from_number(7)),
+            tables,
+            names_have_case: true,
+            account: Some("app@%"),
+            schema: Some("shop"),
+        }
+    }
+
+    fn rule(change: impl FnOnce(&mut Rule)) -> Rule {
+        let mut rule = Rule {
+            action: Action::Refuse,
+            ..Rule::default()
+        };
+        change(&mut rule);
+        rule
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides_and_is_counted() {
+        let bounds = Bounds {
+            time_to_live_ms: Some(5),
+            result_bytes_max: None,
+        };
+        let rules = RulesInForce::new(
+            vec![
+                rule(|rule| {
+                    rule.table = Some("shop.price".parse().unwrap());
+                    rule.action = Action::Keep(Bounds::default());
+                }),
+                rule(|rule| rule.table = Some("shop.*".parse().unwrap())),
+                rule(|rule| {
+                    rule.schema = Some("shop".into());
+                    rule.action = Action::Keep(bounds);
+                }),
+            ],
+            crate::config::Settings::load(None, &[]).unwrap().source,
+        );
+        let ask = |tables: &[(&str, &str)], schema| {
+            let facts = Facts {
+                schema,
+                ..facts(tables)
+            };
+            rules.decide(&rules.get(), &facts)
+        };
+        assert_eq!(ask(&[("shop", "price")], None), Ok(Bounds::default()));
+        assert_eq!(
+            ask(&[("shop", "t")], Some("shop")),
+            Err(Bypass::RuleRefuses)
+        );
+        assert_eq!(ask(&[("shop", "t")], None), Err(Bypass::RuleRefuses));
+        // The first rule matches, whatever the second says of the other table.
+        assert_eq!(
+            ask(&[("shop", "t"), ("shop", "price")], None),
+            Ok(Bounds::default())
+        );
+        assert_eq!(ask(&[("stock", "t")], Some("shop")), Ok(bounds));
+        assert_eq!(ask(&[("stock", "t")], None), Ok(Bounds::default()));
+        let decided: Vec<u64> = rules
+            .report()
+            .rules
+            .iter()
+            .map(|rule| rule.decided)
+            .collect();
+        assert_eq!(decided, [2, 2, 1]);
+        assert_eq!(
+            rules.decisions(),
+            [("refused", 2), ("kept", 2), ("bounded", 1)]
+        );
+    }
 }

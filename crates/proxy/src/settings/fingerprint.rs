@@ -1,0 +1,244 @@
+//! What a session's settings are, and all that are in use.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use remora_sql::Dialect;
+use remora_wire::Capabilities;
+use remora_wire::rows::Row;
+
+use super::after::SettingsAfter;
+use super::charset::{self, TextCharset};
+use super::question::SettingsQuery;
+use super::transaction_flags::TransactionFlags;
+use crate::facts::Instance;
+use crate::tags::StringConversion;
+
+/// How the open transaction, or the next, sees other transactions' commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what is committed when it begins.
+    ReadCommitted,
+    /// All statements of a transaction see the same.
+    RepeatableRead,
+    /// `READ UNCOMMITTED` or `SERIALIZABLE`, whose reads aren't those of committed rows alone.
+    Other,
+}
+
+/// What a session's settings are, as far as they can change a result.
+#[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
+pub struct Fingerprint {
+    /// Unique in this process and never used again.
+    pub id: u64,
+    /// The default schema.
+    pub schema: Option<String>,
+    /// The account, as `CURRENT_USER()` gives it.
+    pub account: Option<String>,
+    /// The server that the session speaks to; `None` if its answer can't be read.
+    pub instance: Option<Instance>,
+    /// How the server reads statement text; `None` if as a language that Remora can't read.
+    pub dialect: Option<Dialect>,
+    /// Whether each statement without `BEGIN` is a transaction, as the variable says.
+    pub autocommit: bool,
+    /// The isolation level of transactions that begin from now on.
+    pub isolation: Isolation,
+    /// `character_set_client`, `character_set_connection` and `collation_connection`.
+    pub character_sets: [String; 3],
+    /// How bytes of statement text relate to characters.
+    pub charset: TextCharset,
+    /// What the server does with the strings in statements.
+    pub string_conversion: StringConversion,
+    /// Whether each setting has a value under which results can be kept.
+    pub allows_caching: bool,
+    /// Whether `COMMIT` and `ROLLBACK` do nothing else (`completion_type`).
+    pub ends_transactions_plainly: bool,
+    /// Whether a `SELECT` without `LIMIT` gives no rows (`sql_select_limit`), and then the server
+    /// need not look for any.
+    pub selects_nothing: bool,
+    /// Whether it gives all rows.
+    pub selects_all: bool,
+    /// The flags of the server's answers where transactions begin and end, as far as they are
+    /// known.
+    pub transaction_flags: TransactionFlags,
+    /// The settings after each `SET` that determines them.
+    pub after: SettingsAfter,
+}
+
+/// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself:
+/// whoever has that keeps it from being forgotten.
+#[derive(Debug)]
+pub(crate) struct FingerprintNames {
+    pub(crate) schema: Option<String>,
+    pub(crate) account: Option<String>,
+    pub(crate) dialect: Option<Dialect>,
+}
+
+/// What of a connection belongs to the fingerprint beside the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flavour {
+    /// The protocol features that both sides use.
+    pub capabilities: Capabilities,
+    /// The epoch of privileges in which the session logged in: the server looks at an account's
+    /// global privileges only then, so a session from before a `REVOKE` may still read what a later
+    /// one may not.
+    pub login_epoch: u64,
+    /// The same when it chose its default schema, the moment at which the server looks at the
+    /// account's privileges on that schema.
+    pub schema_epoch: u64,
+    /// The same when it took up its role.
+    pub role_epoch: u64,
+    /// The client's address, if the server is told it: privileges on schemas, tables and columns
+    /// are given to hosts, and the server looks for them by this address, not by the account's.
+    pub client: Option<IpAddr>,
+}
+
+impl Flavour {
+    fn put(self, bytes: &mut Vec<u8>) {
+        let capabilities = self.capabilities.without(WITHOUT_EFFECT_ON_RESULTS);
+        bytes.extend_from_slice(&capabilities.0.to_le_bytes());
+        for epoch in [self.login_epoch, self.schema_epoch, self.role_epoch] {
+            bytes.extend_from_slice(&epoch.to_le_bytes());
+        }
+        match self.client {
+            None => bytes.push(0),
+            Some(IpAddr::V4(address)) => {
+                bytes.push(4);
+                bytes.extend_from_slice(&address.octets());
+            }
+            Some(IpAddr::V6(address)) => {
+                bytes.push(6);
+                bytes.extend_from_slice(&address.octets());
+            }
+        }
+    }
+}
+
+/// Flags that change how a connection begins or what it may send, but no byte of a result set.
+const WITHOUT_EFFECT_ON_RESULTS: Capabilities = Capabilities::CONNECT_WITH_DB
+    .with(Capabilities::LOCAL_FILES)
+    .with(Capabilities::COMPRESS)
+    .with(Capabilities::SSL)
+    .with(Capabilities::SECURE_CONNECTION)
+    .with(Capabilities::PLUGIN_AUTH)
+    .with(Capabilities::CONNECT_ATTRS)
+    .with(Capabilities::PLUGIN_AUTH_LENENC_DATA)
+    .with(Capabilities::EXPIRED_PASSWORDS)
+    .with(Capabilities::PROGRESS_OBSOLETE)
+    .with(Capabilities::MARIADB_PROGRESS)
+    .with(Capabilities::MARIADB_STMT_BULK_OPERATIONS);
+
+/// All fingerprints in use. A lock is taken when a session learns its settings, never on a hit.
+#[derive(Debug)]
+pub struct Fingerprints {
+    known: Mutex<HashMap<Vec<u8>, Arc<Fingerprint>>>,
+    next_id: AtomicU64,
+    capacity: usize,
+}
+
+/// More different settings are in use than `fingerprints_max` allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManyFingerprints;
+
+impl Fingerprints {
+    /// Room for `capacity` fingerprints in use at the same time.
+    pub fn new(capacity: usize) -> Fingerprints {
+        Fingerprints {
+            known: Mutex::new(HashMap::new()),
+            next_id: AtomicU64::new(1),
+            capacity,
+        }
+    }
+
+    /// How many are known.
+    pub fn len(&self) -> usize {
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What can be shown of each that is known, by its [`Fingerprint::id`].
+    pub(crate) fn names(&self) -> HashMap<u64, FingerprintNames> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = known.values().map(|known| {
+            let names = FingerprintNames {
+                schema: known.schema.clone(),
+                account: known.account.clone(),
+                dialect: known.dialect,
+            };
+            (known.id, names)
+        });
+        names.collect()
+    }
+
+    /// The fingerprint for what the server answered. Equal answers give the same one.
+    pub fn intern(
+        &self,
+        query: &SettingsQuery,
+        answer: &Row,
+        flavour: Flavour,
+    ) -> Result<Arc<Fingerprint>, TooManyFingerprints> {
+        let bytes = Self::bytes(answer, flavour);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fingerprint) = known.get(&bytes) {
+            return Ok(Arc::clone(fingerprint));
+        }
+        if known.len() >= self.capacity {
+            // Ids are never used again, so entries of a forgotten fingerprint are simply out of
+            // reach.
+            known.retain(|_, fingerprint| Arc::strong_count(fingerprint) > 1);
+            if known.len() >= self.capacity {
+                return Err(TooManyFingerprints);
+            }
+        }
+        let character_sets = query.character_sets(answer);
+        let [client, connection, _] = &character_sets;
+        let fingerprint = Arc::new(Fingerprint {
+            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            schema: SettingsQuery::schema(answer),
+            account: SettingsQuery::account(answer),
+            instance: SettingsQuery::instance(answer),
+            dialect: query.dialect(answer),
+            autocommit: query.autocommit(answer),
+            isolation: query.isolation(answer),
+            charset: TextCharset::of(client, connection),
+            string_conversion: charset::string_conversion(client, connection),
+            character_sets,
+            allows_caching: query.allows_caching(answer),
+            ends_transactions_plainly: query.ends_transactions_plainly(answer),
+            selects_nothing: query.selects_nothing(answer),
+            selects_all: query.selects_all(answer),
+            transaction_flags: TransactionFlags::default(),
+            after: SettingsAfter::default(),
+        });
+        known.insert(bytes, Arc::clone(&fingerprint));
+        Ok(fingerprint)
+    }
+
+    fn bytes(answer: &Row, flavour: Flavour) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        flavour.put(&mut bytes);
+        for field in answer {
+            match field {
+                None => bytes.push(0),
+                Some(value) => {
+                    bytes.push(1);
+                    bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+                    bytes.extend_from_slice(value);
+                }
+            }
+        }
+        bytes
+    }
+}

@@ -1,0 +1,29 @@
+//! The session's settings as the server itself reports them, and their place in the cache key.
+//!
+//! Remora computes no setting from a `SET`: the server tells them. Whenever a statement may have
+//! changed a setting that can change a result, the session asks the server for all of them in one
+//! `SELECT` on the client's own connection before the next look-up. The answer's bytes, together
+//! with the account, the protocol's flavour and the collation in which texts are sent, are the
+//! **fingerprint**: two sessions share entries only if theirs are equal byte for byte.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `question` | what a session asks, and how to read the answer |
+//! | `fingerprint` | what the settings are |
+//! | `after` | what they are after a `SET` to literals, which is asked once |
+//! | `charset` | how the bytes of statements relate to characters |
+//! | `transaction_flags` | the flags of answers where transactions begin and end |
+
+mod after;
+mod charset;
+mod fingerprint;
+mod question;
+#[cfg(test)]
+mod tests;
+mod transaction_flags;
+
+pub use self::after::*;
+pub use self::charset::*;
+pub use self::fingerprint::*;
+pub use self::question::*;
+pub use self::transaction_flags::*;

@@ -1,0 +1,84 @@
+//! What is asked, and which answers are the same settings.
+
+use remora_wire::Capabilities;
+use remora_wire::rows::Row;
+
+use super::*;
+
+fn query(number: u64, name: &str) -> SettingsQuery {
+    let features = ServerFeatures {
+        has_roles: false,
+        has_uuid: false,
+    };
+    let variables = ["sql_mode".to_owned()];
+    let query = SettingsQuery::new(features, variables, &["wait_timeout".to_owned()]);
+    query.with_mark(FollowedMark {
+        number,
+        name: name.to_owned(),
+        holder: "17".to_owned(),
+    })
+}
+
+fn answer(query: &SettingsQuery, holder: Option<&str>) -> Row {
+    let mut row = vec![Some(b"1".to_vec()); query.fields()];
+    SettingsQuery::remove_collation_probe(&mut row);
+    *row.last_mut().expect("it has fields") = holder.map(|holder| holder.as_bytes().to_vec());
+    row
+}
+
+#[test]
+fn the_mark_is_asked_for_by_a_name_that_no_character_set_converts() {
+    let sql = query(1, "a 1").sql().to_owned();
+    let end = ", CAST(IS_USED_LOCK(x'612031') AS BINARY), '' LIMIT 1";
+    assert!(sql.ends_with(end), "{sql}");
+}
+
+#[test]
+fn a_session_is_on_the_followed_server_only_if_it_sees_who_holds_the_mark() {
+    let query = query(1, "a");
+    for (holder, is_seen) in [
+        (Some("17"), true),
+        (Some("18"), false),
+        (Some(""), false),
+        (None, false),
+    ] {
+        let mut row = answer(&query, holder);
+        assert_eq!(query.take_mark(&mut row), is_seen, "{holder:?}");
+        assert_eq!(row.len(), query.fields() - 2);
+    }
+}
+
+#[test]
+fn neither_a_new_mark_nor_one_that_is_not_seen_makes_a_new_fingerprint() {
+    let known = Fingerprints::new(10);
+    let flavour = Flavour {
+        capabilities: Capabilities(0),
+        login_epoch: 0,
+        schema_epoch: 0,
+        role_epoch: 0,
+        client: None,
+    };
+    let id = |number, name, holder| {
+        let query = query(number, name);
+        let mut row = answer(&query, holder);
+        query.take_mark(&mut row);
+        assert_eq!(query.take_patience_ms(&mut row), Some(1_000));
+        let fingerprint = known.intern(&query, &row, flavour);
+        fingerprint.expect("there is room").id
+    };
+    let first = id(1, "a", Some("17"));
+    assert_eq!(id(2, "b", Some("17")), first);
+    assert_eq!(
+        id(2, "b", None),
+        first,
+        "it stays that of what was prepared"
+    );
+}
+
+#[test]
+fn questions_for_the_same_settings_are_alike_whatever_the_mark() {
+    let (one, other) = (query(1, "a"), query(2, "b"));
+    assert!(one.is_like(&other));
+    assert_ne!(one.sql(), other.sql());
+    assert_eq!((one.mark_number(), other.mark_number()), (1, 2));
+}
