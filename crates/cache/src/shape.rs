@@ -9,6 +9,11 @@
 //! - the row was inserted or deleted, or one of the shape's columns or of those that it reads has
 //!   changed.
 //!
+//! To one kind of shape insertions don't matter ([`Shape::of_existing`]): the parents of cascading
+//! foreign keys. A cascade follows the deletion of a parent's row, or an update of the columns that
+//! the key refers to. A new parent has no children yet, and the log tells when a row made room for
+//! it (`REPLACE`).
+//!
 //! # The tags of a narrowed result
 //!
 //! For each table:
@@ -148,6 +153,8 @@ pub struct Shape<C> {
     columns: Box<[ShapeColumn<C>]>,
     interval_level: Option<u8>,
     reads: ColumnSet,
+    /// Insertions don't matter.
+    is_of_existing: bool,
 }
 
 impl<C: Clone + Eq + Hash> Shape<C> {
@@ -157,6 +164,17 @@ impl<C: Clone + Eq + Hash> Shape<C> {
     pub fn equal(table: TableTags, columns: &[ShapeColumn<C>], reads: ColumnSet) -> Shape<C> {
         let columns = &columns[..columns.len().min(EQUALITY_COLUMNS_MAX)];
         Shape::new(table, columns, None, reads)
+    }
+
+    /// What depends on a table's rows only as far as they are deleted, or updated in one of these
+    /// columns.
+    pub fn of_existing(table: TableTags, columns: ColumnSet) -> Shape<C> {
+        let all = Shape::new(table, &[], None, columns);
+        Shape {
+            is_of_existing: true,
+            seed: mix(all.seed, 0x0065_7869_7374),
+            ..all
+        }
     }
 
     /// A read of the rows whose value in `column` lies in certain intervals of a level.
@@ -184,6 +202,7 @@ impl<C: Clone + Eq + Hash> Shape<C> {
             columns: columns.into(),
             interval_level,
             reads,
+            is_of_existing: false,
             seed: hasher.finish(),
         }
     }
@@ -203,7 +222,12 @@ impl<C: Clone + Eq + Hash> Shape<C> {
         &self.reads
     }
 
-    /// The same, but for a read of all columns.
+    /// Whether a change that inserts a row doesn't matter.
+    pub fn is_of_existing(&self) -> bool {
+        self.is_of_existing
+    }
+
+    /// The same, but for a read of all columns, to which insertions matter, too.
     #[must_use]
     pub fn reading_all(&self, table: TableTags) -> Shape<C> {
         Shape::new(table, &self.columns, self.interval_level, ColumnSet::ALL)

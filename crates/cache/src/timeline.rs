@@ -177,6 +177,8 @@ pub enum BrokenTags {
     PreservedSide,
     /// Names in the condition of a join mean any table of the block.
     ScopeOfJoins,
+    /// The deletion of a row counts as little as its insertion where a cascade may follow it.
+    DeletedParents,
 }
 
 /// Since when a result is known to be right: the watermark before its query was sent, and the

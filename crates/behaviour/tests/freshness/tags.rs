@@ -639,6 +639,52 @@ fn cascades_drop_children_only_where_keys_change() {
     );
 }
 
+/// A new parent has no children. One that takes another's place takes the children with it.
+#[test]
+fn new_parents_drop_no_children_unless_they_take_the_place_of_another() {
+    let front = front("tags_new_parents");
+    let read = "SELECT v FROM child WHERE id < 100";
+    check(
+        &front,
+        &[
+            (read, "INSERT INTO parent VALUES (4, 4), (5, 5)", Kept),
+            (read, "INSERT IGNORE INTO parent VALUES (4, 4)", Kept),
+            (read, "INSERT INTO parent SELECT 6, id FROM t LIMIT 1", Kept),
+            (
+                read,
+                "INSERT INTO parent VALUES (1, 9) ON DUPLICATE KEY UPDATE id = 11",
+                Dropped,
+            ),
+            (read, "REPLACE INTO parent VALUES (2, 9)", Dropped),
+            (read, "REPLACE INTO parent VALUES (7, 7)", Kept),
+            (
+                "SELECT v FROM child WHERE parent_id = 3",
+                "REPLACE INTO parent SELECT 3, 9",
+                Dropped,
+            ),
+            (
+                "SELECT v FROM child WHERE id = 99",
+                "DELETE FROM parent WHERE id = 4",
+                Dropped,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn without_the_deletions_of_parents_an_old_result_is_kept() {
+    let broken = BrokenRules {
+        tags: BrokenTags::DeletedParents,
+        ..BrokenRules::default()
+    };
+    let setup = [&DIGITS[..], &TABLES[..]].concat();
+    let options = RemoraOptions::following();
+    let front = Front::breaking(broken, lease(), "tags_old_parents", options, &setup);
+    // Nothing is there, so the answer stays as it was.
+    let read = "SELECT v FROM child WHERE id = 99";
+    check(&front, &[(read, "DELETE FROM parent WHERE id = 2", Kept)]);
+}
+
 #[test]
 fn what_can_not_be_narrowed_drops_everything_of_its_table() {
     let front = front("tags_wholes");

@@ -219,11 +219,19 @@ impl RowReader<'_> {
             if is_update && !self.concerns(shape, &changed) {
                 continue;
             }
+            if shape.is_of_existing() && !is_update && self.is_left_out(before) {
+                continue;
+            }
             if self.broken != BrokenTags::BeforeImage || !is_update {
                 self.touch_image(shape, before, None);
             }
             self.touch_image(shape, after, before);
         }
+    }
+
+    /// Whether a row that was inserted or deleted doesn't matter where only existing ones do.
+    fn is_left_out(&self, before: Option<&Image<'_>>) -> bool {
+        before.is_none() || self.broken == BrokenTags::DeletedParents
     }
 
     fn concerns(&self, shape: &Shape<Codec>, changed: &ColumnSet) -> bool {

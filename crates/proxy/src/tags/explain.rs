@@ -158,8 +158,8 @@ fn cascade(
                 columns_words(Some(&parent.columns))
             ),
             dropped_by: format!(
-                "rows of {table}: {}",
-                changes_of(&[], Some(&parent.columns))
+                "rows of {table}: deleted, or updated in {}",
+                parent.columns.join(", ")
             ),
             rows: None,
             columns: Some(parent.columns.clone()),
@@ -240,7 +240,7 @@ struct Rows {
 
 fn rows_in_words(block: &Block, plan: &Plan, name: impl Fn(u16) -> String) -> Rows {
     match &plan.narrowing {
-        Narrowing::Impossible(_) => Rows::default(),
+        Narrowing::Impossible(_) | Narrowing::Existing => Rows::default(),
         Narrowing::Equal(columns) => {
             let each = columns.iter().map(|equal| {
                 let test = block.conditions.get(equal.condition).map(|one| &one.test);

@@ -30,6 +30,8 @@ pub(super) enum Narrowing {
     Impossible(Coarse),
     /// All rows; or rows with certain values in each of some columns.
     Equal(Vec<EqualColumn>),
+    /// All rows, and only what happens to those that are there.
+    Existing,
     /// Rows whose value in the column lies between the two, both included. Reversed: none.
     Range(ShapeColumn<Codec>, End, End),
 }
@@ -147,6 +149,7 @@ impl Plan {
                     combinations(columns),
                 ))
             }
+            Narrowing::Existing => Ok((Shape::of_existing(table, self.reads), vec![Vec::new()])),
             Narrowing::Range(column, from, to) => {
                 let (level, mut intervals) =
                     cover(from.number, to.number).ok_or(Coarse::NothingNarrows)?;

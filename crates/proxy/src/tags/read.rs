@@ -218,7 +218,7 @@ pub(super) fn add(tags: &mut Vec<Tag>, tag: Tag) {
 }
 
 /// A table that cascades can change depends on the parents' rows and on the columns that the keys
-/// refer to.
+/// refer to. New rows of a parent cascade nowhere.
 pub(super) fn put_cascades(
     parents: &[CascadeParent],
     under: &ReadTags<'_>,
@@ -237,7 +237,7 @@ pub(super) fn put_cascades(
                 reads.insert(ordinal_of(&facts, column)?);
             }
             let is_known = !parent.columns.is_empty() && facts.columns_match_log;
-            let narrowing = Narrowing::Equal(Vec::new());
+            let narrowing = Narrowing::Existing;
             is_known.then_some((Plan { narrowing, reads }, facts))
         });
         if let Some((plan, facts)) = plan {
