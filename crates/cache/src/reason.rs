@@ -1,87 +1,70 @@
 //! Every reason of this crate: one enum each, shared by logs, metrics and documentation.
 
 use std::fmt;
+use std::mem::discriminant;
 
-/// An enum of plain reasons, with a label for metrics and a sentence for people.
-macro_rules! reasons {
-    ($(#[$meta:meta])* $name:ident { $($variant:ident = $label:literal: $sentence:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-        pub enum $name {
-            $(#[doc = $sentence] $variant,)+
-        }
-
-        impl $name {
-            /// Every reason, in the order of the declaration.
-            pub const ALL: [$name; [$($name::$variant),+].len()] = [$($name::$variant),+];
-
-            /// The label in logs and metrics.
-            pub const fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $label,)+ }
-            }
-
-            /// One sentence for people.
-            pub const fn describe(self) -> &'static str {
-                match self { $($name::$variant => $sentence,)+ }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.describe())
-            }
-        }
-    };
-}
+use remora_reason::{Reason, reasons};
 
 reasons! {
     /// Why a stored result left the store to make room.
     EvictionReason {
-        SmallQueue = "small_queue":
-            "It was not asked for again while it was new, and the room was needed.",
-        MainQueue = "main_queue":
-            "It had been asked for repeatedly, but not lately, and the room was needed.",
-        Outdated = "outdated":
-            "The room was needed, and a change had outdated it already.",
-        Replaced = "replaced":
-            "A newer result took its place.",
+        SmallQueue: "small_queue",
+            "It was not asked for again while it was new, and the room was needed.";
+        MainQueue: "main_queue",
+            "It had been asked for repeatedly, but not lately, and the room was needed.";
+        Outdated: "outdated",
+            "The room was needed, and a change had outdated it already.";
+        Replaced: "replaced",
+            "A newer result took its place.";
     }
 }
 
 reasons! {
     /// Why a stored result can never be served again.
     InvalidationReason {
-        Changed = "changed": "A commit touched something that it depends on.",
-        Everything = "everything": "A commit may have touched anything.",
-        Forgotten = "forgotten":
-            "The binary log was lost, or a change was made that it does not show, so everything stored before was forgotten.",
-        Cleared = "cleared": "An operator emptied the cache, or changed its rules.",
-        Expired = "expired": "It had become older than a rule allows (`time_to_live_ms`).",
-        Faulty = "faulty": "A verification found that the server answers otherwise.",
+        Changed: "changed", "A commit touched something that it depends on.";
+        Everything: "everything", "A commit may have touched anything.";
+        Forgotten: "forgotten",
+            "The binary log was lost, or a change was made that it does not show, so everything stored before was forgotten.";
+        Cleared: "cleared", "An operator emptied the cache, or changed its rules.";
+        Expired: "expired", "It had become older than a rule allows (`time_to_live_ms`).";
+        Faulty: "faulty", "A verification found that the server answers otherwise.";
     }
 }
 
 reasons! {
     /// Why a result was not stored.
     NotStored {
-        TooLarge = "too_large": "The response is larger than `result_bytes_max`.",
-        TextTooLong = "text_too_long": "The statement's text is larger than a stored result may be, or than 8 MiB.",
-        TooManyTags = "too_many_tags": "It depends on more than 255 things.",
-        NoRoom = "no_room": "It does not fit into a shard of the store, even when that is empty.",
-        MemoryHeld = "memory_held":
-            "The memory of evicted results is still being read and could not be freed in time.",
-        Unwanted = "unwanted":
-            "The store is full and it has not been asked for lately; it is stored when it comes again.",
-        NewerStored = "newer_stored": "A newer result of the same statement is stored already.",
-        Cleared = "cleared": "An operator emptied the cache, or changed its rules, while it was on its way.",
+        TooLarge: "too_large", "The response is larger than `result_bytes_max`.";
+        TextTooLong: "text_too_long", "The statement's text is larger than a stored result may be, or than 8 MiB.";
+        TooManyTags: "too_many_tags", "It depends on more than 255 things.";
+        NoRoom: "no_room", "It does not fit into a shard of the store, even when that is empty.";
+        MemoryHeld: "memory_held",
+            "The memory of evicted results is still being read and could not be freed in time.";
+        Unwanted: "unwanted",
+            "The store is full and it has not been asked for lately; it is stored when it comes again.";
+        NewerStored: "newer_stored", "A newer result of the same statement is stored already.";
+        Cleared: "cleared", "An operator emptied the cache, or changed its rules, while it was on its way.";
     }
 }
 
 reasons! {
     /// Why a fill may not begin.
     FillRefused {
-        InFlight = "in_flight": "A fill for the same key is in flight.",
-        Full = "full": "The limit of fills in flight is reached.",
+        InFlight: "in_flight", "A fill for the same key is in flight.";
+        Full: "full", "The limit of fills in flight is reached.";
+    }
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
+    }
+}
+
+impl fmt::Display for FillRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
     }
 }
 
@@ -192,5 +175,23 @@ impl Unservable {
 impl fmt::Display for Unservable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.describe())
+    }
+}
+
+/// `Changed` says which tag: all of them count as one.
+impl Reason for Unservable {
+    const ALL: &'static [Unservable] = &Unservable::ALL;
+
+    fn as_str(self) -> &'static str {
+        Unservable::as_str(self)
+    }
+
+    fn describe(self) -> &'static str {
+        Unservable::describe(self)
+    }
+
+    fn ordinal(self) -> usize {
+        let is_same = |other: &Unservable| discriminant(other) == discriminant(&self);
+        Unservable::ALL.iter().position(is_same).unwrap_or_default()
     }
 }

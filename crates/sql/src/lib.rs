@@ -27,7 +27,6 @@ mod logged;
 mod mentions;
 mod name;
 mod reads;
-mod reasons;
 mod refusal;
 mod scan;
 mod select;

@@ -3,9 +3,9 @@
 use crate::everything::EverythingReason;
 use crate::name::TableName;
 use crate::reads::NarrowedWrite;
-use crate::reasons::reasons;
 use crate::refusal::Refusal;
 use crate::select::Select;
+use remora_reason::reasons;
 
 /// The kinds of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,21 +77,21 @@ pub enum Writes {
 reasons! {
     /// What may have changed the session in a way that can't be seen.
     UnknownEffect {
-        StoredFunction = "stored_function",
+        StoredFunction: "stored_function",
             "A stored function may have set variables or created temporary tables.";
-        StoredProcedure = "stored_procedure",
+        StoredProcedure: "stored_procedure",
             "A stored procedure may have set variables or created temporary tables.";
-        DynamicSql = "dynamic_sql", "A prepared text was executed that is not seen here.";
-        MultipleStatements = "multiple_statements", "Several statements were sent in one text.";
-        UnknownVariable = "unknown_variable", "A variable was set whose effect is not known.";
-        QueryBesideAutocommit = "query_beside_autocommit",
+        DynamicSql: "dynamic_sql", "A prepared text was executed that is not seen here.";
+        MultipleStatements: "multiple_statements", "Several statements were sent in one text.";
+        UnknownVariable: "unknown_variable", "A variable was set whose effect is not known.";
+        QueryBesideAutocommit: "query_beside_autocommit",
             "A query ran in a statement that sets autocommit. What it saw may stay, and no flag tells.";
-        DroppedSchema = "dropped_schema", "The default schema may have been dropped.";
-        DistributedTransaction = "distributed_transaction", "An XA transaction is under way.";
-        UnknownStatement = "unknown_statement", "The statement is not known.";
-        Unreadable = "unreadable", "The text can't be read with certainty.";
-        Ambiguous = "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";
-        Truncated = "truncated", "The statement is too long to be read to its end.";
+        DroppedSchema: "dropped_schema", "The default schema may have been dropped.";
+        DistributedTransaction: "distributed_transaction", "An XA transaction is under way.";
+        UnknownStatement: "unknown_statement", "The statement is not known.";
+        Unreadable: "unreadable", "The text can't be read with certainty.";
+        Ambiguous: "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";
+        Truncated: "truncated", "The statement is too long to be read to its end.";
     }
 }
 

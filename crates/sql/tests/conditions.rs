@@ -14,7 +14,7 @@ use remora_sql::{
 fn select(text: &str, dialect: Dialect) -> Select {
     match analyse_prepared(text.as_bytes(), dialect).cacheable {
         Ok(select) => select,
-        Err(refusal) => panic!("{text}: {refusal}"),
+        Err(refusal) => panic!("{text}: {refusal:?}"),
     }
 }
 

@@ -439,7 +439,7 @@ proptest! {
         let found = match (&statement.narrowed, &statement.cacheable) {
             (Some(write), _) => common::describe::rows(write),
             (None, Ok(select)) => common::describe::conditions(&select.reads.blocks[0]),
-            (None, Err(refusal)) => panic!("{text}: {refusal}"),
+            (None, Err(refusal)) => panic!("{text}: {refusal:?}"),
         };
         prop_assert_eq!(found, says.join(", "), "{}", text);
     }

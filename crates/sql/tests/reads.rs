@@ -499,8 +499,8 @@ fn nesting_and_the_number_of_tables_are_bounded() {
 fn every_reason_has_a_label_and_a_sentence() {
     let mut labels = std::collections::HashSet::new();
     for refusal in Refusal::ALL {
-        assert!(labels.insert(refusal.as_str()), "{refusal} twice");
-        assert!(refusal.describe().ends_with('.'), "{refusal}");
+        assert!(labels.insert(refusal.as_str()), "{refusal:?} twice");
+        assert!(refusal.describe().ends_with('.'), "{refusal:?}");
         assert!(
             refusal
                 .as_str()

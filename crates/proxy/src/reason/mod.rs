@@ -6,34 +6,21 @@
 //! `docs/reasons.md` explains.
 
 mod bypass;
-mod macros;
 mod page;
 mod restart;
 mod sets;
 mod table;
 
-use std::fmt;
 use std::sync::LazyLock;
 
 pub use bypass::{About, Bypass};
 pub use page::reference_markdown;
+pub use remora_reason::Reason;
 pub use restart::RestartReason;
 pub use sets::{
     CachingOff, Coarse, Limit, NotVerified, RuleOutcome, RulesReload, Stage, TraceDropped, Verdict,
 };
 pub use table::TableRefusal;
-
-/// A set of reasons: an enum whose every variant has a label and a sentence.
-pub trait Reason: Copy + Eq + fmt::Debug + Send + Sync + 'static {
-    /// Every variant, in the order of declaration.
-    const ALL: &'static [Self];
-    /// The stable `snake_case` label.
-    fn as_str(self) -> &'static str;
-    /// What it means, in a sentence for operators.
-    fn describe(self) -> &'static str;
-    /// Its place in [`Reason::ALL`].
-    fn ordinal(self) -> usize;
-}
 
 /// A reason in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

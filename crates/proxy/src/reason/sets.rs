@@ -1,45 +1,7 @@
-//! Reasons that stand alone, and those of other crates.
+//! Reasons that stand alone.
 
-use std::mem::discriminant;
-
-use remora_cache::{
-    EvictionReason, FillRefused, InvalidationReason, NotStored, TooCoarse, Unservable,
-};
-use remora_sql::Refusal;
-
-use super::Reason;
-use super::RestartReason;
-use super::TableRefusal;
-use super::macros::{adopt, reasons};
-
-adopt!(FillRefused, |reason| reason as usize);
-adopt!(TableRefusal, |reason| reason as usize);
-adopt!(RestartReason, |reason| reason as usize);
-adopt!(NotStored, |reason| reason as usize);
-// `Changed` says which tag: all of them count as one.
-adopt!(Unservable, |reason| {
-    let is_same = |other: &Unservable| discriminant(other) == discriminant(&reason);
-    Unservable::ALL.iter().position(is_same).unwrap_or_default()
-});
-adopt!(EvictionReason, |reason| reason as usize);
-adopt!(InvalidationReason, |reason| reason as usize);
-
-/// The analysis' reasons. Its list is a slice already.
-impl Reason for Refusal {
-    const ALL: &'static [Self] = Refusal::ALL;
-
-    fn as_str(self) -> &'static str {
-        Refusal::as_str(self)
-    }
-
-    fn describe(self) -> &'static str {
-        Refusal::describe(self)
-    }
-
-    fn ordinal(self) -> usize {
-        self as usize
-    }
-}
+use remora_cache::TooCoarse;
+use remora_reason::reasons;
 
 reasons! {
     /// Why nothing at all can be cached at the moment. Shown by `/readyz` and `remora_caching`.

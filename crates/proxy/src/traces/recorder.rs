@@ -114,7 +114,7 @@ impl Recorder {
 
     /// What each stage has taken so far, in the order of [`Stage::ALL`].
     pub(crate) fn so_far(&self) -> impl Iterator<Item = (Stage, Duration)> {
-        let stages = Stage::ALL.into_iter().zip(&self.stages);
+        let stages = Stage::ALL.iter().copied().zip(&self.stages);
         stages.map(|(stage, took)| (stage, took.get()))
     }
 

@@ -60,7 +60,7 @@ pub struct Trace {
 impl Trace {
     /// The stages that took any time, in their order.
     pub fn stages_passed(&self) -> impl Iterator<Item = (Stage, Duration)> {
-        let stages = Stage::ALL.into_iter().zip(self.stages);
+        let stages = Stage::ALL.iter().copied().zip(self.stages);
         stages.filter(|(_, took)| !took.is_zero())
     }
 }

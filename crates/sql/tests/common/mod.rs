@@ -26,7 +26,7 @@ pub(crate) fn names(tables: &[TableName]) -> Vec<String> {
 pub(crate) fn tables_read(text: &str) -> Vec<String> {
     match default(text).cacheable {
         Ok(select) => names(&select.tables),
-        Err(refusal) => panic!("{text}: {refusal}"),
+        Err(refusal) => panic!("{text}: {refusal:?}"),
     }
 }
 
