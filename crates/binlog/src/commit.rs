@@ -7,7 +7,7 @@ use crate::table::LoggedTable;
 use crate::touched::Touched;
 use crate::xa::Xid;
 
-/// Why the assembler gives a commit.
+/// Why [`crate::Transactions`] gives a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitKind {
     /// A transaction ended.
@@ -45,10 +45,10 @@ pub struct Commit {
     /// changed them, their rows couldn't be read, or the transaction was prepared before. It means
     /// nothing if everything was touched.
     pub unlogged: BTreeSet<LoggedTable>,
-    /// Of those tables, the ones that a statement named in a table map without giving rows, as
-    /// MariaDB does with those that a cascade or a trigger may reach (what the statement also
-    /// changes directly it names twice). What triggers write is given as rows; what cascades change
-    /// isn't. MySQL names none.
+    /// Of those tables, the ones that a statement named in a table map without giving rows.
+    /// MariaDB does that with tables that a cascade or a trigger may reach; one that the statement
+    /// also changes directly is named twice. What triggers write is given as rows; what cascades
+    /// change isn't. MySQL names none.
     pub only_named: BTreeSet<LoggedTable>,
     /// Definitions of tables changed too: of those that were touched, if they are named.
     pub definitions: bool,

@@ -1,4 +1,4 @@
-//! What the decoder does with an event, by its type.
+//! What an event's type says: of rows, of the ends of groups, and whether it is ignored.
 
 use crate::header::{EventHeader, event_type as ty};
 
@@ -18,14 +18,14 @@ pub enum RowsKind {
 pub(crate) enum RowsFormat {
     /// Without anything before them.
     V1,
-    /// Behind what the writer had to say besides.
+    /// After extra data from the writer.
     V2,
     /// MariaDB's: as version 1, the rows deflated.
     CompressedV1,
 }
 
-/// What a row event's type says: what happened, and how the rows are written (`None`: in no way
-/// that is read).
+/// What a row event's type says: what happened, and how the rows are written (`None`: in a
+/// format that isn't read).
 pub(crate) fn rows_kind(event_type: u8) -> Option<(RowsKind, Option<RowsFormat>)> {
     use RowsFormat::{CompressedV1, V1, V2};
     use RowsKind::{Delete, Update, Write};
@@ -39,8 +39,8 @@ pub(crate) fn rows_kind(event_type: u8) -> Option<(RowsKind, Option<RowsFormat>)
         ty::WRITE_ROWS_COMPRESSED_V1 => (Write, Some(CompressedV1)),
         ty::UPDATE_ROWS_COMPRESSED_V1 => (Update, Some(CompressedV1)),
         ty::DELETE_ROWS_COMPRESSED_V1 => (Delete, Some(CompressedV1)),
-        // No server writes compressed ones of version 2. The images of the last have parts of JSON
-        // documents.
+        // No server writes compressed ones of version 2. `PARTIAL_UPDATE_ROWS` has parts of JSON
+        // documents in its images.
         ty::WRITE_ROWS_COMPRESSED_V2 => (Write, None),
         ty::UPDATE_ROWS_COMPRESSED_V2 | ty::PARTIAL_UPDATE_ROWS => (Update, None),
         ty::DELETE_ROWS_COMPRESSED_V2 => (Delete, None),

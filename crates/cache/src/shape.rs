@@ -408,6 +408,7 @@ mod tests {
             Shape::interval(TABLE(), column(0), 4, wide).tag(TABLE(), &[one]),
             Shape::interval(TABLE(), column(0), 8, wide).tag(TABLE(), &[one]),
             Shape::<u8>::equal(TABLE(), &[], wide).tag(TABLE(), &[]),
+            Shape::<u8>::of_existing(TABLE(), wide).tag(TABLE(), &[]),
             Shape::equal(
                 TABLE(),
                 &[ShapeColumn {

@@ -97,6 +97,9 @@ fn beyond_half_of_the_limit_shapes_read_everything_and_beyond_it_there_are_none(
         assert_eq!(*find(ordinal).unwrap(), by(ordinal).reading_all(table()));
     }
     assert_eq!(find(4), Err(TooCoarse::TooManyShapes));
+    // One of existing rows becomes one to which insertions matter, too.
+    let existing = Shape::<u8>::of_existing(table(), ColumnSet::EMPTY);
+    assert!(existing.is_of_existing() && !existing.reading_all(table()).is_of_existing());
     assert_eq!(shapes.refused(), 1);
     let of = |name| shapes.find(TableTags::new("shop", name), &by(0), as_of);
     assert!(of("lines").is_ok());

@@ -3,7 +3,6 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `plan` | what an experiment is: data, loads, arms |
-//! | `results` | what a run leaves |
 //! | `command` | `remora-lab run` and `remora-lab list` |
 //! | `run` | from a plan to a directory of results, and on after an interruption |
 //! | `choice` | which part of a plan is wanted |

@@ -87,7 +87,8 @@ pub struct CascadeParent {
     /// The tag of the whole parent.
     pub tag: Tag,
     /// Its columns that foreign keys on the way refer to, sorted: a row of it that is updated with
-    /// none of them changed cascades nowhere. Empty if they aren't known; then each change counts.
+    /// none of them changed cascades nowhere, nor does a new row. Empty if they aren't known: then
+    /// every change counts, insertions too.
     pub columns: Vec<String>,
 }
 

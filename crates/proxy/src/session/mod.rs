@@ -9,6 +9,7 @@
 //! | `dispatch.rs` | from a message to what is done with it: hit, fill, write, bypass |
 //! | `query.rs`, `execute.rs` | the same for statements as text, and for prepared ones |
 //! | `look_up.rs` | looking a statement up, and answering it from memory |
+//! | `outdated.rs` | what outdated a result that was looked up |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `backlog.rs` | reading an answer ahead of a client that doesn't take it |
 //! | `listening.rs` | listening to the client while the server works |

@@ -7,7 +7,7 @@ use super::state::SessionState;
 use crate::reason::Outcome;
 use crate::shared::{ListedSession, Shared};
 
-/// A session's own place among them, for as long as it lives.
+/// A session's entry in [`Shared::sessions`], for as long as it lives.
 pub(super) struct Registration {
     shared: Arc<Shared>,
     number: u64,

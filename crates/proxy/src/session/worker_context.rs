@@ -29,8 +29,8 @@ pub(crate) struct WorkerContext {
     pub waiting_fills: RefCell<VecDeque<WaitingFill>>,
     /// Whether it pays that memory answers the first reads of transactions.
     pub first_reads: FirstReads,
-    /// The last text that a statement was looked up by, where that isn't its own: room for the next
-    /// one. It is no longer than `cache.statement_bytes_max`.
+    /// A buffer for the text that a statement is looked up by, where that isn't its own. It is no
+    /// longer than `cache.statement_bytes_max`.
     pub key_text: Cell<Vec<u8>>,
     /// This worker's counters.
     pub metrics: Arc<WorkerMetrics>,
@@ -41,7 +41,7 @@ pub(crate) struct WorkerContext {
     /// Chooses the statements that are traced.
     pub trace: Countdown,
     clients: RefCell<Vec<Weak<Stream>>>,
-    /// Clients seem to have left, but it is Remora that no longer listens.
+    /// Remora is stopping: a client that seems to have left may still be there.
     is_stopping: Cell<bool>,
 }
 

@@ -84,17 +84,16 @@ pub(crate) struct FingerprintNames {
 pub struct Flavour {
     /// The protocol features that both sides use.
     pub capabilities: Capabilities,
-    /// The epoch of privileges in which the session logged in: the server looks at an account's
-    /// global privileges only then, so a session from before a `REVOKE` may still read what a later
-    /// one may not.
+    /// The epoch of privileges at login. The server reads an account's global privileges only then:
+    /// a session from before a `REVOKE` may still read what a later one may not.
     pub login_epoch: u64,
     /// The same when it chose its default schema, the moment at which the server looks at the
     /// account's privileges on that schema.
     pub schema_epoch: u64,
     /// The same when it took up its role.
     pub role_epoch: u64,
-    /// The client's address, if the server is told it: privileges on schemas, tables and columns
-    /// are given to hosts, and the server looks for them by this address, not by the account's.
+    /// The client's address, if the server is told it. Privileges on schemas, tables and columns
+    /// belong to hosts, and the server looks them up by this address, not by the account's.
     pub client: Option<IpAddr>,
 }
 

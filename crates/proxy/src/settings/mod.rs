@@ -1,10 +1,10 @@
 //! The session's settings as the server itself reports them, and their place in the cache key.
 //!
-//! Remora computes no setting from a `SET`: the server tells them. Whenever a statement may have
-//! changed a setting that can change a result, the session asks the server for all of them in one
-//! `SELECT` on the client's own connection before the next look-up. The answer's bytes, together
-//! with the account, the protocol's flavour and the collation in which texts are sent, are the
-//! **fingerprint**: two sessions share entries only if theirs are equal byte for byte.
+//! Remora computes no setting from a `SET`: the server tells them. A statement may
+//! change a setting that can change a result. Before the next look-up the session then asks the
+//! server for all of them, in one `SELECT` on the client's own connection. The **fingerprint** is
+//! the answer's bytes, with the account, the protocol's flavour and the collation of texts. Two
+//! sessions share entries only if their fingerprints are equal byte for byte.
 //!
 //! | file | what it holds |
 //! |---|---|

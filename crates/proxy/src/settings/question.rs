@@ -6,8 +6,8 @@ use remora_wire::rows::Row;
 use super::fingerprint::Isolation;
 use crate::facts::{INSTANCE_FIELDS, Instance, UUID_FIELD};
 
-/// The value of `sql_select_limit` that limits nothing: 2^64 - 1, which MySQL 5.x gives with a sign
-/// as bytes.
+/// The value of `sql_select_limit` that limits nothing: 2^64 - 1. Asked for as bytes,
+/// MySQL 5.x gives it as -1.
 const NO_SELECT_LIMIT: [&[u8]; 2] = [b"18446744073709551615", b"-1"];
 
 /// The question that a session asks, and how to read its answer. Made once per server, from the

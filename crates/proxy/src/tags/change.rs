@@ -5,8 +5,9 @@
 //! again when the commit has begun.
 //!
 //! A row's change concerns a shape if the row was inserted or deleted, or if one of the shape's
-//! columns has changed. Then the tags of both images are touched: the row leaves the results of its
-//! old values and enters those of its new ones.
+//! columns has changed. To a shape of existing rows, insertions don't matter. Then the tags of both
+//! images are touched: the row leaves the results of its old values and enters those of its new
+//! ones.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

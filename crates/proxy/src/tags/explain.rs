@@ -152,6 +152,15 @@ fn cascade(
             words: format!("{table}: any change of the table, because {reason}"),
             ..coarse(&table, why)
         },
+        Ok(shape) if !shape.is_of_existing() => Dependency {
+            words: format!("{table}: all rows, because {reason}"),
+            dropped_by: format!("rows of {table}: {}", changes_of(&[], None)),
+            rows: None,
+            columns: None,
+            intervals: None,
+            coarse: None,
+            table,
+        },
         Ok(_) => Dependency {
             words: format!(
                 "{table}: all rows ({}), because {reason}",

@@ -13,6 +13,8 @@
 //! | `replace` | an answer of Remora's own in place of the server's |
 //! | `last_packet` | what is kept of that one |
 //! | `show`, `explain` | `SHOW REMORA`, `EXPLAIN REMORA` |
+//! | `listings/` | the rows of `SHOW REMORA` |
+//! | `counters` | the query cache's variables and counters, filled with Remora's |
 
 mod analyze;
 mod answer;

@@ -2,8 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `facts` | what is known of a table |
-//! | `store` | where facts are kept, and what makes room |
+//! | `store` | where facts ([`crate::facts::TableFacts`]) are kept, and what makes room |
 //! | `loader`, `questions`, `columns` | asking the server |
 //! | `foreign_keys`, `relations` | listing foreign keys; what they connect |
 //! | `views` | what views read |
