@@ -244,6 +244,7 @@ impl<C: Clone + Eq + Hash> Shape<C> {
                 None => table.value_fence(column.ordinal, *value),
                 Some(level) => table.interval_fence(column.ordinal, level, *value),
             },
+            _ if self.is_of_existing => table.existing_rows_fence(),
             _ => table.all_rows_fence(),
         };
         Tag::from_halves(change, fence)
@@ -304,8 +305,23 @@ impl TableTags {
     /// A result of the table is one of: not narrowed at all ([`TableTags::any`]); narrowed by
     /// columns that it reads only (the fence of all rows); narrowed by this column first, then its
     /// value's or interval's fence is raised if the row can concern it; narrowed by another column
-    /// first, whose fence is raised.
+    /// first, whose fence is raised. A result of another table may depend on the existing rows
+    /// ([`Shape::of_existing`]), which have a fence of their own.
     pub fn fences_of_value(
+        self,
+        ordinal: u16,
+        value: ValueHash,
+        number: Option<i128>,
+        columns: u16,
+        fences: &mut Vec<Tag>,
+    ) {
+        self.fences_of_new_row(ordinal, value, number, columns, fences);
+        fences.push(Tag::from_halves(0, self.existing_rows_fence()));
+    }
+
+    /// The same for a write that only inserts such rows: to what depends on existing rows they
+    /// don't matter.
+    pub fn fences_of_new_row(
         self,
         ordinal: u16,
         value: ValueHash,
@@ -340,6 +356,10 @@ impl TableTags {
 
     const fn all_rows_fence(self) -> u64 {
         mix(self.base, 0x726f_7773)
+    }
+
+    const fn existing_rows_fence(self) -> u64 {
+        mix(self.base, 0x6578_6973)
     }
 }
 
@@ -481,6 +501,20 @@ mod tests {
             let of_another = Shape::interval(TABLE(), column(1), level, all);
             assert!(is_fenced(&results(&of_another, &[interval(1 << 40)])));
         }
+    }
+
+    #[test]
+    fn only_a_new_row_leaves_what_depends_on_existing_rows_alone() {
+        let high = |tag: Tag| tag.to_bits() >> 32;
+        let existing = Shape::<u8>::of_existing(TABLE(), reads(&[0]));
+        let tag = existing.tag(TABLE(), &[]);
+        let is_fenced = |fences: &[Tag]| fences.iter().any(|fence| high(*fence) == high(tag));
+        let (mut written, mut inserted) = (Vec::new(), Vec::new());
+        TABLE().fences_of_value(0, number(7), Some(7), 4, &mut written);
+        TABLE().fences_of_new_row(0, number(7), Some(7), 4, &mut inserted);
+        assert!(is_fenced(&written) && !is_fenced(&inserted));
+        let all = Shape::<u8>::equal(TABLE(), &[], reads(&[0])).tag(TABLE(), &[]);
+        assert!(inserted.iter().any(|fence| high(*fence) == high(all)));
     }
 
     #[test]

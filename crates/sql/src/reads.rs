@@ -285,6 +285,11 @@ pub struct NarrowedWrite {
 }
 
 impl NarrowedWrite {
+    /// Whether it only inserts rows: it changes and deletes none.
+    pub fn only_inserts(&self) -> bool {
+        matches!(self.rows, WrittenRows::Values { .. })
+    }
+
     /// How much memory its constants and the names of its columns take, bytes.
     pub fn constants_bytes(&self) -> usize {
         let names = |names: &[String]| -> usize {

@@ -461,6 +461,52 @@ fn what_the_transaction_has_written_comes_from_the_server_and_the_rest_from_memo
     }
 }
 
+/// A new parent has no children, so the children's results stay. One that takes another's place
+/// takes the children with it.
+#[test]
+fn a_transactions_own_new_parents_leave_results_of_children_in_memory() {
+    const CHILDREN: &str = "SELECT id FROM members WHERE family_id = 1";
+    const PARENT: &str = "SELECT name FROM families WHERE id = 1";
+    const NEW: &str = "SELECT name FROM families WHERE id = 9";
+    let families = [
+        "CREATE TABLE families (id INT PRIMARY KEY, name VARCHAR(20))",
+        "CREATE TABLE members (id INT PRIMARY KEY, family_id INT, FOREIGN KEY (family_id) \
+         REFERENCES families (id) ON DELETE CASCADE ON UPDATE CASCADE)",
+        "INSERT INTO families VALUES (1, 'a'), (2, 'b')",
+        "INSERT INTO members VALUES (1, 1), (2, 1), (3, 2)",
+    ];
+    let front = Front::new("own_parents", &[&TABLES[..], &families[..]].concat());
+    in_memory(&front);
+    for level in ["REPEATABLE READ", "READ COMMITTED"] {
+        let (guest, direct) = (front.guest(), front.direct());
+        let mut both = Both { guest, direct };
+        both.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+        both.run("BEGIN");
+        both.run(FIRST);
+        for read in [CHILDREN, PARENT, NEW] {
+            both.hits(read);
+        }
+        both.guest
+            .setup(&["INSERT INTO families (id, name) VALUES (9, 'new')"]);
+        for read in [CHILDREN, PARENT] {
+            let expected = both.direct.query_bytes(read).unwrap().to_vec();
+            both.guest.still_hits(read, &expected);
+        }
+        let before = both.direct.query_bytes(NEW).unwrap().to_vec();
+        let own = both.guest.run(NEW);
+        assert!(own.outcome != "hit" && own.bytes != before, "its own row");
+        let before = both.direct.query_bytes(CHILDREN).unwrap().to_vec();
+        both.guest
+            .setup(&["REPLACE INTO families (id, name) VALUES (1, 'other')"]);
+        for _ in 0..3 {
+            let gone = both.guest.run(CHILDREN);
+            assert!(gone.outcome != "hit" && gone.bytes != before, "cascaded");
+        }
+        both.guest.setup(&["ROLLBACK"]);
+        both.direct.query("ROLLBACK").unwrap();
+    }
+}
+
 #[test]
 fn an_operator_can_turn_it_off() {
     let options = RemoraOptions::following().with("cache.transaction_reads", "off");

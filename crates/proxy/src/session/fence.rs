@@ -245,12 +245,16 @@ impl Session {
                 }
             };
             let tags = TableTags::of(facts.tag);
-            let narrowed = narrowed.filter(|_| !carries_changes_on(&facts));
+            // A new row has no children, so no cascade follows it.
+            let only_inserts = narrowed.is_some_and(NarrowedWrite::only_inserts);
+            let narrowed = narrowed.filter(|_| only_inserts || !carries_changes_on(&facts));
             fine.extend(fences_of_write(tags, &facts, narrowed));
             whole.extend(tags.fences());
             for (schema, table) in &facts.cascades_to {
                 let fences = TableTags::new(schema, table).fences();
-                fine.extend(fences);
+                if !only_inserts {
+                    fine.extend(fences);
+                }
                 whole.extend(fences);
             }
             is_transactional &= facts.is_transactional;

@@ -3,7 +3,7 @@
 //! A fence can be as fine as a value if the statement changes only rows with certain values in one
 //! column, and not that column; see [`TableTags::fences_of_value`] for why that covers every result
 //! that it can concern. The caller makes sure that no trigger and no cascade carries the change
-//! elsewhere.
+//! elsewhere. None follows a new row.
 
 use remora_cache::{BrokenTags, TableTags, Tag};
 use remora_sql::{Condition, Constant, NarrowedWrite, Test, WrittenRows};
@@ -83,8 +83,20 @@ fn narrow(table: TableTags, facts: &TableFacts, write: &NarrowedWrite) -> Option
     let mut fences = Vec::new();
     let columns = u16::try_from(facts.columns.len()).ok()?;
     let ordinal = u16::try_from(ordinal).ok()?;
+    let put = if write.only_inserts() {
+        TableTags::fences_of_new_row
+    } else {
+        TableTags::fences_of_value
+    };
     for value in &values {
-        table.fences_of_value(ordinal, value.hash, value.number, columns, &mut fences);
+        put(
+            table,
+            ordinal,
+            value.hash,
+            value.number,
+            columns,
+            &mut fences,
+        );
     }
     fences.sort_unstable();
     fences.dedup();
