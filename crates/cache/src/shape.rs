@@ -293,8 +293,19 @@ impl TableTags {
         Tag::from_bits(mix(self.base, 0x636f_6c75_6d6e_0000 | ordinal as u64))
     }
 
+    /// The same for what depends on existing rows only ([`Shape::of_existing`]): touched with
+    /// [`TableTags::whole`], and not fenced by writes that only insert.
+    pub const fn existing(self) -> Tag {
+        Tag::from_halves(self.whole().to_bits(), self.existing_rows_fence())
+    }
+
     /// What a write to anywhere in the table fences.
-    pub const fn fences(self) -> [Tag; 2] {
+    pub const fn fences(self) -> [Tag; 3] {
+        [self.any(), self.whole(), self.existing()]
+    }
+
+    /// The same for a write that only inserts rows.
+    pub const fn fences_of_new_rows(self) -> [Tag; 2] {
         [self.any(), self.whole()]
     }
 
@@ -316,7 +327,7 @@ impl TableTags {
         fences: &mut Vec<Tag>,
     ) {
         self.fences_of_new_row(ordinal, value, number, columns, fences);
-        fences.push(Tag::from_halves(0, self.existing_rows_fence()));
+        fences.push(self.existing());
     }
 
     /// The same for a write that only inserts such rows: to what depends on existing rows they
@@ -507,8 +518,15 @@ mod tests {
     fn only_a_new_row_leaves_what_depends_on_existing_rows_alone() {
         let high = |tag: Tag| tag.to_bits() >> 32;
         let existing = Shape::<u8>::of_existing(TABLE(), reads(&[0]));
-        let tag = existing.tag(TABLE(), &[]);
-        let is_fenced = |fences: &[Tag]| fences.iter().any(|fence| high(*fence) == high(tag));
+        let tags = [existing.tag(TABLE(), &[]), TABLE().existing()].map(high);
+        let is_fenced = |fences: &[Tag]| fences.iter().any(|fence| tags.contains(&high(*fence)));
+        assert!(is_fenced(&TABLE().fences()) && !is_fenced(&TABLE().fences_of_new_rows()));
+        let low = |tag: Tag| tag.to_bits() & 0xffff_ffff;
+        assert_eq!(
+            low(TABLE().existing()),
+            low(TABLE().whole()),
+            "touched alike"
+        );
         let (mut written, mut inserted) = (Vec::new(), Vec::new());
         TABLE().fences_of_value(0, number(7), Some(7), 4, &mut written);
         TABLE().fences_of_new_row(0, number(7), Some(7), 4, &mut inserted);

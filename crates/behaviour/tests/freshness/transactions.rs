@@ -468,12 +468,18 @@ fn a_transactions_own_new_parents_leave_results_of_children_in_memory() {
     const CHILDREN: &str = "SELECT id FROM members WHERE family_id = 1";
     const PARENT: &str = "SELECT name FROM families WHERE id = 1";
     const NEW: &str = "SELECT name FROM families WHERE id = 9";
+    const REPLIES: &str = "SELECT id FROM replies WHERE post_id = 'a'";
     let families = [
         "CREATE TABLE families (id INT PRIMARY KEY, name VARCHAR(20))",
         "CREATE TABLE members (id INT PRIMARY KEY, family_id INT, FOREIGN KEY (family_id) \
          REFERENCES families (id) ON DELETE CASCADE ON UPDATE CASCADE)",
+        "CREATE TABLE posts (id CHAR(4) PRIMARY KEY, title VARCHAR(20))",
+        "CREATE TABLE replies (id INT PRIMARY KEY, post_id CHAR(4), FOREIGN KEY (post_id) \
+         REFERENCES posts (id) ON DELETE CASCADE)",
         "INSERT INTO families VALUES (1, 'a'), (2, 'b')",
         "INSERT INTO members VALUES (1, 1), (2, 1), (3, 2)",
+        "INSERT INTO posts VALUES ('a', 'a'), ('b', 'b')",
+        "INSERT INTO replies VALUES (1, 'a'), (2, 'a'), (3, 'b')",
     ];
     let front = Front::new("own_parents", &[&TABLES[..], &families[..]].concat());
     in_memory(&front);
@@ -483,24 +489,34 @@ fn a_transactions_own_new_parents_leave_results_of_children_in_memory() {
         both.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
         both.run("BEGIN");
         both.run(FIRST);
-        for read in [CHILDREN, PARENT, NEW] {
+        for read in [CHILDREN, PARENT, NEW, REPLIES] {
             both.hits(read);
         }
         both.guest
             .setup(&["INSERT INTO families (id, name) VALUES (9, 'new')"]);
-        for read in [CHILDREN, PARENT] {
+        // Its key isn't narrowed.
+        both.guest
+            .setup(&["INSERT INTO posts VALUES ('new', 'new'), ('old', 'new')"]);
+        for read in [CHILDREN, PARENT, REPLIES] {
             let expected = both.direct.query_bytes(read).unwrap().to_vec();
             both.guest.still_hits(read, &expected);
         }
         let before = both.direct.query_bytes(NEW).unwrap().to_vec();
         let own = both.guest.run(NEW);
         assert!(own.outcome != "hit" && own.bytes != before, "its own row");
-        let before = both.direct.query_bytes(CHILDREN).unwrap().to_vec();
-        both.guest
-            .setup(&["REPLACE INTO families (id, name) VALUES (1, 'other')"]);
-        for _ in 0..3 {
-            let gone = both.guest.run(CHILDREN);
-            assert!(gone.outcome != "hit" && gone.bytes != before, "cascaded");
+        for (read, change) in [
+            (
+                CHILDREN,
+                "REPLACE INTO families (id, name) VALUES (1, 'other')",
+            ),
+            (REPLIES, "DELETE FROM posts WHERE id = 'a'"),
+        ] {
+            let before = both.direct.query_bytes(read).unwrap().to_vec();
+            both.guest.setup(&[change]);
+            for _ in 0..3 {
+                let gone = both.guest.run(read);
+                assert!(gone.outcome != "hit" && gone.bytes != before, "{change}");
+            }
         }
         both.guest.setup(&["ROLLBACK"]);
         both.direct.query("ROLLBACK").unwrap();

@@ -245,7 +245,7 @@ impl Session {
                 }
             };
             let tags = TableTags::of(facts.tag);
-            // A new row has no children, so no cascade follows it.
+            // No cascade follows an insertion.
             let only_inserts = narrowed.is_some_and(NarrowedWrite::only_inserts);
             let narrowed = narrowed.filter(|_| only_inserts || !carries_changes_on(&facts));
             fine.extend(fences_of_write(tags, &facts, narrowed));

@@ -38,7 +38,7 @@ impl<'t> Origin<'t> {
         let columns = columns
             .and_then(|columns| u16::try_from(columns).ok())
             .unwrap_or(COLUMNS_TRIED);
-        let mut own = [of.any(), of.whole()]
+        let mut own = [of.any(), of.whole(), of.existing()]
             .into_iter()
             .chain((0..columns).map(|ordinal| of.column(ordinal)));
         if own.any(|tag| self.tags.contains(&tag)) {

@@ -121,7 +121,12 @@ impl Plan {
             return Err(Coarse::ReadAsWhole);
         }
         let shape = under.find(of, &wanted).map_err(Coarse::from)?;
-        add(tags, of.whole());
+        let at_large = if shape.is_of_existing() {
+            of.existing()
+        } else {
+            of.whole()
+        };
+        add(tags, at_large);
         if let Some(first) = shape.columns().first() {
             add(tags, of.column(first.ordinal));
         }

@@ -56,7 +56,10 @@ pub fn fences_of_write(
     narrowed: Option<&NarrowedWrite>,
 ) -> Vec<Tag> {
     let narrow = narrowed.and_then(|write| narrow(table, facts, write));
-    narrow.unwrap_or_else(|| table.fences().to_vec())
+    narrow.unwrap_or_else(|| match narrowed {
+        Some(write) if write.only_inserts() => table.fences_of_new_rows().to_vec(),
+        _ => table.fences().to_vec(),
+    })
 }
 
 fn narrow(table: TableTags, facts: &TableFacts, write: &NarrowedWrite) -> Option<Vec<Tag>> {
@@ -167,8 +170,9 @@ fn by_values(
         .filter(|values| values.len() == rows.len())
 }
 
-/// Integers that fit their column are stored as they are; other values may be rounded, cut or
-/// converted. Zero, in a column that counts by itself, may become the next number.
+/// Integers that fit their column are stored as they are, unless the server computes the column.
+/// Other values may be rounded, cut or converted. Zero, in a column that counts by itself, may
+/// become the next number.
 fn stored_as_written(column: &ColumnFacts, literal: &Literal<'_>) -> Option<Known> {
     let (&ColumnKind::Integer { bytes, unsigned }, &Literal::Integer(number)) =
         (&column.kind, literal)
@@ -176,7 +180,8 @@ fn stored_as_written(column: &ColumnFacts, literal: &Literal<'_>) -> Option<Know
         return None;
     };
     let range = range_of(bytes, unsigned);
-    let is_kept = range.contains(&number) && !(column.is_auto_increment && number == 0);
+    let is_counted = column.is_auto_increment && number == 0;
+    let is_kept = range.contains(&number) && !is_counted && !column.is_computed;
     let codec = Codec::of(&column.kind)?;
     codec
         .constant(literal, BrokenTags::Right)
