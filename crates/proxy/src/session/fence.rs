@@ -250,11 +250,10 @@ impl Session {
             let narrowed = narrowed.filter(|_| only_inserts || !carries_changes_on(&facts));
             fine.extend(fences_of_write(tags, &facts, narrowed));
             whole.extend(tags.fences());
-            for (schema, table) in &facts.cascades_to {
+            let reached = facts.cascades_to.iter().filter(|_| !only_inserts);
+            for (schema, table) in reached {
                 let fences = TableTags::new(schema, table).fences();
-                if !only_inserts {
-                    fine.extend(fences);
-                }
+                fine.extend(fences);
                 whole.extend(fences);
             }
             is_transactional &= facts.is_transactional;
