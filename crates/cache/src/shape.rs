@@ -294,7 +294,7 @@ impl TableTags {
     }
 
     /// The same for what depends on existing rows only ([`Shape::of_existing`]): touched with
-    /// [`TableTags::whole`], and not fenced by writes that only insert.
+    /// [`TableTags::whole`], and fenced only by writes that a cascade can follow.
     pub const fn existing(self) -> Tag {
         Tag::from_halves(self.whole().to_bits(), self.existing_rows_fence())
     }
@@ -304,8 +304,8 @@ impl TableTags {
         [self.any(), self.whole(), self.existing()]
     }
 
-    /// The same for a write that only inserts rows.
-    pub const fn fences_of_new_rows(self) -> [Tag; 2] {
+    /// The same for a write that no cascade follows.
+    pub const fn fences_without_cascades(self) -> [Tag; 2] {
         [self.any(), self.whole()]
     }
 
@@ -316,23 +316,9 @@ impl TableTags {
     /// A result of the table is one of: not narrowed at all ([`TableTags::any`]); narrowed by
     /// columns that it reads only (the fence of all rows); narrowed by this column first, then its
     /// value's or interval's fence is raised if the row can concern it; narrowed by another column
-    /// first, whose fence is raised. A result of another table may depend on the existing rows
-    /// ([`Shape::of_existing`]), which have a fence of their own.
+    /// first, whose fence is raised. What depends on existing rows ([`TableTags::existing`]) is not
+    /// fenced: the caller sees to it that no cascade follows the write.
     pub fn fences_of_value(
-        self,
-        ordinal: u16,
-        value: ValueHash,
-        number: Option<i128>,
-        columns: u16,
-        fences: &mut Vec<Tag>,
-    ) {
-        self.fences_of_new_row(ordinal, value, number, columns, fences);
-        fences.push(self.existing());
-    }
-
-    /// The same for a write that only inserts such rows: to what depends on existing rows they
-    /// don't matter.
-    pub fn fences_of_new_row(
         self,
         ordinal: u16,
         value: ValueHash,
@@ -515,24 +501,22 @@ mod tests {
     }
 
     #[test]
-    fn only_a_new_row_leaves_what_depends_on_existing_rows_alone() {
+    fn what_depends_on_existing_rows_is_fenced_by_what_a_cascade_can_follow() {
         let high = |tag: Tag| tag.to_bits() >> 32;
+        let low = |tag: Tag| tag.to_bits() & 0xffff_ffff;
         let existing = Shape::<u8>::of_existing(TABLE(), reads(&[0]));
         let tags = [existing.tag(TABLE(), &[]), TABLE().existing()].map(high);
         let is_fenced = |fences: &[Tag]| fences.iter().any(|fence| tags.contains(&high(*fence)));
-        assert!(is_fenced(&TABLE().fences()) && !is_fenced(&TABLE().fences_of_new_rows()));
-        let low = |tag: Tag| tag.to_bits() & 0xffff_ffff;
+        assert!(is_fenced(&TABLE().fences()));
+        assert!(!is_fenced(&TABLE().fences_without_cascades()));
+        let mut of_value = Vec::new();
+        TABLE().fences_of_value(0, number(7), Some(7), 4, &mut of_value);
+        assert!(!is_fenced(&of_value));
         assert_eq!(
             low(TABLE().existing()),
             low(TABLE().whole()),
             "touched alike"
         );
-        let (mut written, mut inserted) = (Vec::new(), Vec::new());
-        TABLE().fences_of_value(0, number(7), Some(7), 4, &mut written);
-        TABLE().fences_of_new_row(0, number(7), Some(7), 4, &mut inserted);
-        assert!(is_fenced(&written) && !is_fenced(&inserted));
-        let all = Shape::<u8>::equal(TABLE(), &[], reads(&[0])).tag(TABLE(), &[]);
-        assert!(inserted.iter().any(|fence| high(*fence) == high(all)));
     }
 
     #[test]

@@ -164,18 +164,7 @@ pub fn fences_of(write: &Write, definition: Definition, fault: Fault) -> Vec<Tag
         };
         let number = number(value, definition.codec(name));
         let ordinal = definition.ordinal(name);
-        let put = match write {
-            Write::Insert(..) => TableTags::fences_of_new_row,
-            _ => TableTags::fences_of_value,
-        };
-        put(
-            table,
-            ordinal,
-            hash(number),
-            Some(number),
-            columns,
-            &mut fences,
-        );
+        table.fences_of_value(ordinal, hash(number), Some(number), columns, &mut fences);
     }
     fences
 }

@@ -247,14 +247,17 @@ impl Session {
             let tags = TableTags::of(facts.tag);
             // No cascade follows an insertion.
             let only_inserts = narrowed.is_some_and(NarrowedWrite::only_inserts);
-            let narrowed = narrowed.filter(|_| only_inserts || !carries_changes_on(&facts));
-            fine.extend(fences_of_write(tags, &facts, narrowed));
-            whole.extend(tags.fences());
-            let reached = facts.cascades_to.iter().filter(|_| !only_inserts);
-            for (schema, table) in reached {
-                let fences = TableTags::new(schema, table).fences();
-                fine.extend(fences);
-                whole.extend(fences);
+            let can_cascade = !only_inserts && carries_changes_on(&facts);
+            fine.extend(fences_of_write(tags, &facts, narrowed, can_cascade));
+            if can_cascade {
+                whole.extend(tags.fences());
+                for (schema, table) in &facts.cascades_to {
+                    let fences = TableTags::new(schema, table).fences();
+                    fine.extend(fences);
+                    whole.extend(fences);
+                }
+            } else {
+                whole.extend(tags.fences_without_cascades());
             }
             is_transactional &= facts.is_transactional;
             basis.push(Basis {

@@ -47,6 +47,7 @@ pub fn bind(write: &mut NarrowedWrite, bound: &[BoundValue<'_>]) {
 }
 
 /// What a write to the table fences. `narrowed` says which rows it changes, if its text does.
+/// `can_cascade`: a cascade may follow it, which concerns results of other tables, too.
 ///
 /// Columns of bytes narrow nothing here. The server converts the strings of a prepared write as the
 /// session's settings said when it was prepared, or when its parameters' types were named.
@@ -54,12 +55,13 @@ pub fn fences_of_write(
     table: TableTags,
     facts: &TableFacts,
     narrowed: Option<&NarrowedWrite>,
+    can_cascade: bool,
 ) -> Vec<Tag> {
+    if can_cascade {
+        return table.fences().to_vec();
+    }
     let narrow = narrowed.and_then(|write| narrow(table, facts, write));
-    narrow.unwrap_or_else(|| match narrowed {
-        Some(write) if write.only_inserts() => table.fences_of_new_rows().to_vec(),
-        _ => table.fences().to_vec(),
-    })
+    narrow.unwrap_or_else(|| table.fences_without_cascades().to_vec())
 }
 
 fn narrow(table: TableTags, facts: &TableFacts, write: &NarrowedWrite) -> Option<Vec<Tag>> {
@@ -86,20 +88,8 @@ fn narrow(table: TableTags, facts: &TableFacts, write: &NarrowedWrite) -> Option
     let mut fences = Vec::new();
     let columns = u16::try_from(facts.columns.len()).ok()?;
     let ordinal = u16::try_from(ordinal).ok()?;
-    let put = if write.only_inserts() {
-        TableTags::fences_of_new_row
-    } else {
-        TableTags::fences_of_value
-    };
     for value in &values {
-        put(
-            table,
-            ordinal,
-            value.hash,
-            value.number,
-            columns,
-            &mut fences,
-        );
+        table.fences_of_value(ordinal, value.hash, value.number, columns, &mut fences);
     }
     fences.sort_unstable();
     fences.dedup();
