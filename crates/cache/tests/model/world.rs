@@ -206,7 +206,7 @@ pub struct World {
 
 /// A name with which the tags that the model tells apart have slots of their own.
 fn table() -> TableTags {
-    TableTags::new("shop", "t6")
+    TableTags::new("shop", "t4")
 }
 
 /// `SELECT value FROM orders WHERE id = …`.
