@@ -11,8 +11,8 @@
 //!
 //! To one kind of shape insertions don't matter ([`Shape::of_existing`]): the parents of cascading
 //! foreign keys. A cascade follows the deletion of a parent's row, or an update of the columns that
-//! the key refers to. A new parent has no children yet, and the log tells when a row made room for
-//! it (`REPLACE`).
+//! the key refers to, and never an insertion; the log tells when a row made room for a new one
+//! (`REPLACE`).
 //!
 //! # The tags of a narrowed result
 //!
@@ -299,8 +299,11 @@ impl TableTags {
         Tag::from_halves(self.whole().to_bits(), self.existing_rows_fence())
     }
 
+    /// How many [`TableTags::fences`] gives.
+    pub const FENCES: usize = 3;
+
     /// What a write to anywhere in the table fences.
-    pub const fn fences(self) -> [Tag; 3] {
+    pub const fn fences(self) -> [Tag; TableTags::FENCES] {
         [self.any(), self.whole(), self.existing()]
     }
 

@@ -7,20 +7,17 @@
 
 mod bypass;
 mod page;
-mod restart;
 mod sets;
-mod table;
 
 use std::sync::LazyLock;
 
 pub use bypass::{About, Bypass};
 pub use page::reference_markdown;
 pub use remora_reason::Reason;
-pub use restart::RestartReason;
 pub use sets::{
-    CachingOff, Coarse, Limit, NotVerified, RuleOutcome, RulesReload, Stage, TraceDropped, Verdict,
+    CachingOff, Coarse, Limit, NotVerified, RestartReason, RuleOutcome, RulesReload, Stage,
+    TableRefusal, TraceDropped, Verdict,
 };
-pub use table::TableRefusal;
 
 /// A reason in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -156,3 +156,36 @@ reasons! {
         GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running.";
     }
 }
+
+reasons! {
+    /// Why results from a table can't be cached.
+    TableRefusal {
+        Missing: "missing", "The table doesn't exist, or the follower's account can't see it.";
+        View: "view", "It is a view whose own text can't be cached (a function of the time, a stored function, a system table, a string with a backslash), or that reads too many tables.";
+        ViewHidden: "view_hidden", "It is a view, and the follower's account can't see what it reads: that needs SHOW VIEW and SELECT on the view.";
+        Sequence: "sequence", "It is a sequence: reading it changes it.";
+        SystemVersioned: "system_versioned", "It has system versioning: results depend on the time.";
+        Engine: "engine", "Its engine isn't one of those whose every change is known to reach the log.";
+        SystemSchema: "system_schema", "It belongs to the server itself.";
+        VisibleLate: "visible_late", "Its engine (MyISAM, Aria, ARCHIVE, ROCKSDB; on MariaDB also MEMORY) may show a change to readers at another moment than the server's log says; InnoDB doesn't.";
+        VirtualColumns: "virtual_columns", "It has virtual generated columns, whose values may depend on more than the table.";
+        TimeColumns: "time_columns", "It has columns of type TIME, which the server completes with today's date when it compares them with dates.";
+        Name: "name", "Its name goes beyond ASCII on a server that folds letter case (lower_case_table_names).";
+    }
+}
+
+reasons! {
+    /// Why following was restarted, so that everything stored before was forgotten.
+    RestartReason {
+        FirstStart: "first_start", "Remora followed the log for the first time.";
+        ServerRestarted: "server_restarted", "The server was started again, and may have lost its last commits.";
+        LogChanged: "log_changed", "Another server or another log answered at the address.";
+        LogPurged: "log_purged", "The server no longer had the log from where Remora had stopped.";
+        PositionWentBack: "position_went_back", "The log's positions went back, as they do after RESET MASTER.";
+        LogUnreadable: "log_unreadable", "An event of the log could not be read.";
+        PositionUnplaceable: "position_unplaceable", "A log file's name or an offset could not be placed in the order of commits.";
+        NothingToCompare: "nothing_to_compare", "The connection was lost before any event had been seen that could prove that the log goes on.";
+        ServerUnsuitable: "server_unsuitable", "A check found the server set up in a way in which changes can be missed, and some may have been since the check before.";
+        ChangesUnlogged: "changes_unlogged", "The server replicated from another one for a moment, and doesn't log what it replicates.";
+    }
+}

@@ -22,7 +22,7 @@
 
 mod pattern;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transaction_reads;
 
 use std::fmt;

@@ -247,16 +247,15 @@ impl Session {
             let tags = TableTags::of(facts.tag);
             // No cascade follows an insertion.
             let only_inserts = narrowed.is_some_and(NarrowedWrite::only_inserts);
-            let can_cascade = !only_inserts && carries_changes_on(&facts);
-            fine.extend(fences_of_write(tags, &facts, narrowed, can_cascade));
-            if can_cascade {
-                whole.extend(tags.fences());
-                for (schema, table) in &facts.cascades_to {
-                    let fences = TableTags::new(schema, table).fences();
+            if !only_inserts && carries_changes_on(&facts) {
+                let reached = facts.cascades_to.iter();
+                let reached = reached.map(|(schema, table)| TableTags::new(schema, table));
+                for fences in reached.chain([tags]).map(TableTags::fences) {
                     fine.extend(fences);
                     whole.extend(fences);
                 }
             } else {
+                fine.extend(fences_of_write(tags, &facts, narrowed));
                 whole.extend(tags.fences_without_cascades());
             }
             is_transactional &= facts.is_transactional;

@@ -1,10 +1,10 @@
 //! The session's settings as the server itself reports them, and their place in the cache key.
 //!
-//! Remora computes no setting from a `SET`: the server tells them. A statement may
-//! change a setting that can change a result. Before the next look-up the session then asks the
-//! server for all of them, in one `SELECT` on the client's own connection. The **fingerprint** is
-//! the answer's bytes, with the account, the protocol's flavour and the collation of texts. Two
-//! sessions share entries only if their fingerprints are equal byte for byte.
+//! Remora computes no setting from a `SET`: the server tells them. A statement may change a setting
+//! that can change a result. Before the next look-up the session then asks the server for all of
+//! them, in one `SELECT` on the client's own connection. The **fingerprint** is the answer's bytes,
+//! with the account, the protocol's flavour and the collation of texts. Two sessions share entries
+//! only if their fingerprints are equal byte for byte.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -22,8 +22,9 @@ mod question;
 mod tests;
 mod transaction_flags;
 
-pub use self::after::*;
-pub use self::charset::*;
-pub use self::fingerprint::*;
-pub use self::question::*;
-pub use self::transaction_flags::*;
+pub use self::after::{STATEMENTS_BYTES_MAX, SettingsAfter, SettingsChange};
+pub use self::charset::{TextCharset, string_conversion};
+pub(crate) use self::fingerprint::FingerprintNames;
+pub use self::fingerprint::{Fingerprint, Fingerprints, Flavour, Isolation, TooManyFingerprints};
+pub use self::question::{FollowedMark, ServerFeatures, SettingsQuery};
+pub use self::transaction_flags::{Border, TransactionFlags};

@@ -301,28 +301,8 @@ fn counts<R: Reason>(numbers: &[AtomicU64]) -> Vec<(&'static str, u64)> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use remora_sql::Digest;
-
     use super::*;
-
-    fn facts<'a>(tables: &'a [(&'a str, &'a str)]) -> Facts<'a> {
-        Facts {
-            digest: Some(Digest::from_number(7)),
-            tables,
-            names_have_case: true,
-            account: Some("app@%"),
-            schema: Some("shop"),
-        }
-    }
-
-    fn rule(change: impl FnOnce(&mut Rule)) -> Rule {
-        let mut rule = Rule {
-            action: Action::Refuse,
-            ..Rule::default()
-        };
-        change(&mut rule);
-        rule
-    }
+    use crate::rules::tests::{facts, rule};
 
     #[test]
     fn the_first_rule_that_matches_decides_and_is_counted() {

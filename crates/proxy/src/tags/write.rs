@@ -46,8 +46,8 @@ pub fn bind(write: &mut NarrowedWrite, bound: &[BoundValue<'_>]) {
     }
 }
 
-/// What a write to the table fences. `narrowed` says which rows it changes, if its text does.
-/// `can_cascade`: a cascade may follow it, which concerns results of other tables, too.
+/// What a write to the table fences that no cascade follows. `narrowed` says which rows it changes,
+/// if its text does.
 ///
 /// Columns of bytes narrow nothing here. The server converts the strings of a prepared write as the
 /// session's settings said when it was prepared, or when its parameters' types were named.
@@ -55,11 +55,7 @@ pub fn fences_of_write(
     table: TableTags,
     facts: &TableFacts,
     narrowed: Option<&NarrowedWrite>,
-    can_cascade: bool,
 ) -> Vec<Tag> {
-    if can_cascade {
-        return table.fences().to_vec();
-    }
     let narrow = narrowed.and_then(|write| narrow(table, facts, write));
     narrow.unwrap_or_else(|| table.fences_without_cascades().to_vec())
 }

@@ -313,7 +313,7 @@ impl Judge {
         if let Some(narrowed) = &mut narrowed {
             bind(narrowed, &condition.bound());
         }
-        fences_of_write(self.table, &self.facts, narrowed.as_ref(), false)
+        fences_of_write(self.table, &self.facts, narrowed.as_ref())
     }
 }
 

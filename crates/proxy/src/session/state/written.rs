@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use remora_cache::{FenceScope, Tag};
+use remora_cache::{FenceScope, TableTags, Tag};
 
 /// Tags of tables that a transaction may write before they count as everything: those of 64 tables.
-pub(super) const WRITTEN_TABLE_TAGS_MAX: usize = 64 * WHOLE_TABLE_TAGS;
-/// What [`remora_cache::TableTags::fences`] gives for a table.
-const WHOLE_TABLE_TAGS: usize = 3;
+pub(super) const WRITTEN_TABLE_TAGS_MAX: usize = 64 * TableTags::FENCES;
 /// Tags that a transaction's writes may have before the tables count as wholes.
 pub(super) const WRITTEN_TAGS_MAX: usize = 512;
 
