@@ -34,21 +34,30 @@ const CONTACTS_IN_PATIENCE: u64 = 10;
 impl Session {
     /// Asks the server for the session's settings.
     pub(super) async fn learn_settings(&mut self) -> Result<(), Ended> {
+        // Kept, as it is large: without that, whether the allocator gives its page back each time
+        // and fetches it again depends on what else happens to lie there.
+        let mut answer = self.worker.capture_buffer();
+        let learned = self.learn_settings_by(&mut answer).await;
+        self.worker.keep_capture_buffer(answer);
+        learned
+    }
+
+    /// The same with an empty buffer for the answer.
+    async fn learn_settings_by(&mut self, answer: &mut Vec<u8>) -> Result<(), Ended> {
         let Some(query) = self.shared.upstream.settings_query() else {
             self.settings_not_told(Bypass::SettingsUnknown);
             return Ok(());
         };
-        let mut answer = Vec::new();
         let message = [self.query_head(), query.sql().as_bytes()].concat();
         let summary = self
-            .ask(&message, ResponseKind::Results, Some(&mut answer))
+            .ask(&message, ResponseKind::Results, Some(answer))
             .await?;
         if summary.ending != Ending::ResultSet {
             self.settings_not_told(Bypass::SettingsUnknown);
             return Ok(());
         }
         // No row would mean that something in the session keeps the server from giving one.
-        let row = last_row(&answer).map(|row| parse_text_row(row, query.fields()));
+        let row = last_row(answer).map(|row| parse_text_row(row, query.fields()));
         let Some(Ok(mut row)) = row else {
             self.settings_not_told(Bypass::SettingsUnknown);
             return Ok(());
@@ -63,7 +72,7 @@ impl Session {
             SettingsQuery::hide_instance(&mut row);
             sees_mark = true;
         }
-        SettingsQuery::append_collation(&mut row, last_collation(&answer, query.fields()));
+        SettingsQuery::append_collation(&mut row, last_collation(answer, query.fields()));
         if let Some(mark) = summary.mark {
             self.state.learn_autocommit(mark.status);
         }
