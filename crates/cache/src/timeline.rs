@@ -126,6 +126,9 @@ pub enum BrokenSnapshots {
     EarlySnapshot,
     /// It counts as showing that although a fence stands over it.
     EarlyFences,
+    /// A result for which the server would make no snapshot binds a transaction of which it doesn't
+    /// know.
+    BoundTooSoon,
     /// The server is told to make the snapshot for any first read that memory has, even if the read
     /// itself would make none.
     FirstReads,

@@ -248,6 +248,35 @@ fn two_moments_are_seen_if_what_memory_has_answered_is_not_looked_at_again() {
     assert_eq!(seen.unwrap(), ("hit", None));
 }
 
+/// A read for which the server makes no snapshot.
+const NO_LOOK: &str = "SELECT note FROM notes WHERE 1 = 0";
+
+#[test]
+fn what_needs_no_snapshot_binds_the_transaction_to_no_moment() {
+    let front = front("early_no_look");
+    let lock = "SELECT note FROM notes WHERE id = 2 FOR UPDATE";
+    // Whatever of it can be in memory is.
+    for _ in 0..4 {
+        let mut guest = front.guest();
+        guest.setup(&["BEGIN", NO_LOOK, READ, "COMMIT"]);
+        front.settle();
+    }
+    let mut guest = front.guest();
+    guest.setup(&["BEGIN", NO_LOOK, lock]);
+    let before = amounts(&front);
+    front.guest().setup(&[WRITE]);
+    let seen = guest.run(READ).bytes;
+    guest.setup(&["COMMIT"]);
+    // It shows what it would directly.
+    let mut direct = front.direct();
+    for sql in ["BEGIN", NO_LOOK, lock] {
+        direct.query(sql).unwrap();
+    }
+    let expected = direct.query_bytes(READ).unwrap().to_vec();
+    assert_same(READ, &seen, &expected);
+    assert_ne!(amounts(&front), before, "the write was seen");
+}
+
 #[test]
 fn a_change_of_something_else_does_not_matter() {
     let front = front("something_else");

@@ -16,7 +16,7 @@
 
 use std::ops::Range;
 
-use remora_cache::{AsOf, EarlyRead, Entry, Snapshot, Unservable};
+use remora_cache::{AsOf, BrokenSnapshots, EarlyRead, Entry, Snapshot, Unservable};
 use remora_sql::{Transaction, TransactionControl};
 use remora_wire::Command;
 use remora_wire::command::ResponseKind;
@@ -32,6 +32,7 @@ use super::questions::QUERY;
 use super::snapshot::{Evidence, OpenSnapshot};
 use super::state::Effects;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
+use crate::key::Note;
 use crate::reason::{Limit, Outcome};
 
 /// A read may be sent behind `BEGIN` before that is answered if it is no longer than this, bytes.
@@ -220,6 +221,19 @@ impl Session {
             Some(early) if self.state.is_early() => self.shared.timeline.check_early(early.reads()),
             _ => Ok(()),
         }
+    }
+
+    /// Whether this result would be the first that binds the transaction to a moment, although the
+    /// server may answer it without a look at any table. Directly, the server makes no snapshot for
+    /// such a read, nor for one that locks rows. But a transaction that memory has bound gets its
+    /// snapshot before any statement: the next plain read could miss what was committed since.
+    #[inline]
+    pub(super) fn would_bind_too_soon(&self, entry: &Entry) -> bool {
+        self.state.may_open_early()
+            && self.state.reads_first()
+            && !self.binds_transaction()
+            && !Note::of(entry).makes_snapshot
+            && self.shared.timeline.broken().snapshots != BrokenSnapshots::BoundTooSoon
     }
 
     /// Whether a hit now must be remembered; `Err`: there is no room, so the server must answer.

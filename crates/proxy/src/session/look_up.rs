@@ -145,6 +145,7 @@ impl Session {
                         Look::Nothing
                     })
                 }
+                Ok(()) if self.would_bind_too_soon(entry) => Err(Look::Nothing),
                 Ok(())
                     if Note::of(entry).counts_found_rows
                         && !self.finds_count(place.scope, text, entry) =>

@@ -78,7 +78,14 @@ impl WorkerContext {
     pub(crate) fn keep_capture_buffer(&self, mut buffer: Vec<u8>) {
         if buffer.capacity() <= CAPTURE_BYTES_KEPT {
             buffer.clear();
-            self.capture_buffer.set(buffer);
+            // Another session may have given one back meanwhile.
+            let other = self.capture_buffer.take();
+            let larger = if other.capacity() > buffer.capacity() {
+                other
+            } else {
+                buffer
+            };
+            self.capture_buffer.set(larger);
         }
     }
 
