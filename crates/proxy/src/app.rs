@@ -347,7 +347,8 @@ fn outdated(timeline: &Timeline, entry: &Entry, now_ms: u64) -> Option<Invalidat
         .or(expired.then_some(InvalidationReason::Expired))
 }
 
-fn build_shared(
+/// What all sessions share. `broken` are rules that tests break.
+pub(crate) fn build_shared(
     settings: &Settings,
     broken: BrokenRules,
     metrics: &Arc<Metrics>,

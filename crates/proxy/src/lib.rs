@@ -26,6 +26,8 @@ mod sampler;
 pub mod session;
 pub mod settings;
 pub mod shared;
+#[cfg(test)]
+mod simulation;
 pub mod tags;
 mod terminal;
 pub mod tls;

@@ -28,6 +28,8 @@ pub mod privileges;
 mod recheck;
 pub mod server_facts;
 mod session;
+#[cfg(test)]
+pub(crate) mod simulated;
 pub mod state;
 pub mod table_changes;
 mod watermark;

@@ -1,0 +1,408 @@
+//! A simulated client: what it sends, what it expects, and whether an answer can be right.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use remora_wire::command::ResponseKind;
+use remora_wire::handshake::Login;
+use remora_wire::packet::put_message;
+use remora_wire::walker::{Ending, Progress, ResponseWalker};
+
+use super::engine::{
+    Change, DEADLOCK, DUPLICATE, Engine, Mode, NO_SAVEPOINT, Number, READ_ONLY, Rows,
+    WAITED_TOO_LONG,
+};
+use super::server::CAPABILITIES;
+use super::statement::{Isolation, Lock, Read, Statement};
+use crate::net::Stream;
+
+const QUERY: u8 = 3;
+
+/// A client that is logged in.
+pub(super) struct Client {
+    pub(super) stream: Rc<Stream>,
+    /// Its session at the server.
+    pub(super) session: Number,
+    /// What its transactions should be like.
+    mode: Mode,
+    /// What the open transaction's snapshot must show: what was acknowledged before its first read.
+    acknowledged: Option<Acknowledged>,
+    /// The oldest commit that the snapshot may show, by what was read.
+    floor: usize,
+    /// What it has read since then while the server had no snapshot.
+    unproven: Vec<Unproven>,
+    /// Its transactions may be refused because of what memory has answered.
+    may_be_refused: bool,
+    asked: Option<Asked>,
+    received: Vec<u8>,
+}
+
+/// The commits that were acknowledged to clients. What is changed elsewhere may be seen later:
+/// nothing here says how long that takes.
+pub(super) type Acknowledged = BTreeSet<usize>;
+
+/// The oldest commit that a read may show: the newest acknowledged one that changed what it gives.
+fn floor_of(read: &Read, acknowledged: &Acknowledged, engine: &Engine) -> usize {
+    let changes = |commit: &&usize| {
+        let before = commit.saturating_sub(1);
+        engine.read_at(before, read, &[]) != engine.read_at(**commit, read, &[])
+    };
+    acknowledged
+        .iter()
+        .rev()
+        .find(changes)
+        .copied()
+        .unwrap_or(0)
+}
+
+/// A read that waits to be compared with the snapshot.
+#[derive(Debug)]
+struct Unproven {
+    read: Read,
+    rows: Rows,
+    /// What the transaction had changed itself by then.
+    own: Vec<Change>,
+}
+
+/// A statement on its way.
+struct Asked {
+    statement: Statement,
+    /// Before it was sent.
+    acknowledged: Acknowledged,
+    /// How many statements the server had run in the session before.
+    runs: u64,
+}
+
+/// What an answer says.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Done,
+    Rows(Rows),
+    Failed(u16),
+}
+
+/// What the world learns of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The commit that it acknowledges.
+    pub(super) acknowledged: Option<usize>,
+    /// The server has run nothing for it.
+    pub(super) is_hit: bool,
+    /// The session was closed.
+    pub(super) is_closed: bool,
+    /// A transaction was given up for it.
+    pub(super) is_conflict: bool,
+    /// It was a read, inside a transaction or not.
+    pub(super) read_inside: Option<bool>,
+}
+
+impl Client {
+    pub(super) fn new(stream: Rc<Stream>, session: Number, may_be_refused: bool) -> Client {
+        Client {
+            stream,
+            session,
+            mode: Mode::new(),
+            acknowledged: None,
+            floor: 0,
+            may_be_refused,
+            unproven: Vec::new(),
+            asked: None,
+            received: Vec::new(),
+        }
+    }
+
+    /// What it logs in with.
+    pub(super) fn login() -> Vec<u8> {
+        let login = Login {
+            capabilities: CAPABILITIES,
+            packet_bytes_max: 1 << 24,
+            collation: 45,
+            user: b"u".to_vec(),
+            authentication: Vec::new(),
+            schema: b"s".to_vec(),
+            plugin: remora_wire::auth::NATIVE_PASSWORD.as_bytes().to_vec(),
+        };
+        login.packet(1)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Sends a statement.
+    pub(super) fn send(
+        &mut self,
+        statement: Statement,
+        acknowledged: Acknowledged,
+        engine: &Engine,
+    ) -> std::io::Result<()> {
+        let mut message = Vec::new();
+        let payload = [&[QUERY], statement.text().as_bytes()].concat();
+        put_message(&mut message, 0, &payload);
+        self.stream.write_now(&message)?;
+        self.asked = Some(Asked {
+            statement,
+            acknowledged,
+            runs: engine.session(self.session).runs,
+        });
+        Ok(())
+    }
+
+    /// Takes what has come. If that is a whole answer, checks it: an error says why it is wrong.
+    pub(super) fn receive(&mut self, engine: &Engine) -> Result<Option<Told>, String> {
+        let mut chunk = [0; 4096];
+        let mut is_closed = false;
+        loop {
+            match self.stream.try_read(&mut chunk) {
+                Ok(0) => {
+                    is_closed = true;
+                    break;
+                }
+                Ok(count) => self.received.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        let told = self.take_answer(engine)?;
+        Ok(if is_closed {
+            Some(Told {
+                is_closed,
+                ..told.unwrap_or_default()
+            })
+        } else {
+            told
+        })
+    }
+
+    fn take_answer(&mut self, engine: &Engine) -> Result<Option<Told>, String> {
+        let Some(answer) = parse(&self.received)? else {
+            return Ok(None);
+        };
+        let Some(asked) = self.asked.take() else {
+            return Err("an answer to nothing".to_owned());
+        };
+        self.received.clear();
+        self.check(&asked, &answer, engine)
+            .map(Some)
+            .map_err(|why| format!("{:?}: {answer:?}: {why}", asked.statement))
+    }
+
+    fn check(&mut self, asked: &Asked, answer: &Answer, engine: &Engine) -> Result<Told, String> {
+        let mut told = Told {
+            is_hit: engine.session(self.session).runs == asked.runs,
+            ..Told::default()
+        };
+        let statement = &asked.statement;
+        if let Answer::Failed(code) = answer {
+            if !self.may_fail(statement, *code) {
+                return Err("it can't fail like this".to_owned());
+            }
+            if *code == DEADLOCK {
+                self.mode.is_open = false;
+                self.end();
+                told.is_conflict = true;
+            } else {
+                self.mode.take(statement);
+            }
+            return Ok(told);
+        }
+        match (statement, answer) {
+            (Statement::Read { read, lock }, Answer::Rows(rows)) => {
+                told.read_inside = Some(self.mode.is_open);
+                self.check_read(read, *lock, rows, &asked.acknowledged, engine)?;
+            }
+            (Statement::Read { .. }, _) => return Err("no rows".to_owned()),
+            (_, Answer::Rows(_)) => return Err("rows".to_owned()),
+            _ => {}
+        }
+        if self.mode.ends(statement).is_some() {
+            self.end();
+        }
+        self.mode.take(statement);
+        let makes_snapshot = matches!(statement, Statement::Begin(begin) if begin.with_snapshot);
+        if makes_snapshot && self.mode.level == Isolation::RepeatableRead {
+            let session = engine.session(self.session);
+            let mut acknowledged = asked.acknowledged.clone();
+            acknowledged.insert(session.committed);
+            self.acknowledged = Some(acknowledged);
+            if session.snapshot.is_none() {
+                return Err("no snapshot was made".to_owned());
+            }
+        }
+        if *statement == Statement::RollbackToSavepoint
+            && engine.session(self.session).snapshot.is_none()
+        {
+            // It undoes the snapshot if that was made behind the savepoint.
+            self.end();
+        }
+        // What an earlier statement has committed was acknowledged with that.
+        told.acknowledged = Some(engine.session(self.session).committed);
+        if !engine.session(self.session).is_over {
+            self.check_mode(told.is_hit, engine)?;
+        }
+        Ok(told)
+    }
+
+    /// Whether a statement may fail with this code. With `early` each may be refused because the
+    /// transaction has read what no longer holds.
+    fn may_fail(&self, statement: &Statement, code: u16) -> bool {
+        let codes: &[u16] = match statement {
+            Statement::Write(_) | Statement::Call { .. } => {
+                &[WAITED_TOO_LONG, DEADLOCK, DUPLICATE, READ_ONLY]
+            }
+            Statement::Read {
+                lock: Lock::Exclusive,
+                ..
+            } => &[WAITED_TOO_LONG, DEADLOCK],
+            Statement::RollbackToSavepoint => &[NO_SAVEPOINT],
+            _ => &[],
+        };
+        codes.contains(&code) || code == DEADLOCK && self.may_be_refused
+    }
+
+    /// Whether the server's session is in the transaction that the client is in. One of which the
+    /// server doesn't know has run nothing there.
+    fn check_mode(&self, is_hit: bool, engine: &Engine) -> Result<(), String> {
+        let at_server = engine.session(self.session).mode;
+        let is_early = self.mode.is_open && !at_server.is_open;
+        if is_early && !is_hit {
+            return Err("the server has run it outside the transaction".to_owned());
+        }
+        let expected = Mode {
+            level: at_server.level,
+            is_open: self.mode.is_open && !is_early,
+            is_read_only: at_server.is_read_only,
+            ..self.mode
+        };
+        if at_server != expected {
+            return Err(format!(
+                "the server's session is {at_server:?}, the client's should be {:?}",
+                self.mode
+            ));
+        }
+        let is_same =
+            self.mode.level == at_server.level && self.mode.is_read_only == at_server.is_read_only;
+        if at_server.is_open && !is_same {
+            return Err(format!(
+                "the server's transaction is {at_server:?}, the client's {:?}",
+                self.mode
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_read(
+        &mut self,
+        read: &Read,
+        lock: Lock,
+        rows: &Rows,
+        acknowledged: &Acknowledged,
+        engine: &Engine,
+    ) -> Result<(), String> {
+        let own = &engine.session(self.session).own;
+        let shows = |commit: &usize| engine.read_at(*commit, read, own) == *rows;
+        let is_in_transaction = self.mode.is_open || !self.mode.autocommit;
+        let level = if self.mode.is_open {
+            self.mode.level
+        } else {
+            self.mode.isolation
+        };
+        let is_repeatable =
+            is_in_transaction && level == Isolation::RepeatableRead && lock == Lock::None;
+        let is_repeatable = is_repeatable && !matches!(read, Read::Nothing { .. });
+        if !is_repeatable {
+            let range = floor_of(read, acknowledged, engine)..=engine.visible();
+            let is_right = range.clone().any(|commit| shows(&commit));
+            return is_right.then_some(()).ok_or_else(|| {
+                let first = range.start();
+                let older = (0..*first).rev().find(|commit| shows(commit));
+                format!("none of the commits {range:?} shows that, an older one: {older:?}")
+            });
+        }
+        self.check_repeatable(read, rows, acknowledged, engine)
+    }
+
+    /// All reads of the transaction show the state after one commit: that of the server's snapshot,
+    /// once it has made one. Until then memory may answer, as long as there is such a commit.
+    fn check_repeatable(
+        &mut self,
+        read: &Read,
+        rows: &Rows,
+        acknowledged: &Acknowledged,
+        engine: &Engine,
+    ) -> Result<(), String> {
+        let acknowledged = self
+            .acknowledged
+            .get_or_insert_with(|| acknowledged.clone());
+        self.floor = self.floor.max(floor_of(read, acknowledged, engine));
+        let floor = self.floor;
+        self.unproven.push(Unproven {
+            read: read.clone(),
+            rows: rows.clone(),
+            own: engine.session(self.session).own.clone(),
+        });
+        let shows = |commit: usize| {
+            let mut all = self.unproven.iter();
+            all.all(|one| engine.read_at(commit, &one.read, &one.own) == one.rows)
+        };
+        match engine.session(self.session).snapshot {
+            Some(snapshot) if snapshot < floor => Err(format!(
+                "the snapshot is of commit {snapshot}, older than {floor}"
+            )),
+            Some(snapshot) if !shows(snapshot) => {
+                let reads = &self.unproven;
+                Err(format!(
+                    "the snapshot of commit {snapshot} doesn't show all of {reads:?}"
+                ))
+            }
+            Some(_) => {
+                self.unproven.clear();
+                Ok(())
+            }
+            None if (floor..=engine.visible()).any(shows) => Ok(()),
+            None => {
+                let reads = &self.unproven;
+                Err(format!("no commit from {floor} on shows all of {reads:?}"))
+            }
+        }
+    }
+
+    /// A transaction ends.
+    fn end(&mut self) {
+        self.acknowledged = None;
+        self.floor = 0;
+        self.unproven.clear();
+    }
+}
+
+/// What a whole answer says; `None` if it isn't whole.
+fn parse(received: &[u8]) -> Result<Option<Answer>, String> {
+    let mut walker = ResponseWalker::new(ResponseKind::Results, CAPABILITIES);
+    let (used, progress) = walker.feed(received).map_err(|error| error.to_string())?;
+    let Progress::Done(summary) = progress else {
+        return Ok(None);
+    };
+    if used < received.len() {
+        return Err("more than an answer".to_owned());
+    }
+    Ok(Some(match summary.ending {
+        Ending::Err(code) => Answer::Failed(code),
+        Ending::ResultSet => Answer::Rows(rows(received)?),
+        _ => Answer::Done,
+    }))
+}
+
+fn rows(received: &[u8]) -> Result<Rows, String> {
+    let parts = remora_wire::result_set::Parts::of(received, CAPABILITIES);
+    let parts = parts.map_err(|error| error.to_string())?;
+    let width = parts.columns;
+    let row = |payload: &&[u8]| -> Result<Vec<Option<u64>>, String> {
+        let fields = remora_wire::rows::parse_text_row(payload, width);
+        let fields = fields.map_err(|error| error.to_string())?;
+        let number = |field: Option<Vec<u8>>| {
+            field.and_then(|text| String::from_utf8_lossy(&text).parse().ok())
+        };
+        Ok(fields.into_iter().map(number).collect())
+    };
+    parts.rows.iter().map(row).collect()
+}

@@ -1,0 +1,539 @@
+//! Whole simulations of the real session from seeds. Clients, a server with rows, its log, the
+//! watermark: each waits for its turn, in one thread, and a seed gives the order of all that
+//! happens. Between them stand the sessions of the product as they are, over real sockets, with the
+//! real store, timeline, fences, analysis and tags.
+//!
+//! `cache/tests/simulation` does the same to the cache's rules, faster. Here an old row can also
+//! come from what a session thinks of its transaction, of a statement, or of an answer.
+//!
+//! What a client may read is in `client.rs`: each read must be what its query gives after *one*
+//! commit. What clients have changed of that through Remora must be in it, if it was acknowledged
+//! before the read was sent. All reads of a transaction at `REPEATABLE READ` must show the same
+//! commit: that of the server's snapshot, once it has made one.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `statement` | what clients send |
+//! | `engine` | the server's rows, transactions and log |
+//! | `server` | the server's side of the protocol |
+//! | `client` | a client, and what it expects |
+//! | `random` | chance from a seed |
+//!
+//! The follower and the watermark, in single steps, are in `upstream/simulated.rs`.
+//!
+//! `REMORA_SIMULATIONS` sets how many seeds are tried, `REMORA_SIMULATION_SEED` runs the one that a
+//! failure names, and tells each step.
+
+mod client;
+mod engine;
+mod random;
+mod server;
+mod statement;
+
+use std::cell::RefCell;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use remora_cache::{BrokenRules, BrokenSnapshots};
+use tokio::net::UnixListener;
+use tokio::task::{LocalSet, yield_now};
+
+use self::client::{Acknowledged, Client, Told};
+use self::engine::Engine;
+use self::random::Random;
+use self::server::{MARK_HOLDER, Server, instance};
+use self::statement::{Mix, Statement, TABLES, Write};
+use crate::app::build_shared;
+use crate::config::{Override, Settings, TransactionReads};
+use crate::link::ServerLink;
+use crate::metrics::Metrics;
+use crate::net::Accepted;
+use crate::reason::Outcome;
+use crate::session::{self, WorkerContext};
+use crate::shared::Shared;
+use crate::upstream::simulated::SimulatedFollower;
+
+/// Steps of one simulation.
+const STEPS: usize = 400;
+/// Clients of one simulation.
+const CLIENTS: usize = 3;
+/// How often all tasks get a turn after each step: more often than it takes for a message to go
+/// from a client to the server.
+const TURNS: usize = 5;
+
+/// What has happened, so that a test can tell that something has.
+#[derive(Debug, Default)]
+struct Seen {
+    reads: u64,
+    reads_inside: u64,
+    hits: u64,
+    hits_inside: u64,
+    commits: u64,
+    conflicts: u64,
+    closed: u64,
+}
+
+impl Seen {
+    fn add(&mut self, other: &Seen) {
+        self.reads += other.reads;
+        self.reads_inside += other.reads_inside;
+        self.hits += other.hits;
+        self.hits_inside += other.hits_inside;
+        self.commits += other.commits;
+        self.conflicts += other.conflicts;
+        self.closed += other.closed;
+    }
+}
+
+/// How often things happen by chance.
+#[derive(Debug, Clone, Copy)]
+struct Odds {
+    /// How seldom something is written elsewhere.
+    calm: u64,
+    /// How seldom connections are lost.
+    unrest: u64,
+    /// How slowly the first client goes on.
+    client_delay: u64,
+    /// How slowly commits become visible.
+    show_delay: u64,
+    /// How slowly the log comes.
+    apply_delay: u64,
+    /// Of four steps, after how many the log and the watermark catch up.
+    pace: u64,
+}
+
+impl Odds {
+    fn draw(random: &mut Random) -> Odds {
+        Odds {
+            calm: [5, 20, 100][random.index(3)],
+            unrest: [50, 1_000, 10_000][random.index(3)],
+            client_delay: [1, 10][random.index(2)],
+            show_delay: [1, 5][random.index(2)],
+            apply_delay: [1, 8][random.index(2)],
+            pace: [0, 0, 1, 3][random.index(4)],
+        }
+    }
+}
+
+/// A simulation under way.
+struct World {
+    may_be_refused: bool,
+    shared: Arc<Shared>,
+    worker: Rc<WorkerContext>,
+    random: Random,
+    mix: Mix,
+    odds: Odds,
+    server: Rc<RefCell<Server>>,
+    follower: SimulatedFollower,
+    clients: Vec<Client>,
+    acknowledged: Acknowledged,
+    next_value: u64,
+    metrics: Arc<Metrics>,
+    is_told: bool,
+    seen: Seen,
+}
+
+/// What may happen next.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Send(usize),
+    Run(usize),
+    Deliver(usize),
+    /// A client leaves, whatever is on its way, and another comes.
+    Leave(usize),
+    Kill(usize),
+    WriteElsewhere,
+    ShowCommit,
+    ApplyCommit,
+    Ask(crate::upstream::simulated::Asked),
+    Answer,
+}
+
+impl World {
+    /// Logs the clients in.
+    async fn new(
+        mut random: Random,
+        odds: Odds,
+        shared: Arc<Shared>,
+        listener: UnixListener,
+        metrics: Arc<Metrics>,
+    ) -> World {
+        let server = Server::new();
+        tokio::task::spawn_local(server::listen(Rc::clone(&server), listener));
+        let follower =
+            SimulatedFollower::start(Arc::clone(&shared.upstream), instance(), MARK_HOLDER);
+        follower.load();
+        let of_worker = metrics.worker(0).expect("there is a worker");
+        let digests = shared.digests.worker(0).expect("there is a worker");
+        let worker = Rc::new(WorkerContext::new(&shared, of_worker, digests));
+        let mix = Mix::draw(&mut random);
+        let may_be_refused = shared.limits.transaction_reads == TransactionReads::Early;
+        let mut world = World {
+            may_be_refused,
+            shared,
+            worker,
+            odds,
+            random,
+            mix,
+            server,
+            follower,
+            clients: Vec::new(),
+            acknowledged: Acknowledged::new(),
+            next_value: 100,
+            metrics,
+            is_told: false,
+            seen: Seen::default(),
+        };
+        for _ in 0..CLIENTS {
+            let client = world.connect().await;
+            world.clients.push(client);
+        }
+        world
+    }
+
+    /// Logs a client in.
+    async fn connect(&self) -> Client {
+        let (near, far) = UnixStream::pair().expect("sockets can be made");
+        let stream = |socket: UnixStream| {
+            socket.set_nonblocking(true).expect("a socket");
+            Rc::new(Accepted::Unix(socket).into_stream().expect("a socket"))
+        };
+        let (near, far) = (stream(near), stream(far));
+        let (shared, worker) = (Arc::clone(&self.shared), Rc::clone(&self.worker));
+        tokio::task::spawn_local(session::serve(shared, worker, far));
+        log_in(&near).await;
+        let server = self.server.borrow();
+        let newest = server.connections.last().expect("a session was made");
+        Client::new(near, newest.session, self.may_be_refused)
+    }
+
+    async fn run(&mut self) -> Result<(), String> {
+        for number in 0..STEPS {
+            let possible = self.possible();
+            if possible.is_empty() {
+                continue;
+            }
+            let step = possible[self.random.index(possible.len())];
+            if self.is_told {
+                eprintln!("{number}: {step:?}");
+            }
+            self.take(step).await?;
+            if self.random.below(4) < self.odds.pace {
+                self.catch_up();
+            }
+            for _ in 0..TURNS {
+                yield_now().await;
+            }
+            self.server.borrow_mut().notice_closed();
+            self.follower.load();
+            self.listen().await?;
+            if let Some(what) = self.server.borrow_mut().astonished.take() {
+                return Err(format!("the server was asked: {what}"));
+            }
+        }
+        let of_worker = self.metrics.worker(0);
+        self.seen.hits = of_worker.map_or(0, |worker| worker.outcome(Outcome::Hit));
+        self.seen.commits = self.server.borrow().engine.logged() as u64;
+        Ok(())
+    }
+
+    /// All that is logged becomes visible and is applied; what is wanted is asked and answered.
+    fn catch_up(&mut self) {
+        let mut server = self.server.borrow_mut();
+        let engine = &mut server.engine;
+        while engine.visible() < engine.logged() {
+            engine.show_next();
+        }
+        while self.follower.applied() < engine.logged() {
+            apply_next(&mut self.follower, engine);
+        }
+        for asked in self.follower.wanted() {
+            self.follower.ask(asked);
+        }
+        while self.follower.is_asking() {
+            self.follower.answer(engine.visible(), engine.logged());
+        }
+    }
+
+    fn possible(&mut self) -> Vec<Step> {
+        let server = self.server.borrow();
+        let mut steps = Vec::new();
+        for (at, client) in self.clients.iter().enumerate() {
+            // The first one may be slow, so that much happens within its transactions.
+            let delay = if at == 0 { self.odds.client_delay } else { 1 };
+            if !client.is_waiting() && self.random.below(delay) == 0 {
+                steps.push(Step::Send(at));
+            }
+        }
+        steps.extend(server.runnable().into_iter().map(Step::Run));
+        steps.extend(server.deliverable().into_iter().map(Step::Deliver));
+        let engine = &server.engine;
+        if !engine.is_committing(server.elsewhere) && self.random.below(self.odds.calm) == 0 {
+            steps.push(Step::WriteElsewhere);
+        }
+        if self.random.below(self.odds.unrest) == 0 {
+            steps.extend((0..self.clients.len()).map(Step::Leave));
+            steps.extend(server.open().into_iter().map(Step::Kill));
+        }
+        if engine.visible() < engine.logged() && self.random.below(self.odds.show_delay) == 0 {
+            steps.push(Step::ShowCommit);
+        }
+        if self.follower.applied() < engine.logged()
+            && self.random.below(self.odds.apply_delay) == 0
+        {
+            steps.push(Step::ApplyCommit);
+        }
+        steps.extend(self.follower.wanted().into_iter().map(Step::Ask));
+        if self.follower.is_asking() {
+            steps.push(Step::Answer);
+        }
+        steps
+    }
+
+    async fn take(&mut self, step: Step) -> Result<(), String> {
+        if let Step::Leave(at) = step {
+            self.clients[at] = self.connect().await;
+            return Ok(());
+        }
+        let server = Rc::clone(&self.server);
+        let mut server = server.borrow_mut();
+        match step {
+            Step::Send(at) => {
+                self.next_value += 1;
+                let statement = Statement::draw(&mut self.random, &self.mix, self.next_value);
+                if self.is_told {
+                    eprintln!("    {}", statement.text());
+                }
+                server
+                    .statements
+                    .insert(statement.text(), statement.clone());
+                let sent =
+                    self.clients[at].send(statement, self.acknowledged.clone(), &server.engine);
+                sent.map_err(|error| error.to_string())?;
+            }
+            Step::Run(at) => server.run(at, &mut self.random),
+            Step::Deliver(at) => server.deliver(at, &mut self.random),
+            Step::WriteElsewhere => {
+                self.next_value += 1;
+                let write = Write::draw(&mut self.random, self.next_value);
+                let elsewhere = server.elsewhere;
+                server.engine.run(elsewhere, &Statement::Write(write));
+            }
+            Step::Kill(at) => server.kill(at),
+            Step::Leave(_) => {}
+            Step::ShowCommit => server.engine.show_next(),
+            Step::ApplyCommit => {
+                apply_next(&mut self.follower, &server.engine);
+            }
+            Step::Ask(asked) => self.follower.ask(asked),
+            Step::Answer => {
+                let (visible, logged) = (server.engine.visible(), server.engine.logged());
+                self.follower.answer(visible, logged);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the clients what has come for them. Whoever was closed connects again.
+    async fn listen(&mut self) -> Result<(), String> {
+        for number in 0..self.clients.len() {
+            let told = self.clients[number].receive(&self.server.borrow().engine);
+            let Some(told) = told.map_err(|why| format!("client {number}: {why}"))? else {
+                continue;
+            };
+            if self.is_told {
+                eprintln!("    client {number}: {told:?}");
+            }
+            if told.is_closed {
+                let session = self.clients[number].session;
+                if !self.server.borrow().was_killed(session) {
+                    return Err(format!("client {number}: its session was closed"));
+                }
+                self.clients[number] = self.connect().await;
+            }
+            self.note(&told);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, told: &Told) {
+        if let Some(commit) = told.acknowledged {
+            self.acknowledged.insert(commit);
+        }
+        self.seen.conflicts += u64::from(told.is_conflict);
+        self.seen.closed += u64::from(told.is_closed);
+        if let Some(is_inside) = told.read_inside {
+            self.seen.reads += 1;
+            self.seen.reads_inside += u64::from(is_inside);
+            self.seen.hits_inside += u64::from(is_inside && told.is_hit);
+        }
+    }
+}
+
+fn apply_next(follower: &mut SimulatedFollower, engine: &Engine) {
+    let tables = engine.changed_by(follower.applied() + 1);
+    let tables: Vec<_> = tables.iter().map(|table| TABLES[*table]).collect();
+    follower.apply_next(&tables);
+}
+
+async fn log_in(stream: &crate::net::Stream) {
+    let mut chunk = [0; 1024];
+    for packet in [Client::login(), Vec::new()] {
+        loop {
+            stream.readable().await.expect("the session lives");
+            match stream.try_read(&mut chunk) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                read => {
+                    assert!(read.expect("the session lives") > 0);
+                    break;
+                }
+            }
+        }
+        stream.write_all(&packet).await.expect("the session lives");
+    }
+}
+
+/// The settings of a simulation: small tables, so that there are collisions, and no clock.
+fn settings(socket: &Path, transaction_reads: &str) -> Settings {
+    let socket = format!("unix:{}", socket.display());
+    let options = [
+        ("upstream.address", socket.as_str()),
+        ("workers.threads", "1"),
+        ("cache.transaction_reads", transaction_reads),
+        ("cache.storing", "always"),
+        ("cache.shards", "1"),
+        ("cache.tag_slots", "4096"),
+        ("cache.fence_slots", "1024"),
+        ("cache.snapshot_wait_ms_max", "10000"),
+        ("cache.fill_wait_ms_max", "3600000"),
+        ("follow.lag_ms_max", "60000"),
+    ];
+    let options = options.map(|(option, value)| Override {
+        flag: option.to_owned(),
+        option: option.to_owned(),
+        value: value.to_owned(),
+    });
+    Settings::load(None, &options).expect("the options are right")
+}
+
+/// Runs one simulation: whether anything was wrong, and what happened.
+fn simulate(
+    seed: u64,
+    transaction_reads: &str,
+    broken: BrokenRules,
+    is_told: bool,
+) -> Result<Seen, String> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("server");
+    let mut random = Random::new(seed);
+    let odds = Odds::draw(&mut random);
+    let settings = settings(&socket, transaction_reads);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        // Sockets are looked at between any two turns of a task.
+        .event_interval(1)
+        .build()
+        .expect("a runtime");
+    LocalSet::new().block_on(&runtime, async {
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let metrics = Metrics::new(1);
+        let link = ServerLink::new(&settings.listen, &settings.upstream).expect("no files");
+        let shared = build_shared(&settings, broken, &metrics, Arc::new(link), None);
+        let mut world = World::new(random, odds, shared, listener, metrics).await;
+        world.is_told = is_told;
+        world.run().await.map(|()| world.seen)
+    })
+}
+
+fn number_from(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// The value of `cache.transaction_reads` that a seed gives.
+fn transaction_reads_of(seed: u64) -> &'static str {
+    match seed % 7 {
+        0 => "off",
+        1..4 => "after_snapshot",
+        _ => "early",
+    }
+}
+
+#[test]
+fn no_client_reads_what_its_session_must_not_show() {
+    let right = BrokenRules::default();
+    if let Some(seed) = number_from("REMORA_SIMULATION_SEED") {
+        let seen = simulate(seed, transaction_reads_of(seed), right, true);
+        eprintln!("{:?}", seen.expect("nothing is wrong"));
+        return;
+    }
+    let seeds = number_from("REMORA_SIMULATIONS").unwrap_or(200);
+    let mut all = Seen::default();
+    for seed in 0..seeds {
+        match simulate(seed, transaction_reads_of(seed), right, false) {
+            Err(what) => panic!("REMORA_SIMULATION_SEED={seed}: {what}"),
+            Ok(seen) => all.add(&seen),
+        }
+    }
+    eprintln!("{seeds} seeds: {all:?}");
+    // A simulation in which nothing happens proves nothing.
+    assert!(all.hits > seeds * 10, "{all:?}");
+    assert!(all.hits_inside > seeds, "{all:?}");
+    assert!(all.commits > seeds * 5, "{all:?}");
+    assert!(all.closed > seeds / 10, "{all:?}");
+}
+
+#[test]
+fn broken_rules_are_found() {
+    let fences = BrokenRules {
+        fences: true,
+        ..BrokenRules::default()
+    };
+    let watermark = BrokenRules {
+        watermark: true,
+        ..BrokenRules::default()
+    };
+    assert_found(fences, "off", 10_000);
+    assert_found(watermark, "off", 10_000);
+    for (broken, transaction_reads) in [
+        (BrokenSnapshots::Low, "after_snapshot"),
+        (BrokenSnapshots::High, "after_snapshot"),
+        (BrokenSnapshots::OwnWrites, "after_snapshot"),
+        (BrokenSnapshots::EarlySnapshot, "early"),
+    ] {
+        assert_found(snapshots(broken), transaction_reads, 10_000);
+    }
+}
+
+/// These take several events in a certain order within one transaction.
+#[test]
+#[ignore = "takes minutes"]
+fn rules_that_are_seldom_needed_are_found_when_broken() {
+    for (broken, transaction_reads) in [
+        (BrokenSnapshots::FirstReads, "after_snapshot"),
+        (BrokenSnapshots::BoundTooSoon, "early"),
+    ] {
+        assert_found(snapshots(broken), transaction_reads, 40_000);
+    }
+}
+
+fn snapshots(snapshots: BrokenSnapshots) -> BrokenRules {
+    BrokenRules {
+        snapshots,
+        ..BrokenRules::default()
+    }
+}
+
+/// Some seed shows that the rules are broken, and shows nothing if they are not.
+fn assert_found(broken: BrokenRules, transaction_reads: &str, seeds_max: u64) {
+    let run = |seed, broken| simulate(seed, transaction_reads, broken, false).err();
+    let found = (0..seeds_max).find(|seed| run(*seed, broken).is_some());
+    let seed = found.unwrap_or_else(|| panic!("{broken:?} isn't found"));
+    eprintln!("{broken:?}: seed {seed}");
+    assert_eq!(
+        run(seed, BrokenRules::default()),
+        None,
+        "seed {seed}, {transaction_reads}"
+    );
+}

@@ -1,0 +1,431 @@
+//! The simulated server's side of the protocol: sessions that log in, messages that wait to be run,
+//! answers that wait to be delivered.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use remora_sql::RESULT_SETTINGS;
+use remora_wire::handshake::Greeting;
+use remora_wire::packet::{Extent, HEADER_BYTES, extent, put_message};
+use remora_wire::response::ServerError;
+use remora_wire::result_set::{Column, ResultSet};
+use remora_wire::{Capabilities, StatusFlags};
+use socket2::SockRef;
+use tokio::net::{UnixListener, UnixStream};
+
+use super::engine::{DEADLOCK, Engine, Number, Outcome, Rows, WAITED_TOO_LONG};
+use super::random::Random;
+use super::statement::{Begin, Isolation, Statement};
+use crate::facts::Instance;
+
+/// What both sides can do.
+pub(super) const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
+    .with(Capabilities::SECURE_CONNECTION)
+    .with(Capabilities::PLUGIN_AUTH)
+    .with(Capabilities::TRANSACTIONS)
+    .with(Capabilities::MULTI_STATEMENTS)
+    .with(Capabilities::MULTI_RESULTS)
+    .with(Capabilities::CONNECT_WITH_DB);
+
+/// Who holds the follower's mark.
+pub(super) const MARK_HOLDER: &str = "9";
+
+const QUIT: u8 = 1;
+const QUERY: u8 = 3;
+const PING: u8 = 14;
+
+/// What the question for a session's settings begins with.
+const SELECT_SETTINGS: &str = "SELECT CAST(CURRENT_USER()";
+/// The question how many tables a session has created.
+const SHOW_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
+
+/// The server that all sessions are on.
+pub(super) fn instance() -> Instance {
+    Instance {
+        server_id: 1,
+        hostname: "h".to_owned(),
+        port: "3306".to_owned(),
+        pid_file: "p".to_owned(),
+        uuid: String::new(),
+    }
+}
+
+/// A connection of Remora's for a client.
+pub(super) struct Connection {
+    stream: Rc<UnixStream>,
+    pub(super) session: Number,
+    waiting: VecDeque<Vec<u8>>,
+    /// What waits for the commit that was logged.
+    until_visible: Option<Outcome>,
+    answer: Vec<u8>,
+    end: End,
+    was_killed: bool,
+}
+
+/// How far the end of a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is open.
+    NotYet,
+    /// The other side has closed it. What was sent before is run.
+    Closed,
+    /// The server has seen that, and rolled back what was open.
+    Noticed,
+}
+
+/// The server.
+pub(super) struct Server {
+    pub(super) engine: Engine,
+    /// A session that isn't one of Remora's.
+    pub(super) elsewhere: Number,
+    pub(super) connections: Vec<Connection>,
+    /// What the texts mean that clients may send.
+    pub(super) statements: HashMap<String, Statement>,
+    /// Something that nobody should have asked.
+    pub(super) astonished: Option<String>,
+}
+
+impl Server {
+    pub(super) fn new() -> Rc<RefCell<Server>> {
+        // What Remora sends of its own.
+        let opening = Begin::all().map(|begin| (begin.text(), Statement::Begin(begin)));
+        let rollback = ("ROLLBACK AND NO CHAIN NO RELEASE", Statement::Rollback);
+        let statements = opening.chain([rollback]);
+        let mut engine = Engine::new();
+        let elsewhere = engine.connect();
+        Rc::new(RefCell::new(Server {
+            engine,
+            elsewhere,
+            connections: Vec::new(),
+            statements: statements.map(|(text, it)| (text.to_owned(), it)).collect(),
+            astonished: None,
+        }))
+    }
+
+    /// The connections of which a message waits to be run.
+    pub(super) fn runnable(&self) -> Vec<usize> {
+        let is_runnable = |connection: &Connection| {
+            connection.answer.is_empty()
+                && match connection.until_visible {
+                    Some(_) => !self.engine.is_committing(connection.session),
+                    None => !connection.waiting.is_empty(),
+                }
+        };
+        self.those(is_runnable)
+    }
+
+    /// Those of which an answer waits to be delivered.
+    pub(super) fn deliverable(&self) -> Vec<usize> {
+        self.those(|connection| !connection.answer.is_empty())
+    }
+
+    fn those(&self, are_meant: impl Fn(&Connection) -> bool) -> Vec<usize> {
+        let meant = self.connections.iter().enumerate();
+        let meant = meant.filter(|(_, connection)| are_meant(connection));
+        meant.map(|(at, _)| at).collect()
+    }
+
+    /// Runs the message that waits, unless a lock is in its way; or ends what waited for its
+    /// commit.
+    pub(super) fn run(&mut self, at: usize, random: &mut Random) {
+        let connection = &mut self.connections[at];
+        let session = connection.session;
+        if let Some(outcome) = connection.until_visible.take() {
+            self.answer(at, outcome);
+            return;
+        }
+        let Some(message) = connection.waiting.front().cloned() else {
+            return;
+        };
+        let (command, body) = (message[HEADER_BYTES], &message[HEADER_BYTES + 1..]);
+        let text = String::from_utf8_lossy(body).into_owned();
+        match command {
+            QUIT => {
+                connection.waiting.pop_front();
+                return;
+            }
+            PING => return self.answer(at, Outcome::Done),
+            QUERY => {}
+            other => {
+                self.astonished = Some(format!("command {other}"));
+                return;
+            }
+        }
+        let own = match text.as_str() {
+            SHOW_CREATED => Some(created(self.status(session))),
+            text if text.starts_with(SELECT_SETTINGS) => Some(self.settings(session, text)),
+            _ => None,
+        };
+        if let Some(answer) = own {
+            let connection = &mut self.connections[at];
+            connection.waiting.pop_front();
+            connection.answer = answer;
+            return;
+        }
+        let Some(statement) = self.statements.get(&text).cloned() else {
+            self.astonished = Some(text);
+            return;
+        };
+        let outcome = match self.engine.run(session, &statement) {
+            Outcome::Blocked => match random.below(4) {
+                0 => self.engine.fail(session, &statement, WAITED_TOO_LONG),
+                1 => self.engine.fail(session, &statement, DEADLOCK),
+                _ => return,
+            },
+            Outcome::Committing => {
+                self.connections[at].until_visible = Some(Outcome::Done);
+                return;
+            }
+            outcome => outcome,
+        };
+        self.answer(at, outcome);
+    }
+
+    fn answer(&mut self, at: usize, outcome: Outcome) {
+        let session = self.connections[at].session;
+        let status = self.status(session);
+        let answer = match outcome {
+            Outcome::Rows(rows) => result_set(&rows, status),
+            Outcome::Failed(code) => ServerError::new(code, "HY000", "failed").packet(1),
+            _ => ok(status, 1),
+        };
+        let connection = &mut self.connections[at];
+        connection.waiting.pop_front();
+        connection.answer = answer;
+    }
+
+    fn status(&self, session: Number) -> StatusFlags {
+        let mode = self.engine.session(session).mode;
+        let mut status = StatusFlags::default();
+        for (is_so, flag) in [
+            (mode.autocommit, StatusFlags::AUTOCOMMIT),
+            (mode.is_open, StatusFlags::IN_TRANSACTION),
+            (
+                mode.is_open && mode.is_read_only,
+                StatusFlags::IN_READ_ONLY_TRANSACTION,
+            ),
+        ] {
+            if is_so {
+                status = status.with(flag);
+            }
+        }
+        status
+    }
+
+    /// Sees which connections were closed and have nothing left to run.
+    pub(super) fn notice_closed(&mut self) {
+        for connection in &mut self.connections {
+            let is_idle = connection.waiting.is_empty() && connection.until_visible.is_none();
+            if connection.end == End::Closed && is_idle {
+                connection.end = End::Noticed;
+                self.engine.disconnect(connection.session);
+            }
+        }
+    }
+
+    /// The sessions that are open.
+    pub(super) fn open(&self) -> Vec<usize> {
+        self.those(|connection| connection.end == End::NotYet)
+    }
+
+    /// Whether a session was killed.
+    pub(super) fn was_killed(&self, session: Number) -> bool {
+        let of_session = |connection: &&Connection| connection.session == session;
+        let connection = self.connections.iter().find(of_session);
+        connection.is_some_and(|connection| connection.was_killed)
+    }
+
+    /// Ends a connection, as `KILL` does: what it runs is given up, unless it commits already.
+    pub(super) fn kill(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        // An error says that the other side was faster.
+        let _ = SockRef::from(&*connection.stream).shutdown(std::net::Shutdown::Both);
+        connection.waiting.clear();
+        connection.until_visible = None;
+        connection.end = End::Noticed;
+        connection.was_killed = true;
+        self.engine.disconnect(connection.session);
+    }
+
+    /// Delivers the next part of an answer, or all that is left of it.
+    pub(super) fn deliver(&mut self, at: usize, random: &mut Random) {
+        let connection = &mut self.connections[at];
+        let length = match random.below(4) {
+            0 => 1 + random.index(connection.answer.len()),
+            _ => connection.answer.len(),
+        };
+        match connection.stream.try_write(&connection.answer[..length]) {
+            Ok(written) => drop(connection.answer.drain(..written)),
+            // The session is gone.
+            Err(_) => connection.answer.clear(),
+        }
+    }
+
+    /// The answer to the question for a session's settings.
+    fn settings(&self, session: Number, text: &str) -> Vec<u8> {
+        let fields: Vec<_> = text.split("CAST(").skip(1).collect();
+        let fields: Vec<_> = fields
+            .iter()
+            .filter_map(|field| field.split(" AS BINARY)").next())
+            .collect();
+        let mut values: Vec<_> = fields
+            .iter()
+            .map(|field| self.setting(session, field))
+            .collect();
+        // The probe of the collation.
+        values.push(Some(String::new()));
+        let columns: Vec<_> = values.iter().map(|_| Column::text("x", 64)).collect();
+        let mut set = ResultSet::begin(CAPABILITIES, self.status(session), &columns);
+        set.row(
+            values
+                .iter()
+                .map(|value| value.as_deref().map(str::as_bytes)),
+        );
+        set.finish()
+    }
+
+    fn setting(&self, session: Number, field: &str) -> Option<String> {
+        let mode = self.engine.session(session).mode;
+        let instance = instance();
+        let value = match field {
+            "CURRENT_USER()" => "u@localhost",
+            "CURRENT_ROLE()" | "NULL" => return None,
+            "DATABASE()" => "s",
+            "@@sql_log_bin" => "1",
+            "@@GLOBAL.server_id" => return Some(instance.server_id.to_string()),
+            "@@hostname" => return Some(instance.hostname),
+            "@@port" => return Some(instance.port),
+            "@@pid_file" => return Some(instance.pid_file),
+            "@@autocommit" => return Some(u8::from(mode.autocommit).to_string()),
+            "@@tx_isolation" => match mode.isolation {
+                Isolation::ReadCommitted => "READ-COMMITTED",
+                Isolation::RepeatableRead => "REPEATABLE-READ",
+            },
+            "@@completion_type" => "NO_CHAIN",
+            "@@sql_select_limit" => "18446744073709551615",
+            "@@wait_timeout" => "28800",
+            mark if mark.starts_with("IS_USED_LOCK(") => MARK_HOLDER,
+            name if name.starts_with("@@character_set") => "utf8mb4",
+            name if name.starts_with("@@collation") => "utf8mb4_general_ci",
+            "@@sql_mode" => "",
+            name => {
+                let named = RESULT_SETTINGS
+                    .iter()
+                    .find(|setting| name.strip_prefix("@@") == Some(setting.name));
+                let allowed = named.and_then(|setting| setting.only_when);
+                allowed
+                    .and_then(|allowed| allowed.first().copied())
+                    .unwrap_or("0")
+            }
+        };
+        Some(value.to_owned())
+    }
+}
+
+fn ok(status: StatusFlags, sequence: u8) -> Vec<u8> {
+    let [low, high] = status.0.to_le_bytes();
+    let mut packet = Vec::new();
+    put_message(&mut packet, sequence, &[0, 0, 0, low, high, 0, 0]);
+    packet
+}
+
+/// That a session has created no tables.
+fn created(status: StatusFlags) -> Vec<u8> {
+    let columns = ["Variable_name", "Value"].map(|name| Column::text(name, 64));
+    let mut set = ResultSet::begin(CAPABILITIES, status, &columns);
+    for name in ["Com_create_table", "Com_create_temporary_table"] {
+        set.text_row(&[name, "0"]);
+    }
+    set.finish()
+}
+
+fn result_set(rows: &Rows, status: StatusFlags) -> Vec<u8> {
+    // All columns are alike, so that their number needn't be right where there are no rows.
+    let width = rows.first().map_or(1, Vec::len);
+    let columns: Vec<_> = (0..width).map(|_| Column::unsigned("x")).collect();
+    let mut set = ResultSet::begin(CAPABILITIES, status, &columns);
+    for row in rows {
+        let fields: Vec<_> = row
+            .iter()
+            .map(|field| field.map(|it| it.to_string()))
+            .collect();
+        set.row(
+            fields
+                .iter()
+                .map(|field| field.as_deref().map(str::as_bytes)),
+        );
+    }
+    set.finish()
+}
+
+/// Takes connections for ever.
+pub(super) async fn listen(server: Rc<RefCell<Server>>, listener: UnixListener) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::task::spawn_local(converse(Rc::clone(&server), Rc::new(stream)));
+    }
+}
+
+/// Lets a session in, and notes what it sends.
+async fn converse(server: Rc<RefCell<Server>>, stream: Rc<UnixStream>) {
+    let greeting = Greeting {
+        server_version: "10.11.6-MariaDB".to_owned(),
+        connection_id: 1,
+        salt: b"aaaaaaaabbbbbbbbbbbb".to_vec(),
+        capabilities: CAPABILITIES,
+        collation: 45,
+        status: 2,
+        plugin: remora_wire::auth::NATIVE_PASSWORD.to_owned(),
+    };
+    let mut packet = Vec::new();
+    put_message(&mut packet, 0, &greeting.payload());
+    if stream.try_write(&packet).is_err() {
+        return;
+    }
+    let mut received = Vec::new();
+    let Some(_login) = next_message(&stream, &mut received, 1).await else {
+        return;
+    };
+    if stream.try_write(&ok(StatusFlags::AUTOCOMMIT, 2)).is_err() {
+        return;
+    }
+    let at = {
+        let mut server = server.borrow_mut();
+        let session = server.engine.connect();
+        server.connections.push(Connection {
+            stream: Rc::clone(&stream),
+            session,
+            waiting: VecDeque::new(),
+            until_visible: None,
+            answer: Vec::new(),
+            end: End::NotYet,
+            was_killed: false,
+        });
+        server.connections.len() - 1
+    };
+    while let Some(message) = next_message(&stream, &mut received, 0).await {
+        server.borrow_mut().connections[at]
+            .waiting
+            .push_back(message);
+    }
+    let connection = &mut server.borrow_mut().connections[at];
+    if connection.end == End::NotYet {
+        connection.end = End::Closed;
+    }
+}
+
+async fn next_message(stream: &UnixStream, received: &mut Vec<u8>, first: u8) -> Option<Vec<u8>> {
+    loop {
+        if let Ok(Extent::Complete { bytes, .. }) = extent(received, first) {
+            return Some(received.drain(..bytes).collect());
+        }
+        stream.readable().await.ok()?;
+        let mut chunk = [0; 4096];
+        match stream.try_read(&mut chunk) {
+            Ok(0) => return None,
+            Ok(count) => received.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+}

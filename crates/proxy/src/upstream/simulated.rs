@@ -1,0 +1,243 @@
+//! A follower without a server, for the simulation: the log, the watermark and the catalogue in
+//! single steps, in any order that a server could bring about.
+//!
+//! The steps are those of `follower::apply`, of `watermark::settle` on MariaDB, and of the loader.
+//! A commit's rows aren't told: each changed table counts as a whole.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use remora_binlog::LoggedTable;
+use remora_cache::{BrokenTags, EndQuestion, Epoch, FenceBatch, Position, TableTags, Tag};
+use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
+
+use super::{UpstreamShared, UpstreamState};
+use crate::facts::{ColumnFacts, ColumnKind, Instance, TableFacts};
+use crate::settings::{FollowedMark, ServerFeatures, SettingsQuery};
+use crate::tags::{ChangeTags, Telling};
+
+/// The log file's number.
+const FILE: u64 = 1;
+/// Where the first commit ends, and how long each is, bytes.
+const BEGINS_AT: u64 = 1_000;
+const COMMIT_BYTES: u64 = 100;
+
+/// The schema of all tables.
+pub(crate) const SCHEMA: &str = "s";
+
+/// What is asked of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// How far reads can see.
+    Visible,
+    /// Where the log ends.
+    End,
+}
+
+/// A question on its way, or an answer that the follower has yet to catch up with.
+struct Question {
+    epoch: Epoch,
+    batch: FenceBatch,
+    asked_at_ms: u64,
+    end: Option<EndQuestion>,
+    /// The commit that the server named.
+    answer: Option<usize>,
+}
+
+/// The follower's side of one Remora.
+pub(crate) struct SimulatedFollower {
+    shared: Arc<UpstreamShared>,
+    applied: usize,
+    questions: VecDeque<Question>,
+}
+
+impl SimulatedFollower {
+    /// Begins to follow a server whose log has no commit yet.
+    pub(crate) fn start(
+        shared: Arc<UpstreamShared>,
+        instance: Instance,
+        mark_holder: &str,
+    ) -> SimulatedFollower {
+        let features = ServerFeatures {
+            has_roles: true,
+            has_uuid: false,
+        };
+        let is_of_mysql = |name: &str| name == "transaction_isolation";
+        let settings = RESULT_SETTINGS.iter().map(|setting| setting.name);
+        let settings = settings
+            .filter(|name| !is_of_mysql(name))
+            .map(str::to_owned);
+        let of_contact = CONTACT_SETTINGS.iter().map(|name| (*name).to_owned());
+        let query = SettingsQuery::new(features, settings, &of_contact.collect::<Vec<_>>());
+        shared.set_instance(instance);
+        shared.set_natives(Natives::Oldest);
+        shared.set_logins(false, false);
+        shared.catalogue.set_lower_case_table_names(0);
+        shared.timeline.restart(position(0));
+        shared.set_settings_query(query.with_mark(FollowedMark {
+            number: shared.next_mark_number(),
+            name: "mark".to_owned(),
+            holder: mark_holder.to_owned(),
+        }));
+        let now_ms = shared.clock.now_ms();
+        shared.checked(now_ms);
+        shared.set_state(UpstreamState::Following { lagging: false });
+        shared.timeline.prove(shared.timeline.epoch(), now_ms);
+        SimulatedFollower {
+            shared,
+            applied: 0,
+            questions: VecDeque::new(),
+        }
+    }
+
+    /// How many commits it has applied.
+    pub(crate) fn applied(&self) -> usize {
+        self.applied
+    }
+
+    /// The log's next commit comes, which has changed these tables.
+    pub(crate) fn apply_next(&mut self, tables: &[&str]) {
+        self.applied += 1;
+        let at = position(self.applied);
+        let shared = &self.shared;
+        shared.timeline.begin_commit(at);
+        let named: BTreeSet<_> = tables
+            .iter()
+            .map(|table| LoggedTable::new(SCHEMA, *table))
+            .collect();
+        shared.table_changes.begin(&named, at);
+        let whole = tables
+            .iter()
+            .map(|table| (TableTags::new(SCHEMA, table), Telling::Nothing));
+        ChangeTags::new(1, BrokenTags::Right).touch(&shared.timeline, &shared.shapes, at, whole);
+        shared.timeline.set_applied(at);
+        shared.applied_bell.notify_one();
+        shared.table_changes.count(&named);
+        self.settle();
+    }
+
+    /// What sessions want to have asked.
+    pub(crate) fn wanted(&self) -> Vec<Asked> {
+        let shared = &self.shared;
+        let end = shared.is_end_wanted() || shared.is_end_wanted_soon();
+        let wanted = [
+            (shared.is_watermark_wanted(), Asked::Visible),
+            (end, Asked::End),
+        ];
+        let wanted = wanted.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        wanted.map(|(_, asked)| asked).collect()
+    }
+
+    /// Sends a question.
+    pub(crate) fn ask(&mut self, asked: Asked) {
+        let shared = &self.shared;
+        match asked {
+            Asked::Visible => shared.take_watermark_wanted(),
+            Asked::End => shared.take_end_wanted(),
+        }
+        let timeline = &shared.timeline;
+        self.questions.push_back(Question {
+            epoch: timeline.epoch(),
+            batch: timeline.take_answered(),
+            asked_at_ms: shared.clock.now_ms(),
+            end: (asked == Asked::End).then(|| timeline.begin_end_question()),
+            answer: None,
+        });
+    }
+
+    /// Whether a question waits for the server.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.questions
+            .iter()
+            .any(|question| question.answer.is_none())
+    }
+
+    /// The server answers the question that is on its way.
+    pub(crate) fn answer(&mut self, visible: usize, logged: usize) {
+        let unanswered = self
+            .questions
+            .iter_mut()
+            .find(|question| question.answer.is_none());
+        if let Some(question) = unanswered {
+            question.answer = Some(match question.end {
+                Some(_) => logged,
+                None => visible,
+            });
+        }
+        self.settle();
+    }
+
+    /// Lowers and proves what the log has been applied up to.
+    fn settle(&mut self) {
+        let shared = &self.shared;
+        let timeline = &shared.timeline;
+        let told = self
+            .questions
+            .iter()
+            .filter(|question| question.end.is_none());
+        let told = told.filter_map(|question| Some((question.epoch, question.answer?)));
+        for (epoch, commit) in told {
+            let visible = position(commit.min(self.applied));
+            if visible > timeline.visible() {
+                timeline.advance_visible(epoch, visible);
+                shared.visible_bell.notify_waiters();
+            }
+        }
+        let applied = self.applied;
+        let is_due = |question: &mut Question| question.answer.is_some_and(|it| it <= applied);
+        while let Some(question) = self.questions.pop_front_if(is_due) {
+            if timeline.prove(question.epoch, question.asked_at_ms) {
+                if let Some(end) = question.end {
+                    timeline.prove_end(question.epoch, end);
+                    shared.end_bell.notify_waiters();
+                }
+                question.batch.lower();
+            }
+        }
+    }
+
+    /// Lists the views that run code, of which there are none, and loads the tables that are asked
+    /// for.
+    pub(crate) fn load(&self) {
+        let catalogue = &self.shared.catalogue;
+        let Some(as_of) = self.shared.timeline.as_of() else {
+            return;
+        };
+        catalogue.load_made_up(as_of, facts);
+    }
+}
+
+fn position(commit: usize) -> Position {
+    let offset = BEGINS_AT + COMMIT_BYTES * commit as u64;
+    Position::new(FILE, offset).unwrap_or(Position::ZERO)
+}
+
+/// A table of InnoDB with the columns `id`, which is its key, `g` and `v`.
+fn facts(schema: &str, table: &str) -> TableFacts {
+    let column = |name: &str, bytes: u8| ColumnFacts {
+        name: name.into(),
+        kind: ColumnKind::Integer {
+            bytes,
+            unsigned: false,
+        },
+        characters_max: None,
+        is_nullable: name != "id",
+        is_auto_increment: false,
+        is_computed: false,
+    };
+    TableFacts {
+        cacheable: Ok(()),
+        tag: Tag::table(schema, table),
+        writes_are_foreseeable: true,
+        is_transactional: true,
+        is_partitioned: false,
+        cascades_to: Vec::new(),
+        cascaded_from: Vec::new(),
+        cascade_parents: Vec::new(),
+        view_of: Vec::new(),
+        columns: Arc::new([column("id", 4), column("g", 4), column("v", 8)]),
+        columns_match_log: true,
+        key_columns: Arc::new([0]),
+        has_other_unique_keys: false,
+    }
+}
