@@ -15,8 +15,8 @@
 //!   above its `as_of`. If one is or has, or if the follower is late, the server runs that result's
 //!   statement once more, inside the snapshot. It must answer to the byte as memory did. Otherwise
 //!   the transaction can't go on.
-//! - **The first hit** must be of a read for which the server makes the snapshot. Else it may be
-//!   made sooner than it would be directly (before a read that locks), and show too little.
+//! - **The first hit** must prove that its read needs a snapshot. Otherwise the snapshot may be
+//!   made too early, before a locking read, say. Later reads would then miss commits.
 //!
 //! # Why it is right
 //!

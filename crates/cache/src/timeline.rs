@@ -126,8 +126,8 @@ pub enum BrokenSnapshots {
     EarlySnapshot,
     /// It counts as showing that although a fence stands over it.
     EarlyFences,
-    /// A result for which the server would make no snapshot binds a transaction of which it doesn't
-    /// know.
+    /// The first hit of a transaction that the server doesn't know of needn't prove that its read
+    /// needs a snapshot.
     BoundTooSoon,
     /// The server is told to make the snapshot for any first read that memory has, even if the read
     /// itself would make none.

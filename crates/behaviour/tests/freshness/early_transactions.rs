@@ -255,7 +255,7 @@ const NO_LOOK: &str = "SELECT note FROM notes WHERE 1 = 0";
 fn what_needs_no_snapshot_binds_the_transaction_to_no_moment() {
     let front = front("early_no_look");
     let lock = "SELECT note FROM notes WHERE id = 2 FOR UPDATE";
-    // Whatever of it can be in memory is.
+    // Cache every result that can be cached.
     for _ in 0..4 {
         let mut guest = front.guest();
         guest.setup(&["BEGIN", NO_LOOK, READ, "COMMIT"]);
@@ -267,14 +267,14 @@ fn what_needs_no_snapshot_binds_the_transaction_to_no_moment() {
     front.guest().setup(&[WRITE]);
     let seen = guest.run(READ).bytes;
     guest.setup(&["COMMIT"]);
-    // It shows what it would directly.
+    // A direct connection sees the write, too.
     let mut direct = front.direct();
     for sql in ["BEGIN", NO_LOOK, lock] {
         direct.query(sql).unwrap();
     }
     let expected = direct.query_bytes(READ).unwrap().to_vec();
     assert_same(READ, &seen, &expected);
-    assert_ne!(amounts(&front), before, "the write was seen");
+    assert_ne!(amounts(&front), before, "the write changed nothing");
 }
 
 #[test]

@@ -223,10 +223,10 @@ impl Session {
         }
     }
 
-    /// Whether this result would be the first that binds the transaction to a moment, although the
-    /// server may answer it without a look at any table. Directly, the server makes no snapshot for
-    /// such a read, nor for one that locks rows. But a transaction that memory has bound gets its
-    /// snapshot before any statement: the next plain read could miss what was committed since.
+    /// Whether this would be the transaction's first hit, although the result doesn't prove that
+    /// its read needs a snapshot. Without Remora the server might make none for it, and makes none
+    /// for a locking read. After a hit, Remora has it make the snapshot before the next statement,
+    /// whatever that is. A later plain read could then miss commits made in between.
     #[inline]
     pub(super) fn would_bind_too_soon(&self, entry: &Entry) -> bool {
         self.state.may_open_early()

@@ -34,8 +34,8 @@ const CONTACTS_IN_PATIENCE: u64 = 10;
 impl Session {
     /// Asks the server for the session's settings.
     pub(super) async fn learn_settings(&mut self) -> Result<(), Ended> {
-        // Kept, as it is large: without that, whether the allocator gives its page back each time
-        // and fetches it again depends on what else happens to lie there.
+        // Reused, because the answer is several kilobytes. If each question allocated its own, the
+        // allocator could release and fetch the same page every time.
         let mut answer = self.worker.capture_buffer();
         let learned = self.learn_settings_by(&mut answer).await;
         self.worker.keep_capture_buffer(answer);

@@ -1,8 +1,8 @@
-//! The simulated server's storage: rows in every state since the start, transactions as InnoDB has
-//! them, and a log whose commits become visible a while after they are logged.
+//! The simulated server's storage. It keeps the rows after every commit, has transactions like
+//! `InnoDB`'s, and a log whose commits become visible some time later.
 //!
-//! What it leaves out: gap locks (a row that isn't there can be locked, too), more than one
-//! savepoint, and errors other than lost waits, deadlocks, and duplicate keys.
+//! Left out: gap locks (though a missing row can be locked), more than one savepoint, and real
+//! detection of deadlocks: a blocked statement fails by chance.
 
 use std::collections::BTreeMap;
 
@@ -254,7 +254,7 @@ pub(super) enum Outcome {
     Failed(u16),
     /// Another session has the lock.
     Blocked,
-    /// When [`Engine::is_committing`] says no more, it is done.
+    /// Done once [`Engine::is_committing`] returns false.
     Committing,
 }
 

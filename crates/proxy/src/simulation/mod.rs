@@ -1,15 +1,14 @@
-//! Whole simulations of the real session from seeds. Clients, a server with rows, its log, the
-//! watermark: each waits for its turn, in one thread, and a seed gives the order of all that
-//! happens. Between them stand the sessions of the product as they are, over real sockets, with the
-//! real store, timeline, fences, analysis and tags.
+//! Simulates clients, a server, its log and the watermark around the real sessions. Everything runs
+//! in one thread, and a seed decides the order of events. The sessions use real sockets, store,
+//! timeline, fences, analysis and tags.
 //!
-//! `cache/tests/simulation` does the same to the cache's rules, faster. Here an old row can also
-//! come from what a session thinks of its transaction, of a statement, or of an answer.
+//! `cache/tests/simulation` tests the cache's rules alone, and is faster. This one also finds old
+//! rows that come from a session's wrong idea of its transaction, a statement or an answer.
 //!
-//! What a client may read is in `client.rs`: each read must be what its query gives after *one*
-//! commit. What clients have changed of that through Remora must be in it, if it was acknowledged
-//! before the read was sent. All reads of a transaction at `REPEATABLE READ` must show the same
-//! commit: that of the server's snapshot, once it has made one.
+//! `client.rs` decides what a client may read. Each read must match what its query gives after
+//! *one* commit. It must include every write through Remora that was acknowledged before the read
+//! was sent. In a transaction at `REPEATABLE READ` all plain reads must show the same commit: that
+//! of the server's snapshot, once it has made one.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -17,12 +16,14 @@
 //! | `engine` | the server's rows, transactions and log |
 //! | `server` | the server's side of the protocol |
 //! | `client` | a client, and what it expects |
-//! | `random` | chance from a seed |
+//! | `random` | random numbers from a seed |
 //!
 //! The follower and the watermark, in single steps, are in `upstream/simulated.rs`.
 //!
-//! `REMORA_SIMULATIONS` sets how many seeds are tried, `REMORA_SIMULATION_SEED` runs the one that a
-//! failure names, and tells each step.
+//! `REMORA_SIMULATIONS` sets how many seeds `no_client_reads_what_its_session_must_not_show` tries.
+//! `REMORA_SIMULATION_SEED` makes it rerun one seed and print each step. One thing goes by the
+//! clock: whether a first read was slow (`session/first_read.rs`). So a seed may go another way on
+//! a machine that stalls.
 
 mod client;
 mod engine;
@@ -59,8 +60,7 @@ use crate::upstream::simulated::SimulatedFollower;
 const STEPS: usize = 400;
 /// Clients of one simulation.
 const CLIENTS: usize = 3;
-/// How often all tasks get a turn after each step: more often than it takes for a message to go
-/// from a client to the server.
+/// How many turns each task gets after a step: more than a message needs from client to server.
 const TURNS: usize = 5;
 
 /// What has happened, so that a test can tell that something has.
@@ -90,25 +90,25 @@ impl Seen {
 /// How often things happen by chance.
 #[derive(Debug, Clone, Copy)]
 struct Odds {
-    /// How seldom something is written elsewhere.
-    calm: u64,
-    /// How seldom connections are lost.
-    unrest: u64,
+    /// One step in this many may write past Remora.
+    one_write_in: u64,
+    /// One step in this many may close a connection.
+    one_loss_in: u64,
     /// How slowly the first client goes on.
     client_delay: u64,
     /// How slowly commits become visible.
     show_delay: u64,
     /// How slowly the log comes.
     apply_delay: u64,
-    /// Of four steps, after how many the log and the watermark catch up.
+    /// After how many of four steps, on average, the log and the watermark catch up.
     pace: u64,
 }
 
 impl Odds {
     fn draw(random: &mut Random) -> Odds {
         Odds {
-            calm: [5, 20, 100][random.index(3)],
-            unrest: [50, 1_000, 10_000][random.index(3)],
+            one_write_in: [5, 20, 100][random.index(3)],
+            one_loss_in: [50, 1_000, 10_000][random.index(3)],
             client_delay: [1, 10][random.index(2)],
             show_delay: [1, 5][random.index(2)],
             apply_delay: [1, 8][random.index(2)],
@@ -229,8 +229,8 @@ impl World {
             self.server.borrow_mut().notice_closed();
             self.follower.load();
             self.listen().await?;
-            if let Some(what) = self.server.borrow_mut().astonished.take() {
-                return Err(format!("the server was asked: {what}"));
+            if let Some(what) = self.server.borrow_mut().unexpected.take() {
+                return Err(format!("the server didn't expect: {what}"));
             }
         }
         let of_worker = self.metrics.worker(0);
@@ -270,10 +270,11 @@ impl World {
         steps.extend(server.runnable().into_iter().map(Step::Run));
         steps.extend(server.deliverable().into_iter().map(Step::Deliver));
         let engine = &server.engine;
-        if !engine.is_committing(server.elsewhere) && self.random.below(self.odds.calm) == 0 {
+        if !engine.is_committing(server.elsewhere) && self.random.below(self.odds.one_write_in) == 0
+        {
             steps.push(Step::WriteElsewhere);
         }
-        if self.random.below(self.odds.unrest) == 0 {
+        if self.random.below(self.odds.one_loss_in) == 0 {
             steps.extend((0..self.clients.len()).map(Step::Leave));
             steps.extend(server.open().into_iter().map(Step::Kill));
         }
@@ -395,7 +396,7 @@ async fn log_in(stream: &crate::net::Stream) {
     }
 }
 
-/// The settings of a simulation: small tables, so that there are collisions, and no clock.
+/// The settings of a simulation: few slots, and time limits too long to be reached.
 fn settings(socket: &Path, transaction_reads: &str) -> Settings {
     let socket = format!("unix:{}", socket.display());
     let options = [

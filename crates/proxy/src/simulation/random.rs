@@ -1,4 +1,4 @@
-//! Chance that a seed determines.
+//! Random numbers from a seed.
 
 /// Numbers by `SplitMix64`.
 #[derive(Debug)]

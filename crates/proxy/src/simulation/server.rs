@@ -80,10 +80,10 @@ pub(super) struct Server {
     /// A session that isn't one of Remora's.
     pub(super) elsewhere: Number,
     pub(super) connections: Vec<Connection>,
-    /// What the texts mean that clients may send.
+    /// The statement for each text that may be sent.
     pub(super) statements: HashMap<String, Statement>,
-    /// Something that nobody should have asked.
-    pub(super) astonished: Option<String>,
+    /// A message that the server doesn't expect.
+    pub(super) unexpected: Option<String>,
 }
 
 impl Server {
@@ -99,7 +99,7 @@ impl Server {
             elsewhere,
             connections: Vec::new(),
             statements: statements.map(|(text, it)| (text.to_owned(), it)).collect(),
-            astonished: None,
+            unexpected: None,
         }))
     }
 
@@ -148,7 +148,7 @@ impl Server {
             PING => return self.answer(at, Outcome::Done),
             QUERY => {}
             other => {
-                self.astonished = Some(format!("command {other}"));
+                self.unexpected = Some(format!("command {other}"));
                 return;
             }
         }
@@ -164,7 +164,7 @@ impl Server {
             return;
         }
         let Some(statement) = self.statements.get(&text).cloned() else {
-            self.astonished = Some(text);
+            self.unexpected = Some(text);
             return;
         };
         let outcome = match self.engine.run(session, &statement) {
@@ -359,14 +359,14 @@ fn result_set(rows: &Rows, status: StatusFlags) -> Vec<u8> {
     set.finish()
 }
 
-/// Takes connections for ever.
+/// Accepts connections.
 pub(super) async fn listen(server: Rc<RefCell<Server>>, listener: UnixListener) {
     while let Ok((stream, _)) = listener.accept().await {
         tokio::task::spawn_local(converse(Rc::clone(&server), Rc::new(stream)));
     }
 }
 
-/// Lets a session in, and notes what it sends.
+/// Logs a session in, then queues what it sends.
 async fn converse(server: Rc<RefCell<Server>>, stream: Rc<UnixStream>) {
     let greeting = Greeting {
         server_version: "10.11.6-MariaDB".to_owned(),

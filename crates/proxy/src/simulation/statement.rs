@@ -31,7 +31,7 @@ pub(super) enum Statement {
     Isolation(Isolation),
 }
 
-/// What begins a transaction says of it.
+/// The options of `START TRANSACTION`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begin {
     pub(super) with_snapshot: bool,
@@ -145,7 +145,7 @@ impl Mix {
 }
 
 impl Statement {
-    /// One by chance. `value` is one that was never written.
+    /// A random one. `value` is one that was never written.
     pub(super) fn draw(random: &mut Random, mix: &Mix, value: u64) -> Statement {
         let mut at = random.below(mix.sum());
         let mut is_drawn = |weight: u64| {
@@ -221,7 +221,7 @@ impl Statement {
 }
 
 impl Begin {
-    /// All that there are.
+    /// Every combination.
     pub(super) fn all() -> impl Iterator<Item = Begin> {
         let both = [false, true];
         both.into_iter().flat_map(move |with_snapshot| {
@@ -278,7 +278,7 @@ impl Read {
 }
 
 impl Write {
-    /// One by chance.
+    /// A random one.
     pub(super) fn draw(random: &mut Random, value: u64) -> Write {
         let (table, id) = (random.index(TABLES.len()), random.below(IDS));
         let group = random.below(GROUPS);

@@ -1,8 +1,9 @@
-//! A follower without a server, for the simulation: the log, the watermark and the catalogue in
-//! single steps, in any order that a server could bring about.
+//! A follower without a server, for the session simulation. The log, the watermark and the
+//! catalogue move one step at a time, in any order that is possible with a real server.
 //!
-//! The steps are those of `follower::apply`, of `watermark::settle` on MariaDB, and of the loader.
-//! A commit's rows aren't told: each changed table counts as a whole.
+//! The steps are those of the follower when it applies a commit, of the watermark when it settles
+//! an answer of MariaDB, and of the loader. The log carries no rows: a commit counts as a change of
+//! everything in its tables.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
