@@ -8,6 +8,8 @@ use super::job::Outcome;
 const SLOWEST: usize = 10;
 /// So many lines of each panic are said again at the end.
 const PANIC_LINES: usize = 8;
+/// So many of the last lines are said again of what failed without a panic, such as a command.
+const LAST_LINES: usize = 20;
 
 /// One job has ended.
 pub(crate) fn tell_one(outcome: &Outcome, number: usize, all: usize) {
@@ -49,7 +51,7 @@ pub(crate) fn tell(outcomes: &[Outcome], took: Duration) -> bool {
     for one in &failed {
         println!("FAILED  {}", one.title);
         let said = std::fs::read(&one.log).unwrap_or_default();
-        for line in panics(&String::from_utf8_lossy(&said)) {
+        for line in reasons(&String::from_utf8_lossy(&said)) {
             println!("        {line}");
         }
     }
@@ -64,8 +66,18 @@ pub(crate) fn tell(outcomes: &[Outcome], took: Duration) -> bool {
     failed.is_empty()
 }
 
-/// What the panics in a program's output said, without the traces: the end of a long log is what is
-/// read first, and sometimes all that is kept.
+/// Why a job failed, as far as its output tells: the end of a long log is what is read first, and
+/// sometimes all that is kept.
+fn reasons(said: &str) -> Vec<&str> {
+    let told = panics(said);
+    if !told.is_empty() {
+        return told;
+    }
+    let lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+}
+
+/// What the panics in a program's output said, without the traces.
 fn panics(said: &str) -> Vec<&str> {
     let mut told = Vec::new();
     let mut left = 0;
@@ -106,6 +118,15 @@ mod tests {
                 "no",
             ]
         );
+    }
+
+    #[test]
+    fn what_failed_without_a_panic_is_told_by_its_last_lines() {
+        let said = format!("{}==> installing\n\nno such host\n", "x\n".repeat(100));
+        let told = reasons(&said);
+        assert_eq!(told.len(), LAST_LINES);
+        assert_eq!(told[LAST_LINES - 2..], ["==> installing", "no such host"]);
+        assert_eq!(reasons("it died"), ["it died"]);
     }
 
     #[test]
