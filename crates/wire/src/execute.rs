@@ -7,9 +7,11 @@
 
 use crate::command::CURSOR_FLAGS;
 use crate::parameters::{NullBitmap, ParameterType, read_value};
-use crate::reader::Reader;
+use crate::reader::{Reader, put_length};
 use crate::{Capabilities, WireError};
 
+/// `COM_STMT_EXECUTE`.
+const EXECUTE: u8 = 0x17;
 /// The statement number by which MariaDB's clients mean the statement prepared last.
 pub const LAST_PREPARED: u32 = u32::MAX;
 
@@ -109,6 +111,20 @@ impl<'a> Execution<'a> {
         Ok(())
     }
 
+    /// The body of the same execution with these types in it, as [`SentTypes::store`] has put them
+    /// down; `body` is what this one was read from, and names none.
+    pub fn body_with(&self, body: &[u8], types: &[u8], capabilities: Capabilities) -> Vec<u8> {
+        debug_assert!(self.types.is_none() && types.len() == self.count * TYPE_BYTES);
+        let (head, values) = body.split_at(body.len() - self.values.len());
+        let mut whole = Vec::with_capacity(body.len() + types.len() + self.count);
+        // The last byte of the head says that no types follow.
+        whole.extend_from_slice(&head[..head.len().saturating_sub(1)]);
+        whole.push(1);
+        put_types(&mut whole, types, capabilities);
+        whole.extend_from_slice(values);
+        whole
+    }
+
     /// The types, if they were sent.
     pub fn types(&self) -> Option<SentTypes<'a>> {
         self.types
@@ -123,6 +139,34 @@ impl<'a> Execution<'a> {
             *last &= (1 << used) - 1;
         }
         out.extend_from_slice(self.values);
+    }
+}
+
+/// A `COM_STMT_EXECUTE` that has NULL for every parameter and names these types, as
+/// [`SentTypes::store`] has put them down: the server remembers them.
+pub fn execution_of_nulls(statement: u32, types: &[u8], capabilities: Capabilities) -> Vec<u8> {
+    let count = types.len() / TYPE_BYTES;
+    let mut payload = vec![EXECUTE];
+    payload.extend_from_slice(&statement.to_le_bytes());
+    // No flags, one iteration.
+    payload.extend_from_slice(&[0, 1, 0, 0, 0]);
+    if capabilities.has(Capabilities::QUERY_ATTRIBUTES) && count > 0 {
+        put_length(&mut payload, count as u64);
+    }
+    payload.resize(payload.len() + count.div_ceil(8), 0xff);
+    payload.push(1);
+    put_types(&mut payload, types, capabilities);
+    payload
+}
+
+/// Types as a client names them; where names belong to them, empty ones.
+fn put_types(out: &mut Vec<u8>, types: &[u8], capabilities: Capabilities) {
+    if !capabilities.has(Capabilities::QUERY_ATTRIBUTES) {
+        out.extend_from_slice(types);
+        return;
+    }
+    for [kind, flags] in types.as_chunks().0 {
+        out.extend_from_slice(&[*kind, *flags, 0]);
     }
 }
 
@@ -404,6 +448,37 @@ mod tests {
                 Execution::parse(&whole[..length], 1, PLAIN).is_err(),
                 "{length}"
             );
+        }
+    }
+
+    #[test]
+    fn types_are_put_into_an_execution_that_names_none() {
+        let types = [LONGLONG, VAR_STRING].concat();
+        let (number, text) = (7_u64.to_le_bytes(), [1, b'x']);
+        for (capabilities, count) in [(PLAIN, &[][..]), (NAMED, &[2])] {
+            let with = |mark: &[u8]| [&head(0)[..], count, &[0], mark, &number, &text].concat();
+            let without = with(&[0]);
+            let execution = Execution::parse(&without, 2, capabilities).unwrap();
+            let whole = execution.body_with(&without, &types, capabilities);
+            let name = if capabilities == NAMED { &[0][..] } else { &[] };
+            let mark = [&[1][..], &LONGLONG, name, &VAR_STRING, name].concat();
+            assert_eq!(whole, with(&mark));
+            let whole = Execution::parse(&whole, 2, capabilities).unwrap();
+            assert!(whole.types().unwrap().are(&types));
+            assert_eq!(values(&whole), values(&execution));
+        }
+    }
+
+    #[test]
+    fn an_execution_of_nulls_names_types() {
+        let types = LONGLONG.repeat(9);
+        for capabilities in [PLAIN, NAMED] {
+            let payload = execution_of_nulls(7, &types, capabilities);
+            assert_eq!(payload[..5], [EXECUTE, 7, 0, 0, 0]);
+            let execution = Execution::parse(&payload[5..], 9, capabilities).unwrap();
+            assert!(execution.types().unwrap().are(&types));
+            assert_eq!(execution.bound_values(&types), [BoundValue::Null; 9]);
+            assert!(execution.values.is_empty() && !execution.wants_cursor);
         }
     }
 

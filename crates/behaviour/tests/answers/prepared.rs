@@ -8,6 +8,7 @@ use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
+use remora_wire::reader::put_length;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
 use remora_behaviour::outcome::is_unproven;
@@ -60,9 +61,14 @@ impl Value {
             Null => {}
             Int(number) => out.extend(number.to_le_bytes()),
             Value::Text(text) => {
-                assert!(text.len() < 0xffff);
-                out.push(0xfc);
-                out.extend(u16::try_from(text.len()).unwrap().to_le_bytes());
+                match u16::try_from(text.len()) {
+                    // Longer than it must be, so that a text of five bytes takes eight.
+                    Ok(length) => {
+                        out.push(0xfc);
+                        out.extend(length.to_le_bytes());
+                    }
+                    Err(_) => put_length(out, text.len() as u64),
+                }
                 out.extend(text.as_bytes());
             }
             TenOClock => out.extend([8, 0, 0, 0, 0, 0, 10, 0, 0]),
@@ -281,6 +287,59 @@ fn the_server_learns_the_types_that_only_memory_has_seen() {
     );
     assert_ne!(outcome, "hit");
     assert_same("long", &bytes, &truth(&front, BY_TEXT, &[long]));
+}
+
+/// The server learns the types from the client's own execution. If that one needs no snapshot, the
+/// transaction has none after it either.
+#[test]
+fn types_that_only_memory_has_seen_make_no_snapshot() {
+    const BOTH: &str = "SELECT a, s FROM t WHERE a = ? AND s <> ?";
+    let options = RemoraOptions::following().with("cache.statement_bytes_max", "100000");
+    let front = Front::with("prepared_types_snapshot", options, &T);
+    let warmed = [text("1"), text("x")];
+    warm(&front, &mut front.guest(), BOTH, &warmed);
+    // Short; too long for a buffer; too long to be held.
+    for (at, length) in [1, 60_000, 200_000].into_iter().enumerate() {
+        let mut guest = front.guest();
+        let id = prepare(&mut guest, BOTH);
+        assert_eq!(run(&mut guest, id, &warmed, Types::Named).0, "hit");
+        guest.setup(&["BEGIN"]);
+        let null = [Null, text(&"x".repeat(length))];
+        let (outcome, bytes) = run(&mut guest, id, &null, Types::Remembered);
+        assert_ne!(outcome, "hit");
+        let mut twin = front.direct();
+        twin.query("BEGIN").unwrap();
+        let known = twin.prepare(BOTH.as_bytes()).unwrap().0;
+        let mut directly = |values: &[Value]| {
+            let body = execution(known, values, Types::Named, 0);
+            command(&mut twin, EXECUTE, &body, ResponseKind::Results)
+        };
+        assert_same("no row", &bytes, &directly(&null));
+        let write = format!("UPDATE t SET s = 'new {at}' WHERE a = 2");
+        front.direct().query(&write).unwrap();
+        front.settle();
+        // As the twin it has no snapshot yet, so this one shows the write.
+        let row = [text("2"), text("x")];
+        let (_, bytes) = run(&mut guest, id, &row, Types::Remembered);
+        assert_same("the write", &bytes, &directly(&row));
+    }
+}
+
+/// Types can't be put into a message of several packets.
+#[test]
+fn the_server_learns_types_before_a_message_of_16_mib() {
+    let front = Front::new("prepared_types_16_mib", &T);
+    warm(&front, &mut front.guest(), BY_TEXT, &[text("one")]);
+    let mut guest = front.guest();
+    let id = prepare(&mut guest, BY_TEXT);
+    assert_eq!(run(&mut guest, id, &[text("one")], Types::Named).0, "hit");
+    let long = [text(&"x".repeat(17 << 20))];
+    for _ in 0..2 {
+        let (_, bytes) = run(&mut guest, id, &long, Types::Remembered);
+        assert_same("long", &bytes, &truth(&front, BY_TEXT, &long));
+    }
+    let (_, bytes) = run(&mut guest, id, &[text("two")], Types::Remembered);
+    assert_same("two", &bytes, &truth(&front, BY_TEXT, &[text("two")]));
 }
 
 /// MySQL 8.0 compares texts as numbers once a number was bound.

@@ -5,6 +5,7 @@
 //! A hit needs no analysis: the key is the text itself, or what of it can matter
 //! ([`remora_sql::key_text`]), and only analysed statements get in.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use remora_cache::{Entry, FillWait, Snapshot};
@@ -91,8 +92,7 @@ pub(super) enum Prerequisite {
     RepeatHit,
     /// The server must find as many rows as a hit had that it hasn't seen.
     SetFoundRows,
-    /// The server must run an execution that memory answered, because it named the parameters'
-    /// types.
+    /// The server must be told the types of the parameters, which only memory has been told.
     DeliverTypes(StatementId),
     /// The answers to Remora's own questions about definitions must be awaited, before one is
     /// changed.
@@ -216,6 +216,7 @@ impl Session {
             }
             _ => {}
         }
+        let mut sent = Cow::Borrowed(start);
         let mut plan = match command {
             Command::Query => self.plan_long_query(body),
             // A long preparation stays unknown, and counts as everything when it is executed.
@@ -224,10 +225,14 @@ impl Session {
                 Plan::plain(command.response_kind())
             }
             Command::StmtExecute | Command::StmtBulkExecute => match self.statement_meant(body) {
-                Some(id) if self.must_deliver_types(body, id) => {
-                    return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
+                Some(id) => {
+                    let Some(typed) = self.with_types(start, id, command) else {
+                        return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
+                    };
+                    let plan = self.plan_execution(&typed, id, command);
+                    sent = typed.message;
+                    plan
                 }
-                Some(id) => self.plan_execution(start, id, command),
                 None => Plan::unknown(command.response_kind_with(body)),
             },
             other => self.plan_other(other, body),
@@ -238,7 +243,7 @@ impl Session {
             walker.feed(start);
             plan.rest = Some(walker);
         }
-        self.forward(start, plan, Outcome::Bypass(Bypass::StatementTooLong))
+        self.forward(&sent, plan, Outcome::Bypass(Bypass::StatementTooLong))
     }
 
     pub(super) fn handle_other(

@@ -538,9 +538,6 @@ impl Session {
             return true;
         };
         read.name_types(&execution);
-        if read.names_unseen_types(&execution) {
-            read.types_stay_unseen(&start[HEADER_BYTES..]);
-        }
         false
     }
 

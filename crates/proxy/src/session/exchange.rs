@@ -25,6 +25,7 @@ use super::fill::Fill;
 use super::listening::Heard;
 use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, UnseenCode, WriteScope};
+use super::types::Namer;
 use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
@@ -88,8 +89,8 @@ pub(super) enum OnSuccess {
 pub(super) struct Executed {
     /// The statement.
     pub id: StatementId,
-    /// Whether the message named the parameters' types.
-    pub names_types: bool,
+    /// Who named the parameters' types in the message, if it names them.
+    pub named: Option<Namer>,
     /// What was visible before it was sent.
     pub at: Option<AsOf>,
     /// Whether the session's settings were others than when it was prepared, or may have been.

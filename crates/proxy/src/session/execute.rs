@@ -10,7 +10,6 @@ use std::time::Instant;
 use remora_cache::KeyRef;
 use remora_sql::SessionEffect;
 use remora_wire::command::ResponseKind;
-use remora_wire::execute::Execution;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 use remora_wire::{Capabilities, Command};
 
@@ -23,20 +22,14 @@ use super::hidden::{effects_of, privileges_unlogged, turns_the_log_off};
 use super::look_up::{Look, Place};
 use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
 use super::state::UnseenCode;
-use super::{BUFFER_BYTES_KEPT, Ended, Session};
+use super::types::{Namer, Typed};
+use super::{Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// Bytes of a statement's number at the start of a message's body.
 const ID_BYTES: usize = 4;
 /// `COM_STMT_CLOSE`.
 const CLOSE: u8 = 0x19;
-
-/// An execution that can be looked up.
-struct Wanted {
-    place: Place,
-    /// Whether it names types that the server hasn't seen.
-    names_types: bool,
-}
 
 impl Session {
     pub(super) fn handle_prepare(&mut self, message: &[u8], text: &[u8]) -> Result<Step, Ended> {
@@ -113,9 +106,8 @@ impl Session {
         }
         let began = Instant::now();
         let mut key = std::mem::take(&mut self.key);
-        let wanted = self.look_up_by(id, message.len(), &body[ID_BYTES..], command, &mut key);
-        let step = match wanted {
-            Ok(wanted) => self.execute_wanted(message, id, &wanted, &key, began),
+        let step = match self.look_up_by(id, &body[ID_BYTES..], command, &mut key) {
+            Ok(place) => self.execute_placed(message, id, place, &key, began),
             Err(why) => {
                 let outcome = (Outcome::Bypass(why), began);
                 self.execute_on_server(message, id, command, outcome)
@@ -150,11 +142,10 @@ impl Session {
     fn look_up_by(
         &mut self,
         id: StatementId,
-        message_bytes: usize,
         body: &[u8],
         command: Command,
         key: &mut Vec<u8>,
-    ) -> Result<Wanted, Bypass> {
+    ) -> Result<Place, Bypass> {
         let capabilities = self.capabilities();
         let statement = self.prepared.get(id).ok_or(Bypass::PreparedStatement)?;
         statement.read.as_ref().map_err(|why| *why)?;
@@ -168,13 +159,7 @@ impl Session {
         let Some(execution) = read.execution(body, capabilities) else {
             return Err(Bypass::PreparedParameters);
         };
-        let has_new_types = read.name_types(&execution);
-        let names_types = read.names_unseen_types(&execution);
-        if names_types && message_bytes > BUFFER_BYTES_KEPT {
-            // It would have to be kept in case that memory answers it.
-            return Err(Bypass::PreparedParameters);
-        }
-        if has_new_types && binds_transaction {
+        if read.name_types(&execution) && binds_transaction {
             // What memory has answered may have to be run again, under the types of before.
             return Err(Bypass::PreparedParameters);
         }
@@ -186,29 +171,19 @@ impl Session {
         }
         read.put_key(&execution, &self.shared.timeline, key)?;
         let digest = KeyRef { scope, text: key }.digest();
-        Ok(Wanted {
-            place: Place { scope, digest },
-            names_types,
-        })
+        Ok(Place { scope, digest })
     }
 
-    fn execute_wanted(
+    fn execute_placed(
         &mut self,
         message: &[u8],
         id: StatementId,
-        wanted: &Wanted,
+        place: Place,
         key: &[u8],
         began: Instant,
     ) -> Result<Step, Ended> {
-        match self.look_up(wanted.place, key, message.len(), began)? {
-            Look::Sent(sent) => {
-                if wanted.names_types
-                    && let Some(read) = self.prepared.read_mut(id)
-                {
-                    read.types_stay_unseen(&message[HEADER_BYTES..]);
-                }
-                self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began)
-            }
+        match self.look_up(place, key, message.len(), began)? {
+            Look::Sent(sent) => self.after_hit(&message[HEADER_BYTES..], Some(id), sent, began),
             Look::NeedsSnapshot(label) => {
                 self.begins_with(label);
                 Ok(Step::Requires(Prerequisite::MakeSnapshot))
@@ -223,9 +198,9 @@ impl Session {
             }
             Look::Outdated(entry, reason) => {
                 self.drop_outdated(&entry, reason);
-                self.fill_execution(message, id, wanted.place, key, began)
+                self.fill_execution(message, id, place, key, began)
             }
-            Look::Nothing => self.fill_execution(message, id, wanted.place, key, began),
+            Look::Nothing => self.fill_execution(message, id, place, key, began),
         }
     }
 
@@ -238,15 +213,15 @@ impl Session {
         key: &[u8],
         began: Instant,
     ) -> Result<Step, Ended> {
-        if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
+        let Some(typed) = self.with_types(message, id, Command::StmtExecute) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
-        }
+        };
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         self.trace_execution(Stage::LookUp, Some(id));
         self.note_fills_ended(place);
-        let mut plan = self.plan_unsent(message, id, Command::StmtExecute);
+        let mut plan = self.plan_unsent(&typed, id, Command::StmtExecute);
         plan.looked_up = Some(began);
         let capabilities = self.capabilities();
         let read = self.prepared.get(id).and_then(|known| {
@@ -290,8 +265,8 @@ impl Session {
         if let Some(first) = self.take_look_again() {
             return Ok(Step::Requires(first));
         }
-        self.note_sent(message, id);
-        self.forward(message, plan, outcome)
+        self.note_sent(&typed.message, id);
+        self.forward(&typed.message, plan, outcome)
     }
 
     fn execute_on_server(
@@ -301,14 +276,14 @@ impl Session {
         command: Command,
         (outcome, began): (Outcome, Instant),
     ) -> Result<Step, Ended> {
-        if self.must_deliver_types(&message[HEADER_BYTES + 1..], id) {
+        let Some(typed) = self.with_types(message, id, command) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
-        }
+        };
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         self.trace_execution(Stage::Key, Some(id));
-        let mut plan = self.plan_execution(message, id, command);
+        let mut plan = self.plan_execution(&typed, id, command);
         plan.looked_up = Some(began);
         // By what its text says, not by what code might do.
         let writes = self.prepared.get(id).map(|known| &known.writes);
@@ -316,37 +291,25 @@ impl Session {
             Some(PlannedWrites::Nothing) => outcome,
             _ => Outcome::Write,
         };
-        self.forward(message, plan, outcome)
-    }
-
-    /// Whether the server would lack the parameters' types if it got a message with this body.
-    pub(super) fn must_deliver_types(&self, body: &[u8], id: StatementId) -> bool {
-        let body = body.get(ID_BYTES..).unwrap_or_default();
-        let Some(Ok(read)) = self.prepared.get(id).map(|known| known.read.as_ref()) else {
-            return false;
-        };
-        let names_types = |execution: Execution<'_>| execution.types().is_some();
-        read.unseen_types().is_some()
-            && !read
-                .execution(body, self.capabilities())
-                .is_some_and(names_types)
+        self.forward(&typed.message, plan, outcome)
     }
 
     /// What an execution on the server does. The message, or what there is of it, will be sent: a
     /// transaction that memory has answered was opened before, or the message is refused.
     pub(super) fn plan_execution(
         &mut self,
-        message: &[u8],
+        typed: &Typed<'_>,
         id: StatementId,
         command: Command,
     ) -> Plan {
-        let plan = self.plan_unsent(message, id, command);
-        self.note_sent(message, id);
+        let plan = self.plan_unsent(typed, id, command);
+        self.note_sent(&typed.message, id);
         plan
     }
 
     /// The same for one that isn't certain to be sent.
-    fn plan_unsent(&mut self, message: &[u8], id: StatementId, command: Command) -> Plan {
+    fn plan_unsent(&mut self, typed: &Typed<'_>, id: StatementId, command: Command) -> Plan {
+        let message = &typed.message[..];
         let capabilities = self.capabilities();
         let expect =
             command.response_kind_with(message.get(HEADER_BYTES + 1..).unwrap_or_default());
@@ -392,7 +355,7 @@ impl Session {
             }
             plan.on_success = OnSuccess::Executed(Executed {
                 id,
-                names_types,
+                named: typed.named(names_types),
                 at,
                 under_others,
             });
@@ -402,7 +365,7 @@ impl Session {
             let names_types = execution.is_some_and(|execution| execution.types().is_some());
             plan.on_success = OnSuccess::Executed(Executed {
                 id,
-                names_types,
+                named: typed.named(names_types),
                 at,
                 under_others,
             });
@@ -433,11 +396,9 @@ impl Session {
     pub(super) fn handle_close(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
         let outcome = Outcome::Bypass(Bypass::NotAQuery);
         if let Some(id) = self.statement_meant(body) {
-            let now = self.state.fingerprint();
-            let read = self.prepared.read_mut(id);
-            let types = read.and_then(|read| read.take_unseen_types(now));
+            self.complete_unreplayed_hit(id);
             self.prepared.remove(id);
-            if self.unreplayed_hit.puts_off_closing(id, types) {
+            if self.unreplayed_hit.puts_off_closing(id) {
                 self.worker.metrics.count(outcome);
                 self.trace = None;
                 return Ok(Step::Answered);
@@ -481,8 +442,9 @@ impl Session {
 
     /// An execution was answered by the server.
     pub(super) fn executed(&mut self, executed: &Executed, succeeded: bool) {
-        let has_failed_on_types = !succeeded && executed.names_types;
-        if has_failed_on_types
+        // A message that failed may have done so before the server read the types.
+        let doubtful = executed.named.filter(|_| !succeeded);
+        if doubtful.is_some()
             && let Some(parameters) = self.prepared.write_parameters_mut(executed.id)
         {
             parameters.forget_types();
@@ -491,9 +453,11 @@ impl Session {
             return;
         };
         read.executed(executed.at.filter(|_| succeeded), executed.under_others);
-        if !succeeded && executed.names_types {
-            // It may have failed before the server read the types.
-            read.forget_types();
+        match doubtful {
+            None => {}
+            Some(Namer::Client) => read.forget_types(),
+            // To the client it is long since that the server got them.
+            Some(Namer::Remora) => read.server_may_lack_types(),
         }
     }
 }

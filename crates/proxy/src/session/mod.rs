@@ -59,6 +59,7 @@ mod snapshot_reads;
 pub mod state;
 mod trace;
 mod tunnel;
+mod types;
 mod verify;
 mod worker_context;
 

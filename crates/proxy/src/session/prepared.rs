@@ -146,8 +146,8 @@ impl WriteParameters {
 ///
 /// **Types.** A client names the types of its parameters when they change and leaves it to the
 /// server to remember them. What was answered from memory the server has not seen; so Remora
-/// remembers whether the server knows the types, and if it doesn't, has it run such an execution
-/// before one that leaves them out.
+/// remembers whether the server knows the types, and if it doesn't, puts them into the next
+/// execution that goes there (`types.rs`).
 #[derive(Debug)]
 pub(super) struct PreparedRead {
     /// What stands for the text that was prepared: its key text.
@@ -169,8 +169,6 @@ pub(super) struct PreparedRead {
     /// It was executed under other settings than those of its preparation, or may have been.
     was_executed_elsewhere: bool,
     history: TypeHistory,
-    /// The message that named them, if only memory has answered it.
-    unseen_types: Option<Box<[u8]>>,
     /// A part of a parameter was sent ahead.
     has_long_data: bool,
     /// The server may hold a cursor's rows for it, which its next execution ends.
@@ -204,7 +202,6 @@ impl PreparedRead {
             server_types: ServerTypes::NotTheLast,
             was_executed_elsewhere: false,
             history: TypeHistory::default(),
-            unseen_types: None,
             has_long_data: false,
             has_cursor: false,
         }
@@ -237,9 +234,21 @@ impl PreparedRead {
         had_others
     }
 
-    /// Whether the server lacks the types that were named last, and this execution names them.
-    pub(super) fn names_unseen_types(&self, execution: &Execution<'_>) -> bool {
-        matches!(self.server_types, ServerTypes::NotTheLast) && execution.types().is_some()
+    /// The types that the client named last, if the server lacks them: only memory has answered the
+    /// executions since.
+    pub(super) fn unseen_types(&self) -> Option<&[u8]> {
+        let server_lacks_them = matches!(self.server_types, ServerTypes::NotTheLast);
+        (server_lacks_them && !self.types.is_empty()).then_some(&self.types)
+    }
+
+    /// The server has got them from a message that was sent under these settings, if known.
+    pub(super) fn server_got_types(&mut self, now: Option<&Arc<Fingerprint>>) {
+        self.server_types = ServerTypes::NamedUnder(now.cloned());
+    }
+
+    /// The server may not have read the types in the last message.
+    pub(super) fn server_may_lack_types(&mut self) {
+        self.server_types = ServerTypes::NotTheLast;
     }
 
     /// Whether the server has the parameters' types from a message that was sent under other
@@ -312,27 +321,6 @@ impl PreparedRead {
         Ok(())
     }
 
-    /// Memory answered this message, which named new types.
-    pub(super) fn types_stay_unseen(&mut self, message: &[u8]) {
-        self.unseen_types = Some(message.into());
-    }
-
-    /// A message that the server must have run before it can understand one without types.
-    pub(super) fn unseen_types(&self) -> Option<&[u8]> {
-        self.unseen_types.as_deref()
-    }
-
-    /// The same, if it is run now: the server has the types then.
-    pub(super) fn take_unseen_types(
-        &mut self,
-        now: Option<&Arc<Fingerprint>>,
-    ) -> Option<Box<[u8]>> {
-        if self.unseen_types.is_some() {
-            self.server_types = ServerTypes::NamedUnder(now.cloned());
-        }
-        self.unseen_types.take()
-    }
-
     /// An execution is going to the server.
     pub(super) fn sent(
         &mut self,
@@ -346,8 +334,7 @@ impl PreparedRead {
             Some(execution) if execution.types().is_some() => {
                 // One that is too long isn't looked up, so its types are noted here.
                 self.name_types(execution);
-                self.unseen_types = None;
-                self.server_types = ServerTypes::NamedUnder(now.cloned());
+                self.server_got_types(now);
             }
             Some(_) => {}
             None => self.forget_types(),
@@ -359,7 +346,6 @@ impl PreparedRead {
     pub(super) fn forget_types(&mut self) {
         self.types.clear();
         self.server_types = ServerTypes::NotTheLast;
-        self.unseen_types = None;
     }
 
     /// Whether a part of a parameter was sent ahead.

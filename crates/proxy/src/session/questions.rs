@@ -12,7 +12,6 @@ use remora_wire::rows::{collation_of_definition, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::counted_rows::FOUND_ROWS;
-use super::prepared::StatementId;
 use super::replay::Replay;
 use super::state::{Effects, UnseenCode, WriteScope};
 use super::{Ended, Session};
@@ -147,7 +146,6 @@ impl Session {
     pub(super) async fn repeat_hit(&mut self) -> Result<(), Ended> {
         let sets_found_rows = self.unreplayed_hit.has_result();
         let Replay {
-            types,
             payload,
             asks_for_count,
             close,
@@ -157,10 +155,7 @@ impl Session {
         if sets_found_rows {
             self.found_rows = None;
         }
-        if let Some(types) = types.or_else(|| self.types_to_deliver(&payload)) {
-            self.run_what_was_answered(&types, ignore).await?;
-        }
-        self.run_what_was_answered(&payload, ignore).await?;
+        self.run_again(&payload, ignore).await?;
         if asks_for_count {
             let question = [self.query_head(), FOUND_ROWS].concat();
             self.ask(&question, ResponseKind::Results, None).await?;
@@ -177,42 +172,9 @@ impl Session {
         Ok(())
     }
 
-    /// Has the server run an execution that named the parameters' types, which memory had answered.
-    pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
-        let now = self.state.fingerprint();
-        let read = self.prepared.read_mut(id);
-        if let Some(message) = read.and_then(|read| read.take_unseen_types(now)) {
-            self.run_what_was_answered(&message, ignore).await?;
-        }
-        Ok(())
-    }
-
-    /// The execution that the server must run before it can understand this one.
-    fn types_to_deliver(&mut self, payload: &[u8]) -> Option<Box<[u8]>> {
-        let body = payload.strip_prefix(&[EXECUTE])?;
-        let id = self.statement_meant(body)?;
-        if !self.must_deliver_types(body, id) {
-            return None;
-        }
-        let now = self.state.fingerprint();
-        self.prepared.read_mut(id)?.take_unseen_types(now)
-    }
-
-    /// Has the server run a statement that memory has answered, and hands on its answer in pieces.
-    pub(super) async fn run_again(
-        &mut self,
-        payload: &[u8],
-        take: impl FnMut(&[u8]),
-    ) -> Result<Summary, Ended> {
-        if let Some(types) = self.types_to_deliver(payload) {
-            self.run_what_was_answered(&types, ignore).await?;
-        }
-        self.run_what_was_answered(payload, take).await
-    }
-
     /// Has the server run a statement that memory has answered. What it runs is no longer what it
     /// was then if a view has been replaced since: so it is fenced like any other.
-    async fn run_what_was_answered(
+    pub(super) async fn run_what_was_answered(
         &mut self,
         payload: &[u8],
         take: impl FnMut(&[u8]),

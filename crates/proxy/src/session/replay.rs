@@ -22,8 +22,6 @@ pub(super) struct UnreplayedHit {
     count: Option<Arc<Entry>>,
     /// The client has closed that statement since.
     is_closed: bool,
-    /// An execution that named that statement's types, if the server hasn't seen it.
-    types: Option<Box<[u8]>>,
     /// The client has sent a ping since, and after it nothing that sets `ROW_COUNT()`, too.
     is_pinged: bool,
     /// A preparation that was sent to the server since, and isn't answered.
@@ -47,8 +45,6 @@ enum HitKind {
 /// What must happen so that the server's diagnostics are those that the client expects.
 #[derive(Debug)]
 pub(super) struct Replay {
-    /// The message that must come first.
-    pub types: Option<Box<[u8]>>,
     /// The message that the server must run.
     pub payload: Vec<u8>,
     /// Whether the question for its count follows, which memory has answered, too.
@@ -133,7 +129,6 @@ impl UnreplayedHit {
         self.kind = HitKind::Result;
         self.count = None;
         self.is_pinged = false;
-        self.types = None;
         self.preparation = None;
         self.failed = None;
         let closed = std::mem::take(&mut self.is_closed);
@@ -141,14 +136,21 @@ impl UnreplayedHit {
     }
 
     /// The client closes a statement. Gives whether that must wait, because the statement may have
-    /// to be run. With the message, if there is one, from which the server would learn the types.
-    pub(super) fn puts_off_closing(&mut self, id: StatementId, types: Option<Box<[u8]>>) -> bool {
-        let is_it = self.statement == Some(id) && !self.is_closed;
-        if is_it {
-            self.is_closed = true;
-            self.types = types;
-        }
+    /// to be run.
+    pub(super) fn puts_off_closing(&mut self, id: StatementId) -> bool {
+        let is_it = self.executes(id);
+        self.is_closed |= is_it;
         is_it
+    }
+
+    /// Whether it executes this statement, which isn't closed.
+    pub(super) fn executes(&self, id: StatementId) -> bool {
+        self.statement == Some(id) && !self.is_closed
+    }
+
+    /// The server would have to get it in this form.
+    pub(super) fn replace_payload(&mut self, payload: Vec<u8>) {
+        self.payload = payload;
     }
 
     /// The client sends a ping.
@@ -177,11 +179,9 @@ impl UnreplayedHit {
     pub(super) fn take(&mut self) -> Replay {
         let payload = std::mem::take(&mut self.payload);
         let ping = self.is_pinged;
-        let types = self.types.take();
         let failed = self.failed.take();
         let asks_for_count = self.is_asked();
         Replay {
-            types,
             payload,
             asks_for_count,
             close: self.clear(),
@@ -201,10 +201,10 @@ mod tests {
     fn a_statement_that_may_have_to_be_run_is_closed_later() {
         let mut hit = UnreplayedHit::default();
         assert_eq!(hit.set(b"execute 7", Some(ID)), None);
-        assert!(!hit.puts_off_closing(StatementId(8), None));
-        assert!(hit.puts_off_closing(ID, None));
+        assert!(!hit.puts_off_closing(StatementId(8)));
+        assert!(hit.puts_off_closing(ID));
         assert_eq!(hit.set(b"select", None), Some(ID), "another hit");
-        assert!(!hit.puts_off_closing(ID, None), "closed already");
+        assert!(!hit.puts_off_closing(ID), "closed already");
         assert_eq!(hit.clear(), None);
         assert!(hit.is_none());
     }
@@ -231,7 +231,7 @@ mod tests {
     fn what_was_seen_is_not_repeated() {
         let mut hit = UnreplayedHit::default();
         assert_eq!(hit.set(b"execute 7", Some(ID)), None);
-        assert!(hit.puts_off_closing(ID, None));
+        assert!(hit.puts_off_closing(ID));
         hit.note_ping();
         let replay = hit.take();
         assert_eq!(replay.payload, b"execute 7");

@@ -1,0 +1,164 @@
+//! The types of prepared statements' parameters, on their way to the server.
+//!
+//! Drivers built on libmysqlclient name them with the first execution only. If memory answered that
+//! one, the server must be told them by the next that goes there: they are put into it. Running the
+//! first one before it instead would make a transaction's snapshot, and perhaps too early: the
+//! client's own execution may need none.
+
+use std::borrow::Cow;
+
+use remora_wire::Command;
+use remora_wire::execute::execution_of_nulls;
+use remora_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX};
+use remora_wire::walker::{Ending, Summary};
+
+use super::prepared::StatementId;
+use super::{Ended, Session};
+
+/// Bytes of a message's payload before what [`remora_wire::execute::Execution`] reads: the command
+/// and the statement's number.
+const HEAD_BYTES: usize = 5;
+/// `COM_STMT_EXECUTE`.
+const EXECUTE: u8 = 0x17;
+
+/// Who named the types in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Namer {
+    Client,
+    Remora,
+}
+
+/// An execution as the server can understand it: the message, or what there is of it.
+pub(super) struct Typed<'m> {
+    pub message: Cow<'m, [u8]>,
+}
+
+impl Typed<'_> {
+    /// Who named the types, if the message does.
+    pub(super) fn named(&self, names_types: bool) -> Option<Namer> {
+        names_types.then_some(match self.message {
+            Cow::Borrowed(_) => Namer::Client,
+            Cow::Owned(_) => Namer::Remora,
+        })
+    }
+}
+
+/// What an execution needs so that the server knows its types.
+enum Lack {
+    /// Nothing.
+    Nothing,
+    /// To be sent as this payload, which names them.
+    Completion(Vec<u8>),
+    /// Another message before it: they can't be put into this one.
+    Delivery,
+}
+
+impl Session {
+    /// A message as the server can understand it, of which there is all or the start; `None`: the
+    /// server must be told the types first.
+    pub(super) fn with_types<'m>(
+        &self,
+        message: &'m [u8],
+        id: StatementId,
+        command: Command,
+    ) -> Option<Typed<'m>> {
+        let as_sent = Typed {
+            message: Cow::Borrowed(message),
+        };
+        let payload = message.get(HEADER_BYTES..).unwrap_or_default();
+        let completed = match self.lack_of_types(payload, id) {
+            Lack::Nothing => return Some(as_sent),
+            Lack::Completion(payload) if command == Command::StmtExecute => payload,
+            Lack::Completion(_) | Lack::Delivery => return None,
+        };
+        let header = Header::peek(message)?;
+        let length = header.length + completed.len() - payload.len();
+        // What fills its packet goes on in another.
+        if length >= PAYLOAD_BYTES_MAX {
+            return None;
+        }
+        let head = Header { length, ..header }.encode();
+        Some(Typed {
+            message: Cow::Owned([&head, &completed[..]].concat()),
+        })
+    }
+
+    /// What the start of an execution's payload lacks.
+    fn lack_of_types(&self, payload: &[u8], id: StatementId) -> Lack {
+        let Some(Ok(read)) = self.prepared.get(id).map(|known| known.read.as_ref()) else {
+            return Lack::Nothing;
+        };
+        let Some(types) = read.unseen_types() else {
+            return Lack::Nothing;
+        };
+        let capabilities = self.capabilities();
+        let (head, body) = payload.split_at(payload.len().min(HEAD_BYTES));
+        match read.execution(body, capabilities) {
+            None => Lack::Delivery,
+            Some(execution) if execution.types().is_some() => Lack::Nothing,
+            Some(execution) => {
+                let body = execution.body_with(body, types, capabilities);
+                Lack::Completion([head, &body].concat())
+            }
+        }
+    }
+
+    /// The same of any message that memory has answered, with the statement that it executes.
+    fn lack_of_answered(&self, payload: &[u8]) -> Option<(StatementId, Lack)> {
+        let body = payload.strip_prefix(&[EXECUTE])?;
+        let id = self.statement_meant(body)?;
+        Some((id, self.lack_of_types(payload, id)))
+    }
+
+    /// Has the server run a statement that memory has answered, and hands on its answer in pieces.
+    pub(super) async fn run_again(
+        &mut self,
+        payload: &[u8],
+        take: impl FnMut(&[u8]),
+    ) -> Result<Summary, Ended> {
+        match self.lack_of_answered(payload) {
+            Some((id, Lack::Completion(completed))) => {
+                let summary = self.run_what_was_answered(&completed, take).await?;
+                if !matches!(summary.ending, Ending::Err(_)) {
+                    self.server_got_types(id);
+                }
+                return Ok(summary);
+            }
+            Some((id, Lack::Delivery)) => self.deliver_types(id).await?,
+            Some((_, Lack::Nothing)) | None => {}
+        }
+        self.run_what_was_answered(payload, take).await
+    }
+
+    /// Tells the server the types that only memory has been told, by an execution in which all
+    /// parameters are NULL: for one that they can't be put into, of 16 MiB or unreadable.
+    pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
+        let read = self.prepared.get(id).map(|known| known.read.as_ref());
+        let Some(types) = read.and_then(|read| read.ok()?.unseen_types()) else {
+            return Ok(());
+        };
+        let payload = execution_of_nulls(id.0, types, self.capabilities());
+        self.run_what_was_answered(&payload, |_| {}).await?;
+        self.server_got_types(id);
+        Ok(())
+    }
+
+    fn server_got_types(&mut self, id: StatementId) {
+        let now = self.state.fingerprint();
+        if let Some(read) = self.prepared.read_mut(id) {
+            read.server_got_types(now);
+        }
+    }
+
+    /// The client closes a statement. If memory answered its last execution, and the server may
+    /// have to run that after all, it is kept with the types, which go with the statement.
+    pub(super) fn complete_unreplayed_hit(&mut self, id: StatementId) {
+        if !self.unreplayed_hit.executes(id) {
+            return;
+        }
+        let payload = self.unreplayed_hit.payload();
+        if let Lack::Completion(completed) = self.lack_of_types(payload, id) {
+            self.unreplayed_hit.replace_payload(completed);
+        }
+    }
+}
