@@ -213,8 +213,9 @@ impl Session {
         key: &[u8],
         began: Instant,
     ) -> Result<Step, Ended> {
-        let Some(typed) = self.with_types(message, id, Command::StmtExecute) else {
-            return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
+        let typed = match self.with_types(message, id, Command::StmtExecute) {
+            Ok(typed) => typed,
+            Err(first) => return Ok(Step::Requires(first)),
         };
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
@@ -276,8 +277,9 @@ impl Session {
         command: Command,
         (outcome, began): (Outcome, Instant),
     ) -> Result<Step, Ended> {
-        let Some(typed) = self.with_types(message, id, command) else {
-            return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
+        let typed = match self.with_types(message, id, command) {
+            Ok(typed) => typed,
+            Err(first) => return Ok(Step::Requires(first)),
         };
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
