@@ -142,26 +142,10 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// What stands for each value in an execution that is only to tell the server types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filler {
-    /// NULL: mostly such an execution needs no look at a table.
-    Null,
-    /// Zero, the empty string, the zero date; NULL for types of an unknown layout. MySQL 8.0
-    /// settles a parameter's type with a value only.
-    Zero,
-}
-
-/// A `COM_STMT_EXECUTE` that names these types, as [`SentTypes::store`] has put them down: the
-/// server remembers them.
-pub fn execution_of_types(
-    statement: u32,
-    types: &[u8],
-    filler: Filler,
-    capabilities: Capabilities,
-) -> Vec<u8> {
-    let types_read = types.as_chunks::<TYPE_BYTES>().0;
-    let count = types_read.len();
+/// A `COM_STMT_EXECUTE` that has NULL for every parameter and names these types, as
+/// [`SentTypes::store`] has put them down: the server remembers them.
+pub fn execution_of_nulls(statement: u32, types: &[u8], capabilities: Capabilities) -> Vec<u8> {
+    let count = types.len() / TYPE_BYTES;
     let mut payload = vec![EXECUTE];
     payload.extend_from_slice(&statement.to_le_bytes());
     // No flags, one iteration.
@@ -169,19 +153,9 @@ pub fn execution_of_types(
     if capabilities.has(Capabilities::QUERY_ATTRIBUTES) && count > 0 {
         put_length(&mut payload, count as u64);
     }
-    let mut nulls = vec![0_u8; count.div_ceil(8)];
-    let mut zeros = 0;
-    for (at, [kind, flags]) in types_read.iter().copied().enumerate() {
-        let zero_bytes = ParameterType { kind, flags }.zero_bytes();
-        match zero_bytes.filter(|_| filler == Filler::Zero) {
-            Some(bytes) => zeros += bytes,
-            None => nulls[at / 8] |= 1 << (at % 8),
-        }
-    }
-    payload.extend_from_slice(&nulls);
+    payload.resize(payload.len() + count.div_ceil(8), 0xff);
     payload.push(1);
     put_types(&mut payload, types, capabilities);
-    payload.resize(payload.len() + zeros, 0);
     payload
 }
 
@@ -496,22 +470,15 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_can_be_made_of_types_alone() {
-        let unknown = [0x06, 0];
-        let types = [&LONGLONG.repeat(8)[..], &VAR_STRING, &unknown].concat();
-        let values = [&[BoundValue::Integer(0); 8][..], &[BoundValue::Text(b"")]].concat();
-        let nulls = vec![BoundValue::Null; 9];
+    fn an_execution_of_nulls_names_types() {
+        let types = LONGLONG.repeat(9);
         for capabilities in [PLAIN, NAMED] {
-            for (filler, expected) in [(Filler::Null, &nulls), (Filler::Zero, &values)] {
-                let payload = execution_of_types(7, &types, filler, capabilities);
-                assert_eq!(payload[..5], [EXECUTE, 7, 0, 0, 0]);
-                let execution = Execution::parse(&payload[5..], 10, capabilities).unwrap();
-                assert!(execution.types().unwrap().are(&types));
-                let bound = execution.bound_values(&types);
-                assert_eq!(bound[..9], expected[..]);
-                assert_eq!(bound[9], BoundValue::Null);
-                assert!(!execution.wants_cursor);
-            }
+            let payload = execution_of_nulls(7, &types, capabilities);
+            assert_eq!(payload[..5], [EXECUTE, 7, 0, 0, 0]);
+            let execution = Execution::parse(&payload[5..], 9, capabilities).unwrap();
+            assert!(execution.types().unwrap().are(&types));
+            assert_eq!(execution.bound_values(&types), [BoundValue::Null; 9]);
+            assert!(execution.values.is_empty() && !execution.wants_cursor);
         }
     }
 

@@ -63,14 +63,6 @@ impl ParameterType {
             _ => None,
         }
     }
-
-    /// Bytes of its zero, empty string or zero date, all of them zero; `None`: as for its layout.
-    pub(crate) fn zero_bytes(self) -> Option<usize> {
-        self.layout().map(|layout| match layout {
-            Layout::Fixed(bytes) => bytes,
-            Layout::LengthEncoded => 1,
-        })
-    }
 }
 
 /// Reads the value of a parameter that isn't NULL: all of its bytes, a length at its start among

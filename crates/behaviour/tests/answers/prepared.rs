@@ -342,36 +342,6 @@ fn the_server_learns_types_before_a_message_of_16_mib() {
     assert_same("two", &bytes, &truth(&front, BY_TEXT, &[text("two")]));
 }
 
-/// MySQL 8.0 compares texts as numbers once a number was bound, though only memory was told of it.
-#[test]
-fn an_execution_after_one_with_other_types_that_memory_answered_is_as_the_servers_own() {
-    let tables = [
-        "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
-        "INSERT INTO t VALUES (1, '1'), (2, '01'), (3, '3')",
-    ];
-    let front = Front::new("prepared_types_mixed", &tables);
-    let number = Int(1);
-    warm(
-        &front,
-        &mut front.guest(),
-        BY_TEXT,
-        slice::from_ref(&number),
-    );
-    let (mut guest, mut direct) = (front.guest(), front.direct());
-    let id = prepare(&mut guest, BY_TEXT);
-    let known = direct.prepare(BY_TEXT.as_bytes()).unwrap().0;
-    let mut rows = Vec::new();
-    for value in [number, text("1"), Null, text("1")] {
-        let values = slice::from_ref(&value);
-        let body = execution(known, values, Types::Named, 0);
-        let expected = command(&mut direct, EXECUTE, &body, ResponseKind::Results);
-        let (outcome, bytes) = run(&mut guest, id, values, Types::Named);
-        assert_eq!(outcome == "hit", rows.is_empty(), "{outcome}");
-        assert_same(&format!("{value:?}"), &bytes, &expected);
-        rows.push(bytes.len());
-    }
-}
-
 /// MySQL 8.0 compares texts as numbers once a number was bound.
 #[test]
 fn an_execution_after_one_with_other_types_is_left_to_the_server() {

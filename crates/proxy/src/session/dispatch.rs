@@ -18,8 +18,8 @@ use super::early::SentOpening;
 use super::emulation::Assigning;
 use super::exchange::{Exchange, OnSuccess, Plan, PrivilegeWrite, Writing};
 use super::fence::{PlannedWrites, PrivilegeStatement};
+use super::prepared::StatementId;
 use super::state::Effects;
-use super::types::Delivery;
 use super::{Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
@@ -92,8 +92,8 @@ pub(super) enum Prerequisite {
     RepeatHit,
     /// The server must find as many rows as a hit had that it hasn't seen.
     SetFoundRows,
-    /// The server must be told types of parameters, which only memory has been told.
-    DeliverTypes(Box<Delivery>),
+    /// The server must be told the types of the parameters, which only memory has been told.
+    DeliverTypes(StatementId),
     /// The answers to Remora's own questions about definitions must be awaited, before one is
     /// changed.
     AwaitCatalogue,
@@ -143,7 +143,7 @@ impl Session {
             Prerequisite::LearnSettings => self.learn_settings().await,
             Prerequisite::RepeatHit => self.repeat_hit().await,
             Prerequisite::SetFoundRows => self.set_found_rows().await,
-            Prerequisite::DeliverTypes(delivery) => self.deliver_types(*delivery).await,
+            Prerequisite::DeliverTypes(id) => self.deliver_types(id).await,
             Prerequisite::AwaitCatalogue => {
                 self.await_catalogue().await;
                 Ok(())
@@ -226,9 +226,8 @@ impl Session {
             }
             Command::StmtExecute | Command::StmtBulkExecute => match self.statement_meant(body) {
                 Some(id) => {
-                    let typed = match self.with_types(start, id, command) {
-                        Ok(typed) => typed,
-                        Err(first) => return Ok(Step::Requires(first)),
+                    let Some(typed) = self.with_types(start, id, command) else {
+                        return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
                     };
                     let plan = self.plan_execution(&typed, id, command);
                     sent = typed.message;

@@ -213,9 +213,8 @@ impl Session {
         key: &[u8],
         began: Instant,
     ) -> Result<Step, Ended> {
-        let typed = match self.with_types(message, id, Command::StmtExecute) {
-            Ok(typed) => typed,
-            Err(first) => return Ok(Step::Requires(first)),
+        let Some(typed) = self.with_types(message, id, Command::StmtExecute) else {
+            return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
@@ -277,9 +276,8 @@ impl Session {
         command: Command,
         (outcome, began): (Outcome, Instant),
     ) -> Result<Step, Ended> {
-        let typed = match self.with_types(message, id, command) {
-            Ok(typed) => typed,
-            Err(first) => return Ok(Step::Requires(first)),
+        let Some(typed) = self.with_types(message, id, command) else {
+            return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use remora_cache::{AsOf, Tag, Timeline};
 use remora_sql::{Mentions, Select};
-use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, SentTypes, has_time};
+use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
 use super::fence::PlannedWrites;
 use super::found_rows::FoundRows;
@@ -60,8 +60,6 @@ impl PreparedStatement {
 struct TypeHistory {
     /// Of each parameter the first type that wasn't NULL's; or NULL's.
     first: Vec<u8>,
-    /// The server may not have got those from any execution: memory answered it.
-    server_lacks_first: bool,
     is_mixed: bool,
 }
 
@@ -74,46 +72,26 @@ impl TypeHistory {
         if self.first.len() != types.len() {
             self.is_mixed |= !self.first.is_empty();
             self.first = types.to_vec();
-            self.server_lacks_first = true;
             return;
         }
-        let types = types.as_chunks::<2>().0;
-        self.is_mixed |= self.mixes(types.iter().copied());
-        for (first, now) in self.first.as_chunks_mut().0.iter_mut().zip(types) {
-            if first[0] == TYPE_NULL && now[0] != TYPE_NULL {
-                *first = *now;
-                self.server_lacks_first = true;
+        for (first, now) in self.first.chunks_exact_mut(2).zip(types.chunks_exact(2)) {
+            if first[0] == TYPE_NULL {
+                first.copy_from_slice(now);
+            } else if now[0] != TYPE_NULL {
+                self.is_mixed |= class_of(first) != class_of(now);
             }
-        }
-    }
-
-    /// Whether these types, as many as before, are others.
-    fn mixes(&self, types: impl Iterator<Item = [u8; 2]>) -> bool {
-        let mut pairs = self.first.as_chunks::<2>().0.iter().zip(types);
-        pairs.any(|(first, now)| {
-            first[0] != TYPE_NULL && now[0] != TYPE_NULL && class_of(*first) != class_of(now)
-        })
-    }
-
-    /// An execution with parameters of these types, which have been noted, goes to the server.
-    fn sent(&mut self, types: &[u8]) {
-        let types = types.as_chunks::<2>().0;
-        let mut pairs = self.first.as_chunks::<2>().0.iter().zip(types);
-        // NULL settles nothing.
-        if pairs.all(|(first, now)| class_of(*first) == class_of(*now)) {
-            self.server_lacks_first = false;
         }
     }
 }
 
 /// Types that are sent for values of one kind: integers of all widths, strings.
-fn class_of([kind, flags]: [u8; 2]) -> (u8, u8) {
-    let kind = match kind {
+fn class_of(of_type: &[u8]) -> (u8, u8) {
+    let kind = match of_type[0] {
         0x01 | 0x02 | 0x03 | 0x08 => 0x08,
         0x0f | 0xfd | 0xfe => 0xfd,
         other => other,
     };
-    (kind, flags)
+    (kind, of_type[1])
 }
 
 /// What is known of the parameters of a prepared statement that writes certain rows.
@@ -263,20 +241,6 @@ impl PreparedRead {
         (server_lacks_them && !self.types.is_empty()).then_some(&self.types)
     }
 
-    /// The types by which the server must settle the parameters' before an execution with these:
-    /// it would have got them from one that memory answered.
-    pub(super) fn unsettled_types(&self, named: Option<SentTypes<'_>>) -> Option<&[u8]> {
-        let history = &self.history;
-        let is_mixed = || history.is_mixed || named.is_some_and(|now| history.mixes(now.iter()));
-        (history.server_lacks_first && is_mixed()).then_some(&history.first)
-    }
-
-    /// The server has settled the parameters' types by those.
-    pub(super) fn server_settled_types(&mut self) {
-        self.history.server_lacks_first = false;
-        self.server_may_lack_types();
-    }
-
     /// The server has got them from a message that was sent under these settings, if known.
     pub(super) fn server_got_types(&mut self, now: Option<&Arc<Fingerprint>>) {
         self.server_types = ServerTypes::NamedUnder(now.cloned());
@@ -370,7 +334,6 @@ impl PreparedRead {
             Some(execution) if execution.types().is_some() => {
                 // One that is too long isn't looked up, so its types are noted here.
                 self.name_types(execution);
-                self.history.sent(&self.types);
                 self.server_got_types(now);
             }
             Some(_) => {}
@@ -476,11 +439,6 @@ impl PreparedStatements {
     }
 
     /// The read that the statement with this number is, if its results can be kept.
-    pub(super) fn read(&self, id: StatementId) -> Option<&PreparedRead> {
-        self.known.get(&id)?.read.as_ref().ok()
-    }
-
-    /// The same, to be changed.
     pub(super) fn read_mut(&mut self, id: StatementId) -> Option<&mut PreparedRead> {
         self.known.get_mut(&id)?.read.as_mut().ok()
     }

@@ -4,18 +4,14 @@
 //! one, the server must be told them by the next that goes there: they are put into it. Running the
 //! first one before it instead would make a transaction's snapshot, and perhaps too early: the
 //! client's own execution may need none.
-//!
-//! MySQL 8.0 also settles a parameter's type by the first value that it gets. If memory answered
-//! the execution that had it, the server gets such a value before an execution with other types.
 
 use std::borrow::Cow;
 
 use remora_wire::Command;
-use remora_wire::execute::{Filler, execution_of_types};
+use remora_wire::execute::execution_of_nulls;
 use remora_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX};
 use remora_wire::walker::{Ending, Summary};
 
-use super::dispatch::Prerequisite;
 use super::prepared::StatementId;
 use super::{Ended, Session};
 
@@ -47,102 +43,64 @@ impl Typed<'_> {
     }
 }
 
-/// What an execution needs so that the server takes its types as if it had seen those before.
+/// What an execution needs so that the server knows its types.
 enum Lack {
     /// Nothing.
     Nothing,
     /// To be sent as this payload, which names them.
     Completion(Vec<u8>),
-    /// Another message before it.
-    Delivery(Delivery),
-}
-
-/// A message that tells the server types, before the client's own.
-pub(super) struct Delivery {
-    statement: StatementId,
-    payload: Vec<u8>,
-    settles: bool,
-}
-
-impl Delivery {
-    fn first(self) -> Prerequisite {
-        Prerequisite::DeliverTypes(Box::new(self))
-    }
+    /// Another message before it: they can't be put into this one.
+    Delivery,
 }
 
 impl Session {
-    /// A message as the server can understand it, of which there is all or the start; or what the
-    /// server must get first.
+    /// A message as the server can understand it, of which there is all or the start; `None`: the
+    /// server must be told the types first.
     pub(super) fn with_types<'m>(
         &self,
         message: &'m [u8],
         id: StatementId,
         command: Command,
-    ) -> Result<Typed<'m>, Prerequisite> {
+    ) -> Option<Typed<'m>> {
         let as_sent = Typed {
             message: Cow::Borrowed(message),
         };
         let payload = message.get(HEADER_BYTES..).unwrap_or_default();
         let completed = match self.lack_of_types(payload, id) {
-            Lack::Nothing => return Ok(as_sent),
-            Lack::Completion(completed) => completed,
-            Lack::Delivery(delivery) => return Err(delivery.first()),
+            Lack::Nothing => return Some(as_sent),
+            Lack::Completion(payload) if command == Command::StmtExecute => payload,
+            Lack::Completion(_) | Lack::Delivery => return None,
         };
-        let header = Header::peek(message).unwrap_or(Header {
-            length: 0,
-            sequence: 0,
-        });
+        let header = Header::peek(message)?;
         let length = header.length + completed.len() - payload.len();
-        // What fills its packet goes on in another. An execution of many has another form.
-        if length >= PAYLOAD_BYTES_MAX || command != Command::StmtExecute {
-            let delivery = self.delivery_of_types(id);
-            return delivery.map_or(Ok(as_sent), |delivery| Err(delivery.first()));
+        // What fills its packet goes on in another.
+        if length >= PAYLOAD_BYTES_MAX {
+            return None;
         }
         let head = Header { length, ..header }.encode();
-        Ok(Typed {
+        Some(Typed {
             message: Cow::Owned([&head, &completed[..]].concat()),
         })
     }
 
     /// What the start of an execution's payload lacks.
     fn lack_of_types(&self, payload: &[u8], id: StatementId) -> Lack {
-        let Some(read) = self.prepared.read(id) else {
+        let Some(Ok(read)) = self.prepared.get(id).map(|known| known.read.as_ref()) else {
+            return Lack::Nothing;
+        };
+        let Some(types) = read.unseen_types() else {
             return Lack::Nothing;
         };
         let capabilities = self.capabilities();
         let (head, body) = payload.split_at(payload.len().min(HEAD_BYTES));
-        let execution = read.execution(body, capabilities);
-        let named = execution.and_then(|execution| execution.types());
-        if let Some(types) = read.unsettled_types(named) {
-            return Lack::Delivery(Delivery {
-                statement: id,
-                payload: execution_of_types(id.0, types, Filler::Zero, capabilities),
-                settles: true,
-            });
-        }
-        let Some(types) = read.unseen_types().filter(|_| named.is_none()) else {
-            return Lack::Nothing;
-        };
-        match execution {
+        match read.execution(body, capabilities) {
+            None => Lack::Delivery,
+            Some(execution) if execution.types().is_some() => Lack::Nothing,
             Some(execution) => {
                 let body = execution.body_with(body, types, capabilities);
                 Lack::Completion([head, &body].concat())
             }
-            None => self
-                .delivery_of_types(id)
-                .map_or(Lack::Nothing, Lack::Delivery),
         }
-    }
-
-    /// The message by which the server learns types that can't be put into an execution: it is of
-    /// 16 MiB, or unreadable. Each parameter is NULL, so that mostly no table is looked at.
-    fn delivery_of_types(&self, id: StatementId) -> Option<Delivery> {
-        let types = self.prepared.read(id)?.unseen_types()?;
-        Some(Delivery {
-            statement: id,
-            payload: execution_of_types(id.0, types, Filler::Null, self.capabilities()),
-            settles: false,
-        })
     }
 
     /// The same of any message that memory has answered, with the statement that it executes.
@@ -166,21 +124,22 @@ impl Session {
                 }
                 return Ok(summary);
             }
-            Some((_, Lack::Delivery(delivery))) => self.deliver_types(delivery).await?,
+            Some((id, Lack::Delivery)) => self.deliver_types(id).await?,
             Some((_, Lack::Nothing)) | None => {}
         }
         self.run_what_was_answered(payload, take).await
     }
 
-    /// Tells the server types that only memory has been told.
-    pub(super) async fn deliver_types(&mut self, delivery: Delivery) -> Result<(), Ended> {
-        self.run_what_was_answered(&delivery.payload, |_| {})
-            .await?;
-        if !delivery.settles {
-            self.server_got_types(delivery.statement);
-        } else if let Some(read) = self.prepared.read_mut(delivery.statement) {
-            read.server_settled_types();
-        }
+    /// Tells the server the types that only memory has been told, by an execution in which all
+    /// parameters are NULL: for one that they can't be put into, of 16 MiB or unreadable.
+    pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
+        let read = self.prepared.get(id).map(|known| known.read.as_ref());
+        let Some(types) = read.and_then(|read| read.ok()?.unseen_types()) else {
+            return Ok(());
+        };
+        let payload = execution_of_nulls(id.0, types, self.capabilities());
+        self.run_what_was_answered(&payload, |_| {}).await?;
+        self.server_got_types(id);
         Ok(())
     }
 
