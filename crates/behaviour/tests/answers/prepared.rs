@@ -35,12 +35,13 @@ const READ_ONLY_CURSOR: u8 = 1;
 pub(crate) enum Value {
     Null,
     Int(i64),
+    Double(f64),
     Text(String),
     /// A time of ten o'clock.
     TenOClock,
 }
 
-use Value::{Int, Null, TenOClock};
+use Value::{Double, Int, Null, TenOClock};
 
 pub(crate) fn text(value: &str) -> Value {
     Value::Text(value.to_owned())
@@ -51,6 +52,7 @@ impl Value {
         match self {
             Null => 0x06,
             Int(_) => 0x08,
+            Double(_) => 0x05,
             Value::Text(_) => 0xfd,
             TenOClock => 0x0b,
         }
@@ -60,6 +62,7 @@ impl Value {
         match self {
             Null => {}
             Int(number) => out.extend(number.to_le_bytes()),
+            Double(number) => out.extend(number.to_le_bytes()),
             Value::Text(text) => {
                 match u16::try_from(text.len()) {
                     // Longer than it must be, so that a text of five bytes takes eight.
@@ -340,6 +343,46 @@ fn the_server_learns_types_before_a_message_of_16_mib() {
     }
     let (_, bytes) = run(&mut guest, id, &[text("two")], Types::Remembered);
     assert_same("two", &bytes, &truth(&front, BY_TEXT, &[text("two")]));
+}
+
+/// What memory has answered is run again under the types that it had, though others were named
+/// since: under those its values would mean something else.
+#[test]
+fn an_execution_that_is_run_again_has_the_types_that_it_had() {
+    let options = RemoraOptions::following().with("cache.transaction_reads", "early");
+    let front = Front::with("prepared_retyped_early", options, &T);
+    let early = wait_for("an early transaction", PATIENCE, || {
+        front.direct().query("DELETE FROM t WHERE a = 7").unwrap();
+        front.settle();
+        let mut guest = front.guest();
+        let id = prepare(&mut guest, BY_KEY);
+        // The server has the types, and a result without rows is in memory.
+        for sql in ["BEGIN", "COMMIT"] {
+            guest.setup(&[sql]);
+            run(&mut guest, id, &[Int(7)], Types::Named);
+        }
+        guest.setup(&["BEGIN"]);
+        if guest.run("SELECT s FROM t WHERE a = 1").outcome != "hit" {
+            return Ok(None);
+        }
+        let body = execution(id, &[Int(7)], Types::Remembered, 0);
+        let seen = guest.command(EXECUTE, &body, ResponseKind::Results);
+        Ok((seen.outcome == "hit").then_some((guest, id)))
+    });
+    let (mut guest, id) = early.unwrap();
+    front
+        .direct()
+        .query("INSERT INTO t (a) VALUES (7)")
+        .unwrap();
+    front.settle();
+    // As a number with a point, the seven of before would be next to nothing.
+    let body = execution(id, &[Double(1.5)], Types::Named, 0);
+    let (outcome, answer) = guest.observe(|client| {
+        client
+            .command(EXECUTE, &body, ResponseKind::Results)
+            .map(drop)
+    });
+    assert_eq!(outcome, "conflict", "{answer:?}");
 }
 
 /// MySQL 8.0 compares texts as numbers once a number was bound.
@@ -645,6 +688,18 @@ fn on_mariadb_a_number_means_the_statement_prepared_last() {
     );
     send(&mut guest, CLOSE, &second.to_le_bytes());
     assert_eq!(run(&mut guest, LAST, &[Int(2)], Types::Named).1[4], 0xff);
+    // What is run again for its diagnostics is the statement that it was.
+    let mut guest = front.guest();
+    guest.setup(&["DO 1"]);
+    front.settle();
+    warm(&front, &mut guest, BY_KEY, &[Int(1)]);
+    prepare(&mut guest, BY_KEY);
+    assert_eq!(run(&mut guest, LAST, &[Int(1)], Types::Named).0, "hit");
+    prepare(&mut guest, "UPDATE t SET s = 'not asked for' WHERE a = ?");
+    guest.run("SHOW WARNINGS");
+    let written = "SELECT COUNT(*) FROM t WHERE s = 'not asked for'";
+    let count = front.direct().query_value(written).unwrap();
+    assert_eq!(count.as_deref(), Some("0"));
     // One that is too long to be read is the last one all the same.
     let mut guest = front.guest();
     guest.setup(&["DO 1"]);

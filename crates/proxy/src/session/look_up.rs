@@ -198,7 +198,8 @@ impl Session {
             }
         }
         if self.state.may_open_early() {
-            self.note_early_hit(payload, sent.early);
+            let whole = self.with_all_types(payload, statement);
+            self.note_early_hit(&whole, sent.early);
         }
         if self.first_read.is_some() {
             self.note_read(sent.note.label);

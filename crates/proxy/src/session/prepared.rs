@@ -234,6 +234,11 @@ impl PreparedRead {
         had_others
     }
 
+    /// The types that the client named last; empty before the first time.
+    pub(super) fn types(&self) -> &[u8] {
+        &self.types
+    }
+
     /// The types that the client named last, if the server lacks them: only memory has answered the
     /// executions since.
     pub(super) fn unseen_types(&self) -> Option<&[u8]> {

@@ -117,6 +117,9 @@ impl UnreplayedHit {
     ) -> Option<StatementId> {
         let closed = self.clear();
         self.payload.extend_from_slice(payload);
+        if let Some(id) = statement {
+            put_statement(&mut self.payload, id);
+        }
         self.statement = statement;
         closed
     }
@@ -191,6 +194,14 @@ impl UnreplayedHit {
     }
 }
 
+/// Makes an execution name its statement: MariaDB's clients can say "the one prepared last", and
+/// that may be another when it is run.
+pub(super) fn put_statement(execution: &mut [u8], id: StatementId) {
+    if let Some(number) = execution.get_mut(1..5) {
+        number.copy_from_slice(&id.0.to_le_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,11 +241,11 @@ mod tests {
     #[test]
     fn what_was_seen_is_not_repeated() {
         let mut hit = UnreplayedHit::default();
-        assert_eq!(hit.set(b"execute 7", Some(ID)), None);
+        assert_eq!(hit.set(b"e\xff\xff\xff\xff 7", Some(ID)), None);
         assert!(hit.puts_off_closing(ID));
         hit.note_ping();
         let replay = hit.take();
-        assert_eq!(replay.payload, b"execute 7");
+        assert_eq!(replay.payload, b"e\x07\0\0\0 7");
         assert!(replay.ping && replay.close == Some(ID));
         assert!(hit.is_none());
         assert_eq!(hit.clear(), None);

@@ -12,7 +12,8 @@ use remora_wire::execute::execution_of_nulls;
 use remora_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX};
 use remora_wire::walker::{Ending, Summary};
 
-use super::prepared::StatementId;
+use super::prepared::{PreparedRead, StatementId};
+use super::replay::put_statement;
 use super::{Ended, Session};
 
 /// Bytes of a message's payload before what [`remora_wire::execute::Execution`] reads: the command
@@ -88,9 +89,14 @@ impl Session {
         let Some(Ok(read)) = self.prepared.get(id).map(|known| known.read.as_ref()) else {
             return Lack::Nothing;
         };
-        let Some(types) = read.unseen_types() else {
-            return Lack::Nothing;
-        };
+        match read.unseen_types() {
+            Some(types) => self.lack_of_these(types, payload, read),
+            None => Lack::Nothing,
+        }
+    }
+
+    /// The same if the server hasn't these types, whether it has or not.
+    fn lack_of_these(&self, types: &[u8], payload: &[u8], read: &PreparedRead) -> Lack {
         let capabilities = self.capabilities();
         let (head, body) = payload.split_at(payload.len().min(HEAD_BYTES));
         match read.execution(body, capabilities) {
@@ -101,6 +107,28 @@ impl Session {
                 Lack::Completion([head, &body].concat())
             }
         }
+    }
+
+    /// A message that memory has answered just now, as it can be run whatever comes before it: it
+    /// names its types, and its statement.
+    pub(super) fn with_all_types<'p>(
+        &self,
+        payload: &'p [u8],
+        statement: Option<StatementId>,
+    ) -> Cow<'p, [u8]> {
+        let Some(id) = statement else {
+            return Cow::Borrowed(payload);
+        };
+        let read = self.prepared.get(id).map(|known| known.read.as_ref());
+        let typed = read
+            .and_then(Result::ok)
+            .filter(|read| !read.types().is_empty());
+        let mut whole = match typed.map(|read| self.lack_of_these(read.types(), payload, read)) {
+            Some(Lack::Completion(completed)) => completed,
+            Some(Lack::Nothing | Lack::Delivery) | None => payload.to_vec(),
+        };
+        put_statement(&mut whole, id);
+        Cow::Owned(whole)
     }
 
     /// The same of any message that memory has answered, with the statement that it executes.
@@ -125,7 +153,15 @@ impl Session {
                 return Ok(summary);
             }
             Some((id, Lack::Delivery)) => self.deliver_types(id).await?,
-            Some((_, Lack::Nothing)) | None => {}
+            Some((id, Lack::Nothing)) => {
+                let summary = self.run_what_was_answered(payload, take).await?;
+                if let Some(read) = self.prepared.read_mut(id) {
+                    // It may name others than those named last.
+                    read.server_may_lack_types();
+                }
+                return Ok(summary);
+            }
+            None => {}
         }
         self.run_what_was_answered(payload, take).await
     }
