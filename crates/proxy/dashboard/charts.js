@@ -78,9 +78,21 @@ const lag = (state) => new Chart({
   mark: millis,
 });
 
+const statements = (state) => new Chart({
+  title: "Statements at the server",
+  empty: "Their number is not limited (upstream.statements_max).",
+  series: [
+    { name: "limit", class: "limit dashed", value: (one) => (one.statements_running === null ? null : state.statements_max ?? null), format: count },
+    { name: "waiting", class: "miss", value: (one) => one.statements_waiting, format: count, fold: "max" },
+    { name: "running", class: "hit", value: (one) => one.statements_running, format: count, fold: "max" },
+  ],
+  axis: (values) => linear(largest(values), { least: 4 }),
+  mark: count,
+});
+
 /** Makes the charts; `state` holds the limits, which come later. */
 export function charts(state) {
-  const all = [throughput(), latency(), ratio(), memory(state), dropped(), lag(state)];
+  const all = [throughput(), latency(), ratio(), memory(state), dropped(), lag(state), statements(state)];
   byId("charts").append(...all.map((chart) => chart.root));
   return all;
 }

@@ -16,7 +16,7 @@ const MINUTE = 60_000;
 const WINDOWS = [2, 5, 10];
 
 /** What several parts need to know. */
-const state = { spanMs: 10 * MINUTE, nowMs: null, store_bytes_max: null, lag_ms_max: null };
+const state = { spanMs: 10 * MINUTE, nowMs: null, store_bytes_max: null, lag_ms_max: null, statements_max: null };
 const history = new History();
 const all = charts(state);
 const showFigures = figures();
@@ -37,8 +37,12 @@ function show() {
 
 async function configure() {
   const options = await ask("configuration");
-  const lag = options.find(({ option }) => option === "follow.lag_ms_max");
-  state.lag_ms_max = lag ? Number(lag.value) : null;
+  const limit = (name) => {
+    const found = options.find(({ option }) => option === name);
+    return found ? Number(found.value) : null;
+  };
+  state.lag_ms_max = limit("follow.lag_ms_max");
+  state.statements_max = limit("upstream.statements_max");
   showConfiguration(options);
 }
 

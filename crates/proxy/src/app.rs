@@ -36,6 +36,7 @@ use crate::observe::{Observer, configured_off};
 use crate::settings::Fingerprints;
 use crate::shared::{
     BacklogRoom, LastAttempt, ReloadError, Reloaded, RulesInForce, SessionLimits, Sessions, Shared,
+    Turns,
 };
 use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
@@ -386,6 +387,7 @@ pub(crate) fn build_shared(
         timeline,
         store: Arc::clone(&store),
         fills: FillsInFlight::new(cache.fills_in_flight_max, cache.fill_waiters_max),
+        turns: turns(settings),
         fingerprints: Fingerprints::new(cache.fingerprints_max),
         link,
         proxy_protocol_from: settings.listen.proxy_protocol_from.clone().into(),
@@ -420,6 +422,18 @@ pub(crate) fn build_shared(
     })
 }
 
+/// The statements at the server, if their number is limited.
+fn turns(settings: &Settings) -> Option<Arc<Turns>> {
+    let upstream = &settings.upstream;
+    let turns = || {
+        Arc::new(Turns::new(
+            upstream.statements_max,
+            upstream.statements_waiting_max,
+        ))
+    };
+    (upstream.statements_max > 0).then(turns)
+}
+
 /// The limits of a session.
 fn session_limits(settings: &Settings) -> SessionLimits {
     let cache = &settings.cache;
@@ -437,6 +451,7 @@ fn session_limits(settings: &Settings) -> SessionLimits {
         early_reads_max: cache.early_reads_max,
         waiting_fills_max: cache.waiting_fills_max,
         fill_wait: Duration::from_millis(cache.fill_wait_ms_max),
+        statement_wait: Duration::from_millis(settings.upstream.statement_wait_ms_max),
         definition_wait: Duration::from_millis(settings.follow.definition_wait_ms),
         // What such text has changed counts like what is changed elsewhere.
         unseen_text_wait: Duration::from_millis(settings.follow.lag_ms_max),

@@ -10,7 +10,7 @@ use crate::acceptor::open_connections;
 use crate::config::{OptionInForce, Settings};
 use crate::metrics::{
     Caching, FollowerObservation, Observation, Observed, ReasonCounts, RulesObservation,
-    StoreObservation,
+    StatementsObservation, StoreObservation,
 };
 use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
@@ -168,9 +168,14 @@ impl Observed for Observer {
             .findings()
             .map(|finding| (finding.subject.as_str(), finding.meaning.clone()));
         let (shape_tables, shapes) = self.shared.upstream.shapes.len();
+        let turns = self.shared.turns.as_ref();
         Observation {
             caching: self.caching(state.caching_off()),
             upstream: self.shared.reachability(),
+            statements: turns.map(|turns| StatementsObservation {
+                running: turns.running() as u64,
+                waiting: turns.waiting() as u64,
+            }),
             connections: open_connections(&self.loads) as u64,
             fingerprints: self.shared.fingerprints.len() as u64,
             digests: self.shared.digests.len() as u64,

@@ -16,7 +16,7 @@ use remora::admin::{self, AdminHandle};
 use remora::config::options::AdminOptions;
 use remora::metrics::{
     Caching, FollowerObservation, Kind, Metrics, Observation, Observed, Reachability,
-    RulesObservation, StoreObservation, declared,
+    RulesObservation, StatementsObservation, StoreObservation, declared,
 };
 use remora::reason::{Bypass, CachingOff, Limit, Outcome};
 
@@ -33,6 +33,10 @@ fn healthy() -> Observation {
     Observation {
         caching: Caching::On,
         upstream: Reachability::Reachable,
+        statements: Some(StatementsObservation {
+            running: 4,
+            waiting: 1,
+        }),
         connections: 7,
         fingerprints: 3,
         digests: 2,

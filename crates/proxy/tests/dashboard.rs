@@ -28,6 +28,7 @@ impl Observed for Unreachable {
         Observation {
             caching: Caching::Off(CachingOff::FollowerLost),
             upstream: Reachability::Unreachable("refused".to_owned()),
+            statements: None,
             connections: 3,
             fingerprints: 0,
             digests: 0,

@@ -10,6 +10,7 @@ mod emulation_settings;
 mod explain;
 mod gone_clients;
 mod lifecycle;
+mod limited_statements;
 mod rules;
 mod show_remora;
 mod storing;

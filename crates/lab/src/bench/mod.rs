@@ -9,6 +9,7 @@ mod arms;
 mod builds;
 mod changes;
 mod closed_loop;
+mod concurrency;
 mod conflicts;
 mod crowds;
 mod encrypted;
@@ -66,12 +67,14 @@ pub enum Part {
     Conflicts,
     /// A thousand clients that ask for the same at once, when memory doesn't have it.
     Crowds,
+    /// More clients than the server can work for, with and without a limit of its statements.
+    Concurrency,
     /// The plain build of Remora and the guided one (`make release`).
     Builds,
 }
 
 impl Part {
-    const ALL: [Part; 11] = [
+    const ALL: [Part; 12] = [
         Part::Points,
         Part::Changes,
         Part::Following,
@@ -82,6 +85,7 @@ impl Part {
         Part::Transactions,
         Part::Conflicts,
         Part::Crowds,
+        Part::Concurrency,
         Part::Builds,
     ];
 
@@ -97,6 +101,7 @@ impl Part {
             Part::Transactions => "transactions",
             Part::Conflicts => "conflicts",
             Part::Crowds => "crowds",
+            Part::Concurrency => "concurrency",
             Part::Builds => "builds",
         }
     }
@@ -113,6 +118,7 @@ impl Part {
             Part::E8 | Part::Builds => 9 * rounds,
             Part::Transactions => 24 * rounds,
             Part::Conflicts => 8 * rounds,
+            Part::Concurrency => 18 * rounds,
             Part::Tables => Duration::from_mins(3),
         }
     }
@@ -240,6 +246,7 @@ fn measure(
         Part::Transactions => transactions::run(of_sysbench()?, size, progress),
         Part::Conflicts => conflicts::run(of_sysbench()?, size, progress),
         Part::Crowds => crowds::run(size, progress),
+        Part::Concurrency => concurrency::run(size, progress),
         Part::Builds => builds::run(of_sysbench()?, &options.guided, size, progress),
     }
 }

@@ -118,6 +118,18 @@ pub struct UpstreamOptions {
     /// lost, and so is that of its client.
     #[schemars(range(min = 1_000, max = 7_200_000))]
     pub keepalive_ms: u64,
+    /// Statements that may run at the server at the same time; 0: any number. Further ones wait for
+    /// their turn, but for those of sessions that may hold locks: in a transaction, after `LOCK
+    /// TABLES` or `GET_LOCK()`.
+    #[schemars(range(min = 0, max = 1_048_576))]
+    pub statements_max: usize,
+    /// Statements that may wait for their turn. Further ones get error 1637.
+    #[schemars(range(min = 0, max = 1_048_576))]
+    pub statements_waiting_max: usize,
+    /// Longest wait of a statement for its turn. After it, the client gets error 1637. A session
+    /// waits less if the server must hear from it (`workers.server_contact_ms`).
+    #[schemars(range(min = 1, max = 3_600_000))]
+    pub statement_wait_ms_max: u64,
     /// Time for the server to answer a query of Remora's own (the watermark, the catalogue,
     /// `check`).
     #[schemars(range(min = 10, max = 3_600_000))]
@@ -162,6 +174,9 @@ impl Default for UpstreamOptions {
             },
             connect_timeout_ms: 10_000,
             keepalive_ms: 60_000,
+            statements_max: 0,
+            statements_waiting_max: 4_096,
+            statement_wait_ms_max: 10_000,
             query_timeout_ms: 5_000,
             tls_mode: UpstreamTlsMode::AsClient,
             tls_ca_file: None,

@@ -68,7 +68,7 @@ metrics! {
     HIT_SECONDS = Histogram "remora_hit_duration_seconds" []
         "Time from reading a statement to handing over its answer from memory; a wait for another client's answer isn't in it";
     MISS_SECONDS = Histogram "remora_miss_duration_seconds" []
-        "Time from reading a statement that counts as a miss to the end of the server's answer; a wait for another client's answer isn't in it";
+        "Time from reading a statement that counts as a miss to the end of the server's answer; waits for another client's answer and for a turn at the server aren't in it";
 
     CACHING = Gauge "remora_caching" ["reason"]
         "1 while results are served from memory; 0 while not, with the reason";
@@ -76,6 +76,14 @@ metrics! {
         "1 if the server could be reached when a client or the follower last needed it, 0 if not or nobody has tried";
     UPSTREAM_FAILURES = Counter "remora_upstream_connect_failures_total" []
         "Connections to the server that could not be established for a client";
+    STATEMENTS_RUNNING = Gauge "remora_statements_running" []
+        "Statements at the server; 0 where upstream.statements_max doesn't limit them";
+    STATEMENTS_WAITING = Gauge "remora_statements_waiting" []
+        "Statements that wait for their turn at the server (upstream.statements_max)";
+    STATEMENT_WAITS = Counter "remora_statement_waits_total" []
+        "Statements that waited for their turn, whether it came or not";
+    STATEMENT_WAIT_TIME = Counter "remora_statement_wait_seconds_total" []
+        "How long they waited, all together";
 
     CONNECTIONS = Gauge "remora_connections" []
         "Client connections that are open";

@@ -107,6 +107,12 @@ impl Scrape {
             metric::UPSTREAM_FAILURES,
             load(&rare.upstream_connect_failures),
         )?;
+        let statements = state.statements.unwrap_or_default();
+        page.gauge(metric::STATEMENTS_RUNNING, statements.running)?;
+        page.gauge(metric::STATEMENTS_WAITING, statements.waiting)?;
+        page.counter(metric::STATEMENT_WAITS, load(&rare.statement_waits))?;
+        let waited = Duration::from_micros(load(&rare.statement_wait_us));
+        page.counter_seconds(metric::STATEMENT_WAIT_TIME, waited)?;
         page.gauge(metric::CONNECTIONS, state.connections)?;
         page.counter(
             metric::CONNECTIONS_ACCEPTED,
@@ -260,6 +266,11 @@ impl Page<'_> {
     fn counter(&mut self, metric: Metric, value: u64) -> fmt::Result {
         self.begin(metric)?
             .encode_counter::<NoLabelSet, u64, f64>(&value, None)
+    }
+
+    fn counter_seconds(&mut self, metric: Metric, value: Duration) -> fmt::Result {
+        self.begin(metric)?
+            .encode_counter::<NoLabelSet, f64, f64>(&value.as_secs_f64(), None)
     }
 
     fn gauge(&mut self, metric: Metric, value: u64) -> fmt::Result {

@@ -28,7 +28,7 @@ pub use histogram::{
 };
 pub use observation::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
-    RulesObservation, StoreObservation,
+    RulesObservation, StatementsObservation, StoreObservation,
 };
 pub use single_writer::add;
 
@@ -152,6 +152,10 @@ pub struct RareCounters {
     pub traces: AtomicU64,
     /// Statements that waited until another client's answer was complete or had failed.
     pub fill_waits: AtomicU64,
+    /// Statements that waited for their turn at the server.
+    pub statement_waits: AtomicU64,
+    /// How long they waited in all, microseconds.
+    pub statement_wait_us: AtomicU64,
 }
 
 impl Default for RareCounters {
@@ -166,6 +170,8 @@ impl Default for RareCounters {
             upstream_connect_failures: AtomicU64::new(0),
             traces: AtomicU64::new(0),
             fill_waits: AtomicU64::new(0),
+            statement_waits: AtomicU64::new(0),
+            statement_wait_us: AtomicU64::new(0),
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Observation {
     pub upstream: Reachability,
     /// Client connections that are open.
     pub connections: u64,
+    /// The statements at the server, where their number is limited.
+    pub statements: Option<StatementsObservation>,
     /// Combinations of account, schema and settings that have been told apart.
     pub fingerprints: u64,
     /// Digests that are counted one by one.
@@ -85,6 +87,15 @@ pub struct RulesObservation {
     pub decisions: ReasonCounts,
     /// Reloads since the start, by result.
     pub reloads: ReasonCounts,
+}
+
+/// The statements at the server, where their number is limited.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StatementsObservation {
+    /// Those that run.
+    pub running: u64,
+    /// Those that wait for their turn.
+    pub waiting: u64,
 }
 
 /// The state of the store.

@@ -51,18 +51,21 @@ pub enum Outcome {
     Transaction,
     /// Refused, because its transaction can't go on as memory has begun it, or can't be opened.
     Conflict,
+    /// Refused, because too many statements were at the server.
+    Refused,
     /// Answered by the server and not kept, for this reason.
     Bypass(Bypass),
 }
 
 impl Outcome {
     /// The outcomes without a reason: they take the first places.
-    const PLAIN: [Self; 5] = [
+    const PLAIN: [Self; 6] = [
         Self::Hit,
         Self::Fill,
         Self::Write,
         Self::Transaction,
         Self::Conflict,
+        Self::Refused,
     ];
 
     /// How many different outcomes there are, reasons included.
@@ -76,6 +79,7 @@ impl Outcome {
             Self::Write => 2,
             Self::Transaction => 3,
             Self::Conflict => 4,
+            Self::Refused => 5,
             Self::Bypass(bypass) => Self::PLAIN.len() + bypass.index(),
         }
     }
@@ -89,8 +93,8 @@ impl Outcome {
         &ALL
     }
 
-    /// The label of the kind of outcome: `hit`, `fill`, `write`, `transaction`, `conflict` or
-    /// `bypass`.
+    /// The label of the kind of outcome: `hit`, `fill`, `write`, `transaction`, `conflict`,
+    /// `refused` or `bypass`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hit => "hit",
@@ -98,6 +102,7 @@ impl Outcome {
             Self::Write => "write",
             Self::Transaction => "transaction",
             Self::Conflict => "conflict",
+            Self::Refused => "refused",
             Self::Bypass(_) => "bypass",
         }
     }
@@ -105,7 +110,12 @@ impl Outcome {
     /// The label of the reason; empty for outcomes that need none.
     pub fn reason(self) -> &'static str {
         match self {
-            Self::Hit | Self::Fill | Self::Write | Self::Transaction | Self::Conflict => "",
+            Self::Hit
+            | Self::Fill
+            | Self::Write
+            | Self::Transaction
+            | Self::Conflict
+            | Self::Refused => "",
             Self::Bypass(bypass) => bypass.as_str(),
         }
     }
@@ -124,6 +134,9 @@ impl Outcome {
             Self::Conflict => {
                 "Not run. With `cache.transaction_reads = \"early\"`: what memory answered in this transaction has changed, and the client got error 1213 (try restarting transaction). Or the server refused to open a transaction whose `BEGIN` Remora had answered, and Remora had to open it first. The client got the server's error."
             }
+            Self::Refused => {
+                "Not run: as many statements as `upstream.statements_max` allows were at the server, and this one had waited as long as it may, or the queue was full. The client got error 1637."
+            }
             Self::Bypass(bypass) => bypass.describe(),
         }
     }
@@ -131,7 +144,7 @@ impl Outcome {
     /// Whether the statement was one that memory might have answered and the server did.
     pub const fn is_miss(self) -> bool {
         match self {
-            Self::Hit | Self::Write | Self::Transaction | Self::Conflict => false,
+            Self::Hit | Self::Write | Self::Transaction | Self::Conflict | Self::Refused => false,
             Self::Fill => true,
             Self::Bypass(bypass) => bypass.is_miss(),
         }

@@ -94,6 +94,7 @@ reasons! {
         Analysis: "analysis", "The statement was read: what it does, and what it is counted under.";
         Plan: "plan", "What its result would depend on was found out: tables, rules, tags. Of a write: what it writes, and the fence went up.";
         Fill: "fill", "Another client's answer to it came into memory, or the wait for that ended.";
+        Turn: "turn", "It waited until fewer statements ran at the server (`upstream.statements_max`).";
         Questions: "questions", "The server answered questions of Remora's own first: the session's settings, or a statement that memory had answered.";
         Server: "server", "From sending the statement to the first bytes of the server's answer.";
         Answer: "answer", "From then on, until the server had sent the rest.";
@@ -122,6 +123,9 @@ reasons! {
         FencedAnswerBytes: "workers.fenced_answer_bytes_max", "An answer of a statement that may write waited for its client, and hits of what it may write with it.";
         FencedAnswerWait: "workers.fenced_answer_wait_ms", "A connection was closed because its client did not take the answer of a statement that may write.";
         ConnectTime: "upstream.connect_timeout_ms", "A connection to the server was not established in time.";
+        Statements: "upstream.statements_max", "A statement waited, because as many others were at the server.";
+        StatementsWaiting: "upstream.statements_waiting_max", "A statement was refused, because as many others were waiting for their turn at the server.";
+        StatementWait: "upstream.statement_wait_ms_max", "A statement was refused, because its turn at the server did not come in time.";
         QueryTime: "upstream.query_timeout_ms", "The server did not answer a query of Remora's own in time.";
         EventBytes: "follow.event_bytes_max", "An event of the log was too large to read, and everything was forgotten.";
         CheckAge: "follow.check_age_ms_max", "The server could not be checked again in time, and nothing was served until it was.";

@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// How long the session can wait before the server must hear from it.
-    fn patience(&self) -> Duration {
+    pub(super) fn patience(&self) -> Duration {
         let silent_ms = self
             .shared
             .clock

@@ -22,6 +22,7 @@ use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
+use crate::shared::Waiting;
 
 /// `COM_REFRESH`: flushes what its bits say, privileges among them, without a trace in the log.
 const REFRESH: u8 = 0x07;
@@ -101,8 +102,10 @@ pub(super) enum Prerequisite {
     AwaitProof(Snapshot),
     /// Another client's answer to the same statement must have come into memory, or not.
     AwaitFill(Box<FillWait>),
-    /// Memory has the answer since the message was looked at.
+    /// Nothing but another look at the message: memory has the answer since, or it is refused.
     LookAgain,
+    /// Fewer statements must run at the server.
+    AwaitTurn(Waiting),
     /// The server must open the transaction that memory has answered so far.
     OpenTransaction,
     /// The same, and the server must make its snapshot, so that memory may answer the first read.
@@ -120,6 +123,7 @@ impl Prerequisite {
             Prerequisite::AwaitCatalogue
             | Prerequisite::AwaitProof(_)
             | Prerequisite::AwaitFill(_)
+            | Prerequisite::AwaitTurn(_)
             | Prerequisite::LookAgain
             | Prerequisite::OpenTransaction
             | Prerequisite::MakeSnapshot => false,
@@ -130,6 +134,7 @@ impl Prerequisite {
     fn stage(&self) -> Stage {
         match self {
             Prerequisite::AwaitFill(_) => Stage::Fill,
+            Prerequisite::AwaitTurn(_) => Stage::Turn,
             _ => Stage::Questions,
         }
     }
@@ -153,9 +158,12 @@ impl Session {
                 Ok(())
             }
             Prerequisite::AwaitFill(wait) => {
+                // Others may run meanwhile.
+                self.turn = None;
                 Box::pin(self.await_fill(*wait)).await;
                 Ok(())
             }
+            Prerequisite::AwaitTurn(waiting) => Box::pin(self.await_turn(waiting)).await,
             Prerequisite::LookAgain => Ok(()),
             Prerequisite::OpenTransaction => Box::pin(self.open_transaction(false)).await,
             Prerequisite::MakeSnapshot => Box::pin(self.open_transaction(true)).await,
@@ -208,6 +216,9 @@ impl Session {
         }
         if self.binds_transaction() && gets_answer(start) {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
+        }
+        if let Some(first) = self.take_turn(start) {
+            return Ok(Step::Requires(first));
         }
         match command {
             Command::Query => self.trace_text(Stage::Key, None),
@@ -318,6 +329,9 @@ impl Session {
         mut plan: Plan,
         outcome: Outcome,
     ) -> Result<Step, Ended> {
+        if let Some(first) = self.take_turn(message) {
+            return Ok(Step::Requires(first));
+        }
         if let Some(step) = self.open_before(message, &mut plan)? {
             return Ok(step);
         }

@@ -29,6 +29,7 @@ use super::dispatch::{Prerequisite, Step, gets_answer};
 use super::exchange::{OnSuccess, Plan};
 use super::fence::PlannedWrites;
 use super::questions::QUERY;
+use super::refusal::Refusal;
 use super::snapshot::{Evidence, OpenSnapshot};
 use super::state::Effects;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
@@ -37,8 +38,6 @@ use crate::reason::{Limit, Outcome};
 
 /// A read may be sent behind `BEGIN` before that is answered if it is no longer than this, bytes.
 const SENT_TOGETHER_BYTES_MAX: usize = 16 * 1024;
-/// The longest payload of one packet, bytes.
-const PACKET_PAYLOAD_BYTES_MAX: usize = 0xff_ffff;
 
 /// `ER_LOCK_DEADLOCK`: the transaction was rolled back, and the client is asked to try it again.
 const TRY_AGAIN: (u16, &str) = (1213, "40001");
@@ -422,7 +421,7 @@ impl Session {
             self.state.ends_early(self.state.status_outside());
             self.state.after(&begin_effects(begin), None, &summary);
             let payload = answer.get(HEADER_BYTES..).unwrap_or_default();
-            self.refusal = Some(Box::new(ServerError::parse(payload)?));
+            self.refusal = Some(Box::new(Refusal::conflict(ServerError::parse(payload)?)));
             return Ok(());
         }
         self.opened(begin, low, &summary);
@@ -497,11 +496,11 @@ impl Session {
             self.close_late(closed)?;
         }
         let (code, sql_state) = TRY_AGAIN;
-        self.refusal = Some(Box::new(ServerError::new(
+        self.refusal = Some(Box::new(Refusal::conflict(ServerError::new(
             code,
             sql_state,
             "What this transaction had read from Remora's memory has changed; try restarting transaction",
-        )));
+        ))));
         Ok(())
     }
 
@@ -512,52 +511,6 @@ impl Session {
                 .early
                 .as_ref()
                 .is_some_and(|early| !early.answered.is_empty())
-    }
-
-    /// Whether the client believes that the server has something of an execution that is refused:
-    /// the types of its parameters, which it won't name again, or a part of one that was sent
-    /// ahead.
-    fn loses_what_was_sent_with(&mut self, start: &[u8]) -> bool {
-        let command = Command::from_byte(start.get(HEADER_BYTES).copied().unwrap_or_default());
-        if !matches!(command, Command::StmtExecute | Command::StmtBulkExecute) {
-            return false;
-        }
-        let body = start.get(HEADER_BYTES + 1..).unwrap_or_default();
-        let capabilities = self.capabilities();
-        let read = self
-            .statement_meant(body)
-            .and_then(|id| self.prepared.read_mut(id));
-        // Only what reads can be run so that the server learns them.
-        let Some(read) = read.filter(|read| !read.has_long_data()) else {
-            return true;
-        };
-        let execution = body
-            .get(4..)
-            .and_then(|body| read.execution(body, capabilities));
-        let Some(execution) = execution else {
-            return true;
-        };
-        read.name_types(&execution);
-        false
-    }
-
-    /// Answers a message that is refused, instead of having it run. It begins with `start`, and has
-    /// so many bytes.
-    pub(super) fn refuse(&mut self, start: &[u8], bytes: usize) -> Result<Step, Ended> {
-        let Some(error) = self.refusal.take() else {
-            return Ok(Step::Answered);
-        };
-        self.count(None, Outcome::Conflict);
-        self.definition_change = None;
-        // Behind the last packet of the message.
-        let last = bytes / PACKET_PAYLOAD_BYTES_MAX % 256;
-        let packets = error.packet(u8::try_from(last).unwrap_or_default().wrapping_add(1));
-        self.worker.metrics.count_client_bytes_out(packets.len());
-        if self.loses_what_was_sent_with(start) {
-            return Ok(Step::Refuse { packets });
-        }
-        let written = self.client.write_now(&packets)?;
-        Ok(Step::Send { packets, written })
     }
 }
 

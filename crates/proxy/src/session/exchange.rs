@@ -407,7 +407,7 @@ impl Session {
     }
 
     /// Waits until the client sends more, and takes what there is then: perhaps nothing.
-    async fn read_into_inbox(&mut self) -> Result<(), Ended> {
+    pub(super) async fn read_into_inbox(&mut self) -> Result<(), Ended> {
         self.client.readable().await?;
         let worker = Rc::clone(&self.worker);
         let mut scratch = worker.scratch.borrow_mut();

@@ -219,6 +219,9 @@ impl Session {
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
+        if let Some(first) = self.take_turn(message) {
+            return Ok(Step::Requires(first));
+        }
         self.trace_execution(Stage::LookUp, Some(id));
         self.note_fills_ended(place);
         let mut plan = self.plan_unsent(&typed, id, Command::StmtExecute);
@@ -281,6 +284,9 @@ impl Session {
         };
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
+        }
+        if let Some(first) = self.take_turn(message) {
+            return Ok(Step::Requires(first));
         }
         self.trace_execution(Stage::Key, Some(id));
         let mut plan = self.plan_execution(&typed, id, command);

@@ -52,6 +52,7 @@ mod outdated;
 mod prepared;
 mod query;
 mod questions;
+mod refusal;
 mod registration;
 mod replay;
 pub mod snapshot;
@@ -59,6 +60,7 @@ mod snapshot_reads;
 pub mod state;
 mod trace;
 mod tunnel;
+mod turn;
 mod types;
 mod verify;
 mod worker_context;
@@ -84,6 +86,7 @@ use self::first_read::FirstRead;
 use self::hidden::UnseenText;
 use self::outdated::OutdatedResult;
 use self::prepared::PreparedStatements;
+use self::refusal::Refusal;
 use self::registration::Registration;
 use self::replay::UnreplayedHit;
 use self::state::SessionState;
@@ -91,7 +94,7 @@ pub(crate) use self::worker_context::WorkerContext;
 use crate::net::{Addresses, Endpoint, Stream};
 use crate::reason::{Limit, Stage};
 use crate::settings::Flavour;
-use crate::shared::Shared;
+use crate::shared::{Shared, Turn};
 use crate::traces::Recorder;
 use crate::upstream::catalogue::yielding::DefinitionChange;
 
@@ -210,7 +213,9 @@ pub(crate) struct Session {
     /// The open transaction, if the server doesn't know of it; else what is left of the last one.
     early: Option<Box<EarlyTransaction>>,
     /// What the client gets in place of an answer to its next message, which isn't run.
-    refusal: Option<Box<ServerError>>,
+    refusal: Option<Box<Refusal>>,
+    /// The statement is one of those at the server, where their number is limited.
+    turn: Option<Turn>,
     /// What the message under way is traced with, if it is.
     trace: Option<Box<Recorder>>,
     /// Whether the inbox begins with a message of which nobody has drawn yet whether it is traced.
@@ -339,6 +344,7 @@ impl Session {
             look_again: None,
             early: None,
             refusal: None,
+            turn: None,
             registration,
             trace: None,
             needs_sampling: false,
@@ -359,6 +365,15 @@ impl Session {
 
     async fn handle_next(&mut self) -> Result<(), Ended> {
         let step = self.next_step().await?;
+        let has_ended = !step.leaves_the_message();
+        let done = self.perform(step).await;
+        if has_ended {
+            self.turn = None;
+        }
+        done
+    }
+
+    async fn perform(&mut self, step: Step) -> Result<(), Ended> {
         match step {
             Step::Requires(prerequisite)
                 if self.state.is_early() && prerequisite.asks_the_server() =>

@@ -140,6 +140,14 @@ impl WriteParameters {
     pub(super) fn forget_types(&mut self) {
         self.types.clear();
     }
+
+    /// Whether an execution with this body brings the server more than values: types of parameters,
+    /// or a part of one that was sent ahead.
+    pub(super) fn may_be_new(&self, body: &[u8], capabilities: remora_wire::Capabilities) -> bool {
+        let names_types = |execution: Execution<'_>| execution.types().is_some();
+        let execution = Execution::parse(body, self.count, capabilities);
+        self.has_long_data || execution.map_or(true, names_types)
+    }
 }
 
 /// A prepared `SELECT` whose results can be kept.

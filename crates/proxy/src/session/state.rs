@@ -80,6 +80,8 @@ pub struct SessionState {
     next_transaction_in_doubt: bool,
     /// Why the session passes everything through until it is reset.
     pass_through: Option<Bypass>,
+    /// It may hold locks of `GET_LOCK()`.
+    may_have_user_locks: bool,
     /// Its changes don't reach the binary log, or not as rows.
     writes_are_unlogged: bool,
     /// Something ran that may have turned the log off for the session.
@@ -128,6 +130,7 @@ impl SessionState {
             next_transaction_differs: false,
             next_transaction_in_doubt: false,
             pass_through: None,
+            may_have_user_locks: false,
             writes_are_unlogged: false,
             // Nobody knows what a login does for this account.
             log_is_doubtful: true,
@@ -666,7 +669,8 @@ impl SessionState {
 
     fn apply(&mut self, effect: SessionEffect) {
         match effect {
-            SessionEffect::None | SessionEffect::UserLock => {}
+            SessionEffect::None => {}
+            SessionEffect::UserLock => self.may_have_user_locks = true,
             SessionEffect::SettingsChanged | SessionEffect::Role | SessionEffect::DefaultSchema => {
                 self.settings = Settings::Unknown;
                 self.changed_in_transaction |= !self.is_certainly_outside_transaction();
@@ -706,6 +710,16 @@ impl SessionState {
             && !self.may_be_begun
             && !self.status.has(StatusFlags::IN_TRANSACTION)
             && self.status.has(StatusFlags::AUTOCOMMIT)
+    }
+
+    /// Whether the session may hold locks that another statement waits for: of a transaction, of
+    /// `LOCK TABLES`, of `GET_LOCK()`, or of something that isn't known.
+    pub fn may_hold_locks(&self) -> bool {
+        !self.status_is_certain
+            || self.may_be_begun
+            || self.status.has(StatusFlags::IN_TRANSACTION)
+            || self.pass_through.is_some()
+            || self.may_have_user_locks
     }
 
     /// The default schema was chosen anew, in this epoch of privileges.

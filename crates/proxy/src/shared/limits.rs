@@ -35,6 +35,8 @@ pub struct SessionLimits {
     pub waiting_fills_max: usize,
     /// How long a statement waits for another client's answer to it.
     pub fill_wait: Duration,
+    /// How long a statement waits for its turn at the server.
+    pub statement_wait: Duration,
     /// How long a statement that changes a definition waits for Remora's own questions about
     /// definitions to be answered.
     pub definition_wait: Duration,

@@ -6,6 +6,7 @@
 //! | `sessions` | who is logged in |
 //! | `backlog_room` | memory for answers that are ahead of their clients |
 //! | `last_attempt` | whether the server could be reached |
+//! | `turns` | how many statements run at the server |
 //! | `rules_in_force` | the operator's rules, their reload, what they decided |
 
 mod backlog_room;
@@ -13,6 +14,7 @@ mod last_attempt;
 mod limits;
 mod rules_in_force;
 mod sessions;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,6 +27,7 @@ pub use self::limits::SessionLimits;
 pub use self::rules_in_force::{ReloadError, Reloaded, RuleReport, RulesInForce, RulesReport};
 pub(crate) use self::sessions::ListedSession;
 pub use self::sessions::Sessions;
+pub use self::turns::{NotYet, Turn, Turns, Waiting};
 use crate::clock::Clock;
 use crate::config::Network;
 use crate::digests::Digests;
@@ -48,6 +51,8 @@ pub struct Shared {
     pub store: Arc<Store>,
     /// Fills under way.
     pub fills: Arc<FillsInFlight>,
+    /// The statements at the server, if their number is limited.
+    pub turns: Option<Arc<Turns>>,
     /// The settings in use.
     pub fingerprints: Fingerprints,
     /// The follower's side: catalogue, watermark, state.

@@ -102,6 +102,8 @@ struct Odds {
     apply_delay: u64,
     /// After how many of four steps, on average, the log and the watermark catch up.
     pace: u64,
+    /// How many statements may be at the server; 0: any number.
+    statements_max: usize,
 }
 
 impl Odds {
@@ -113,6 +115,7 @@ impl Odds {
             show_delay: [1, 5][random.index(2)],
             apply_delay: [1, 8][random.index(2)],
             pace: [0, 0, 1, 3][random.index(4)],
+            statements_max: [0, 0, 1, 2][random.index(4)],
         }
     }
 }
@@ -397,10 +400,13 @@ async fn log_in(stream: &crate::net::Stream) {
 }
 
 /// The settings of a simulation: few slots, and time limits too long to be reached.
-fn settings(socket: &Path, transaction_reads: &str) -> Settings {
+fn settings(socket: &Path, transaction_reads: &str, statements_max: usize) -> Settings {
     let socket = format!("unix:{}", socket.display());
+    let statements_max = statements_max.to_string();
     let options = [
         ("upstream.address", socket.as_str()),
+        ("upstream.statements_max", &statements_max),
+        ("upstream.statement_wait_ms_max", "3600000"),
         ("workers.threads", "1"),
         ("cache.transaction_reads", transaction_reads),
         ("cache.storing", "always"),
@@ -430,7 +436,7 @@ fn simulate(
     let socket = directory.path().join("server");
     let mut random = Random::new(seed);
     let odds = Odds::draw(&mut random);
-    let settings = settings(&socket, transaction_reads);
+    let settings = settings(&socket, transaction_reads, odds.statements_max);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // Sockets are looked at between any two turns of a task.

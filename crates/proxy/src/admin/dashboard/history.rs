@@ -43,6 +43,9 @@ pub(super) struct Sample {
     lag_ms: Option<u64>,
     caching: bool,
     connections: u64,
+    /// Statements at the server, and those that wait for their turn, where they are limited.
+    statements_running: Option<u64>,
+    statements_waiting: Option<u64>,
     /// Times that everything was forgotten.
     forgotten: u64,
 }
@@ -186,6 +189,8 @@ fn sample(
         lag_ms: state.follower.lag.map(whole_ms),
         caching: state.caching == Caching::On,
         connections: state.connections,
+        statements_running: state.statements.map(|statements| statements.running),
+        statements_waiting: state.statements.map(|statements| statements.waiting),
         forgotten: more(|totals| totals.forgotten),
     }
 }
@@ -199,6 +204,7 @@ mod tests {
         Observation {
             caching: Caching::On,
             upstream: Reachability::Reachable,
+            statements: None,
             connections: 3,
             fingerprints: 0,
             digests: 0,

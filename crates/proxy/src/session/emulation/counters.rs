@@ -94,6 +94,7 @@ fn is_select_that_is_not_cached(outcome: Outcome) -> bool {
         | Outcome::Write
         | Outcome::Transaction
         | Outcome::Conflict
+        | Outcome::Refused
         | Outcome::Bypass(Bypass::Statement(Refusal::NotSelect)) => false,
         Outcome::Bypass(why) => why.about() != About::Command,
     }

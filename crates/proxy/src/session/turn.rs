@@ -1,0 +1,94 @@
+//! Waiting for a turn at the server, where the number of statements there is limited.
+//!
+//! A message waits before anything is noted of it, and is looked at again when its turn has come:
+//! what memory has got meanwhile is answered from there. Nothing that memory answers ever waits,
+//! nor do Remora's own questions.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use remora_wire::Command;
+use remora_wire::packet::HEADER_BYTES;
+use tokio::time::{Instant, timeout_at};
+
+use super::dispatch::Prerequisite;
+use super::refusal::Refusal;
+use super::{Ended, Session, Side, either_readable};
+use crate::reason::Limit;
+use crate::shared::{NotYet, Waiting};
+
+/// While no more than this has come from a client whose statement waits, bytes, what it sends is
+/// read, so that its departure is noticed.
+const WATCHED_BYTES_MAX: usize = 64 * 1024;
+
+impl Session {
+    /// What must come before a message goes to the server, if it has to wait for its turn.
+    pub(super) fn take_turn(&mut self, message: &[u8]) -> Option<Prerequisite> {
+        let turns = self.shared.turns.as_ref()?;
+        if self.turn.is_some() || !is_limited(message) {
+            return None;
+        }
+        match turns.enter(self.state.may_hold_locks()) {
+            Ok(turn) => {
+                self.turn = Some(turn);
+                None
+            }
+            Err(NotYet::Waits(waiting)) => {
+                self.shared.metrics.rare.count_limit(Limit::Statements);
+                Some(Prerequisite::AwaitTurn(waiting))
+            }
+            Err(NotYet::Full) => {
+                self.refuse_next(Limit::StatementsWaiting);
+                Some(Prerequisite::LookAgain)
+            }
+        }
+    }
+
+    /// Waits for the turn, or as long as one may; then the message is refused.
+    pub(super) async fn await_turn(&mut self, mut waiting: Waiting) -> Result<(), Ended> {
+        let began = Instant::now();
+        let until = began + self.shared.limits.statement_wait.min(self.patience());
+        let turn = loop {
+            let watches_client = self.inbox.len() <= WATCHED_BYTES_MAX;
+            let side = tokio::select! {
+                turn = timeout_at(until, waiting.turn()) => break turn.ok().flatten(),
+                side = either_readable(&self.client, &self.server), if watches_client => side?,
+                readable = self.server.readable(), if !watches_client => {
+                    readable?;
+                    Side::Server
+                }
+            };
+            match side {
+                // It has left, or sends the next statement already.
+                Side::Client => self.read_into_inbox().await?,
+                // It ends the session: a KILL, a shutdown.
+                Side::Server => self.relay_unasked().await?,
+            }
+        };
+        let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let rare = &self.shared.metrics.rare;
+        rare.statement_waits.fetch_add(1, Relaxed);
+        rare.statement_wait_us.fetch_add(waited_us, Relaxed);
+        match turn {
+            Some(turn) => self.turn = Some(turn),
+            None => self.refuse_next(Limit::StatementWait),
+        }
+        Ok(())
+    }
+
+    /// The message at hand gets an error: too many are at the server.
+    pub(super) fn refuse_next(&mut self, limit: Limit) {
+        self.shared.metrics.rare.count_limit(limit);
+        self.refusal = Some(Box::new(Refusal::too_many_statements(limit)));
+    }
+}
+
+/// Whether a message is one of those whose number is limited.
+fn is_limited(message: &[u8]) -> bool {
+    let command = message
+        .get(HEADER_BYTES)
+        .map(|byte| Command::from_byte(*byte));
+    matches!(
+        command,
+        Some(Command::Query | Command::StmtExecute | Command::StmtBulkExecute)
+    )
+}
