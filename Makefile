@@ -5,7 +5,7 @@ ARGS ?=
 SERVERS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test soak bench release instructions bench-update lab drivers apps fuzz lint fmt doc build
+.PHONY: help demo check test soak bench release package instructions bench-update lab drivers apps fuzz lint fmt doc build
 
 help: ## show this list
 	@echo "Remora: a query cache for MySQL and MariaDB. Targets:"
@@ -36,6 +36,10 @@ bench: ## measure against a direct connection, HAProxy and a bare responder (ARG
 
 release: ## build Remora for use: optimised for what a training run did (target/guided/remora)
 	@CARGO="$(CARGO)" scripts/release
+
+package: ## what Remora is installed from: an archive, a Debian package, a container image (in target/package)
+	@scripts/setup package
+	@CARGO="$(CARGO)" scripts/package $(ARGS)
 
 instructions: ## count the instructions of a hit, a miss, a write …; fails if one rose by more than 3 %
 	@scripts/setup instructions

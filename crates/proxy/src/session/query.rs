@@ -179,6 +179,10 @@ impl Session {
                 }
                 Look::Nothing => {}
             }
+            // Before it is read: all of this comes twice to what must wait.
+            if let Some(first) = self.take_turn(message) {
+                return Ok(Step::Requires(first));
+            }
             self.note_fills_ended(place);
         }
         self.handle_miss(message, text, key, place, began)
