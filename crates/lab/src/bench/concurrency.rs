@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Size;
 use super::arms::{BENCH_SCHEMA, Stage};
-use super::mark::PartReport;
+use super::mark::{Mark, PartReport};
 use crate::progress::Progress;
 use crate::stats::median;
 use crate::table::{Table, grouped};
@@ -25,6 +25,10 @@ const STATEMENTS_MAX: &str = "8";
 /// Memory of a Remora where nothing hits, MiB: as in the part `points`.
 const COLD_MEMORY_MIB: u32 = 8;
 
+/// Least throughput with the limit, of that without, where all clients send at the same time.
+const READS_MIN: f64 = 0.90;
+const CONTENDED_WRITES_MIN: f64 = 1.50;
+
 /// What the statements do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Load {
@@ -41,6 +45,14 @@ impl Load {
         match self {
             Load::Reads => "reads, nothing hits",
             Load::ContendedWrites => "writes of ten rows",
+        }
+    }
+
+    /// Least throughput with the limit, of that without.
+    fn least(self) -> f64 {
+        match self {
+            Load::Reads => READS_MIN,
+            Load::ContendedWrites => CONTENDED_WRITES_MIN,
         }
     }
 
@@ -110,7 +122,7 @@ pub(super) fn run(size: Size, progress: &mut Progress) -> anyhow::Result<PartRep
         "p95 ms",
         "server's CPU µs/query",
     ]);
-    let mut figures = Vec::new();
+    let (mut figures, mut marks) = (Vec::new(), Vec::new());
     for load in Load::ALL {
         for clients in CLIENTS {
             let mut samples = vec![Vec::new(); ways.len()];
@@ -125,8 +137,16 @@ pub(super) fn run(size: Size, progress: &mut Progress) -> anyhow::Result<PartRep
                     samples.push(measure(load, way, clients, size)?);
                 }
             }
-            for (way, samples) in ways.iter().zip(&samples) {
-                let sample = median_of(samples);
+            let medians: Vec<_> = samples.iter().map(|samples| median_of(samples)).collect();
+            if clients == CLIENTS[CLIENTS.len() - 1] {
+                let [.., unlimited, limited] = &medians[..] else {
+                    anyhow::bail!("there are two arms with Remora");
+                };
+                let what = format!("{}, {clients} clients: limited / not", load.name());
+                let ratio = limited.queries_per_s / unlimited.queries_per_s.max(1e-9);
+                marks.push(Mark::at_least(what, load.least(), ratio, ""));
+            }
+            for (way, sample) in ways.iter().zip(medians) {
                 table.row([
                     load.name().to_owned(),
                     clients.to_string(),
@@ -148,7 +168,7 @@ pub(super) fn run(size: Size, progress: &mut Progress) -> anyhow::Result<PartRep
             "More clients than the server can work for, with and without a limit of its statements."
                 .to_owned(),
         table,
-        marks: Vec::new(),
+        marks,
         figures: json!({"runs": figures}),
     })
 }
