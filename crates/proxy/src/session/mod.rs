@@ -27,6 +27,9 @@
 //! | `registration.rs` | what others can see of the session |
 //! | `worker_context.rs` | what the sessions of one worker share |
 //! | `awaited_fill.rs` | waiting for another client's answer to the same statement |
+//! | `turn.rs` | waiting for a turn at the server, where statements there are limited |
+//! | `refusal.rs` | answering a message with an error instead of having it run |
+//! | `types.rs` | the types of parameters, which the server may not have been told |
 //! | `counted_rows.rs` | `SQL_CALC_FOUND_ROWS` and its `FOUND_ROWS()`, as a pair |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
 //! | `state.rs`, `created_tables.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs` | what is known of the session, as plain values |
