@@ -138,7 +138,7 @@ fn statements_beyond_the_limit_wait_and_hits_never_do() {
 fn a_session_that_may_hold_locks_does_not_wait() {
     let mut bed = Bed::new("limited_holders", options("1"));
     let holders = [
-        &["BEGIN"][..],
+        &["BEGIN", "SELECT * FROM free FOR UPDATE"][..],
         &["SET autocommit = 0", "SELECT * FROM free"],
         &["LOCK TABLES free READ"],
         &["SELECT GET_LOCK('limited', 0)"],
@@ -160,6 +160,63 @@ fn a_session_that_may_hold_locks_does_not_wait() {
             assert_eq!(answered(one), "3");
         }
         bed.wait_until(0, 0);
+    }
+}
+
+/// Remora answers `BEGIN` itself, and the server hears of it with the next statement.
+#[test]
+fn a_transaction_of_which_the_server_has_not_heard_waits() {
+    let mut bed = Bed::new("limited_begin", options("1"));
+    let [blocked, mut beginner] = [bed.client(), bed.client()];
+    // The settings are known, and the flags of a transaction.
+    for sql in ["BEGIN", "COMMIT", "BEGIN", "COMMIT", "BEGIN"] {
+        beginner.query(sql).unwrap();
+    }
+    bed.lock();
+    let blocked = ask(blocked);
+    bed.wait_until(1, 0);
+    let begun = ask(beginner);
+    bed.wait_until(1, 1);
+    bed.unlock();
+    for one in [blocked, begun] {
+        assert_eq!(answered(one), "3");
+    }
+}
+
+#[test]
+fn what_can_end_a_wait_does_not_wait() {
+    let mut bed = Bed::new("limited_kill", options("1"));
+    let [mut blocked, mut killer] = [bed.client(), bed.client()];
+    let id = blocked
+        .query_value("SELECT CONNECTION_ID()")
+        .unwrap()
+        .unwrap();
+    bed.lock();
+    let blocked = ask(blocked);
+    bed.wait_until(1, 0);
+    killer.query("SHOW PROCESSLIST").map(drop).unwrap();
+    killer.query(&format!("KILL QUERY {id}")).map(drop).unwrap();
+    assert!(blocked.join().unwrap().is_err(), "killed");
+    bed.wait_until(0, 0);
+    bed.unlock();
+}
+
+/// However long the server hasn't heard from it.
+#[test]
+fn a_session_that_was_idle_waits_for_its_turn_too() {
+    let options = options("1").with("workers.server_contact_ms", "1000");
+    let mut bed = Bed::new("limited_idle", options);
+    let [blocked, idle] = [bed.client(), bed.client()];
+    bed.lock();
+    let blocked = ask(blocked);
+    bed.wait_until(1, 0);
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let waiting = ask(idle);
+    bed.wait_until(1, 1);
+    assert_eq!(bed.limit("upstream.statement_wait_ms_max"), 0);
+    bed.unlock();
+    for one in [blocked, waiting] {
+        assert_eq!(answered(one), "3");
     }
 }
 

@@ -126,8 +126,7 @@ pub struct UpstreamOptions {
     /// Statements that may wait for their turn. Further ones get error 1637.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub statements_waiting_max: usize,
-    /// Longest wait of a statement for its turn. After it, the client gets error 1637. A session
-    /// waits less if the server must hear from it (`workers.server_contact_ms`).
+    /// Longest wait of a statement for its turn. After it, the client gets error 1637.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub statement_wait_ms_max: u64,
     /// Time for the server to answer a query of Remora's own (the watermark, the catalogue,

@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// How long the session can wait before the server must hear from it.
-    pub(super) fn patience(&self) -> Duration {
+    fn patience(&self) -> Duration {
         let silent_ms = self
             .shared
             .clock

@@ -574,6 +574,10 @@ impl Session {
             // be told apart after it.
             return Err(Ended::closed());
         }
+        if matches!(progress, Progress::Done(_)) {
+            // The client may take its time.
+            self.turn = None;
+        }
         Ok(Some(Piece { progress, unsent }))
     }
 

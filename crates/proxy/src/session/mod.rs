@@ -368,9 +368,14 @@ impl Session {
 
     async fn handle_next(&mut self) -> Result<(), Ended> {
         let step = self.next_step().await?;
-        let has_ended = !step.leaves_the_message();
+        let needs_server = matches!(step, Step::Exchange(_) | Step::Assign(_));
+        let leaves_the_message = step.leaves_the_message();
+        if !needs_server && !leaves_the_message {
+            // Memory has the answer since.
+            self.turn = None;
+        }
         let done = self.perform(step).await;
-        if has_ended {
+        if !leaves_the_message {
             self.turn = None;
         }
         done

@@ -179,8 +179,11 @@ impl Session {
                 }
                 Look::Nothing => {}
             }
-            // Before it is read: all of this comes twice to what must wait.
-            if let Some(first) = self.take_turn(message) {
+            // Before it is read: all of that comes twice to what must wait. What asks about a hit
+            // may be answered from memory, too.
+            if self.unreplayed_hit.is_none()
+                && let Some(first) = self.take_turn(message)
+            {
                 return Ok(Step::Requires(first));
             }
             self.note_fills_ended(place);
@@ -255,6 +258,9 @@ impl Session {
             && let Some(step) = self.forward_emulated(emulated, statement, text, dialect, began)
         {
             return step;
+        }
+        if let Some(first) = self.take_turn(message) {
+            return Ok(Step::Requires(first));
         }
         if self.must_await_catalogue(statement) {
             return Ok(Step::Requires(Prerequisite::AwaitCatalogue));

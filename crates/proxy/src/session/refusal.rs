@@ -46,14 +46,18 @@ impl Session {
     /// ahead.
     fn loses_what_was_sent_with(&mut self, start: &[u8]) -> bool {
         let command = Command::from_byte(start.get(HEADER_BYTES).copied().unwrap_or_default());
-        if !matches!(command, Command::StmtExecute | Command::StmtBulkExecute) {
-            return false;
+        match command {
+            Command::StmtExecute => {}
+            // Its form is another, and it mostly names types.
+            Command::StmtBulkExecute => return true,
+            _ => return false,
         }
         let body = start.get(HEADER_BYTES + 1..).unwrap_or_default();
         let capabilities = self.capabilities();
         let Some(id) = self.statement_meant(body) else {
             return true;
         };
+        self.complete_unreplayed_hit(id);
         let body = body.get(4..).unwrap_or_default();
         let Some(read) = self.prepared.read_mut(id) else {
             let known = self.prepared.get(id);

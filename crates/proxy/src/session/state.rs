@@ -715,11 +715,12 @@ impl SessionState {
     /// Whether the session may hold locks that another statement waits for: of a transaction, of
     /// `LOCK TABLES`, of `GET_LOCK()`, or of something that isn't known.
     pub fn may_hold_locks(&self) -> bool {
-        !self.status_is_certain
-            || self.may_be_begun
-            || self.status.has(StatusFlags::IN_TRANSACTION)
-            || self.pass_through.is_some()
-            || self.may_have_user_locks
+        // The server doesn't know of a transaction that memory has begun.
+        let may_be_in_transaction = !self.is_early()
+            && (!self.status_is_certain
+                || self.may_be_begun
+                || self.status.has(StatusFlags::IN_TRANSACTION));
+        may_be_in_transaction || self.pass_through.is_some() || self.may_have_user_locks
     }
 
     /// The default schema was chosen anew, in this epoch of privileges.

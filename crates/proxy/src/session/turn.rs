@@ -24,7 +24,7 @@ impl Session {
     /// What must come before a message goes to the server, if it has to wait for its turn.
     pub(super) fn take_turn(&mut self, message: &[u8]) -> Option<Prerequisite> {
         let turns = self.shared.turns.as_ref()?;
-        if self.turn.is_some() || !is_limited(message) {
+        if self.turn.is_some() || !self.is_limited(message) {
             return None;
         }
         match turns.enter(self.state.may_hold_locks()) {
@@ -43,10 +43,24 @@ impl Session {
         }
     }
 
+    /// Whether a message is one of those whose number is limited.
+    fn is_limited(&self, message: &[u8]) -> bool {
+        let (Some(command), Some(body)) =
+            (message.get(HEADER_BYTES), message.get(HEADER_BYTES + 1..))
+        else {
+            return false;
+        };
+        match Command::from_byte(*command) {
+            Command::Query => !self.statement_text(body).is_some_and(ends_waits),
+            Command::StmtExecute | Command::StmtBulkExecute => true,
+            _ => false,
+        }
+    }
+
     /// Waits for the turn, or as long as one may; then the message is refused.
     pub(super) async fn await_turn(&mut self, mut waiting: Waiting) -> Result<(), Ended> {
         let began = Instant::now();
-        let until = began + self.shared.limits.statement_wait.min(self.patience());
+        let until = began + self.shared.limits.statement_wait;
         let turn = loop {
             let watches_client = self.inbox.len() <= WATCHED_BYTES_MAX;
             let side = tokio::select! {
@@ -82,13 +96,45 @@ impl Session {
     }
 }
 
-/// Whether a message is one of those whose number is limited.
-fn is_limited(message: &[u8]) -> bool {
-    let command = message
-        .get(HEADER_BYTES)
-        .map(|byte| Command::from_byte(*byte));
-    matches!(
-        command,
-        Some(Command::Query | Command::StmtExecute | Command::StmtBulkExecute)
-    )
+/// The first words of statements that can end another's wait, or show it. They never wait
+/// themselves.
+const ENDING_WAITS: [&[u8]; 7] = [
+    b"KILL",
+    b"UNLOCK",
+    b"COMMIT",
+    b"ROLLBACK",
+    b"XA",
+    b"HANDLER",
+    b"SHOW",
+];
+
+/// Whether a statement's first word is one of those.
+fn ends_waits(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(|byte| !byte.is_ascii_alphabetic());
+    let word = &text[..end.unwrap_or(text.len())];
+    ENDING_WAITS
+        .iter()
+        .any(|other| word.eq_ignore_ascii_case(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_end_a_wait_is_told_by_its_first_word() {
+        for text in [
+            "KILL QUERY 7",
+            " \n kill 7",
+            "commit",
+            "Unlock instance;",
+            "XA COMMIT 'a'",
+        ] {
+            assert!(ends_waits(text.as_bytes()), "{text}");
+        }
+        for text in ["", "SELECT 1", "KILLER", "DO RELEASE_LOCK('a')", "x"] {
+            assert!(!ends_waits(text.as_bytes()), "{text}");
+        }
+    }
 }

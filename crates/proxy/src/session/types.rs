@@ -186,14 +186,19 @@ impl Session {
         }
     }
 
-    /// The client closes a statement. If memory answered its last execution, and the server may
-    /// have to run that after all, it is kept with the types, which go with the statement.
+    /// The client closes a statement, or names other types for it. If memory answered its last
+    /// execution, and the server may have to run that after all, it is kept with its types.
     pub(super) fn complete_unreplayed_hit(&mut self, id: StatementId) {
         if !self.unreplayed_hit.executes(id) {
             return;
         }
         let payload = self.unreplayed_hit.payload();
-        if let Lack::Completion(completed) = self.lack_of_types(payload, id) {
+        let read = self.prepared.get(id).map(|known| known.read.as_ref());
+        let typed = read
+            .and_then(Result::ok)
+            .filter(|read| !read.types().is_empty());
+        let lack = typed.map(|read| self.lack_of_these(read.types(), payload, read));
+        if let Some(Lack::Completion(completed)) = lack {
             self.unreplayed_hit.replace_payload(completed);
         }
     }
