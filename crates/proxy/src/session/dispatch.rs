@@ -82,6 +82,14 @@ impl Step {
     pub(super) fn leaves_the_message(&self) -> bool {
         matches!(self, Step::Requires(_))
     }
+
+    /// Whether the message at hand goes to the server, or may yet.
+    pub(super) fn needs_server(&self) -> bool {
+        matches!(
+            self,
+            Step::Requires(_) | Step::Exchange(_) | Step::Assign(_)
+        )
+    }
 }
 
 /// What must be done before a message can be handled.

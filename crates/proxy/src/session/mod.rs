@@ -368,20 +368,10 @@ impl Session {
 
     async fn handle_next(&mut self) -> Result<(), Ended> {
         let step = self.next_step().await?;
-        let needs_server = matches!(step, Step::Exchange(_) | Step::Assign(_));
-        let leaves_the_message = step.leaves_the_message();
-        if !needs_server && !leaves_the_message {
+        if self.turn.is_some() && !step.needs_server() {
             // Memory has the answer since.
             self.turn = None;
         }
-        let done = self.perform(step).await;
-        if !leaves_the_message {
-            self.turn = None;
-        }
-        done
-    }
-
-    async fn perform(&mut self, step: Step) -> Result<(), Ended> {
         match step {
             Step::Requires(prerequisite)
                 if self.state.is_early() && prerequisite.asks_the_server() =>
@@ -412,11 +402,13 @@ impl Session {
             }
             Step::Assign(assigning) => {
                 let assigned = self.assign(*assigning).await;
+                self.turn = None;
                 self.end_trace(Stage::Settle);
                 assigned
             }
             Step::Exchange(exchange) => {
                 let exchanged = self.exchange(exchange).await;
+                self.turn = None;
                 self.end_trace(Stage::Settle);
                 exchanged
             }
