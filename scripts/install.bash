@@ -5,7 +5,7 @@ cache=${XDG_CACHE_HOME:-}
 case $cache in /*) ;; *) cache=${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache ;; esac
 cache=$cache/remora-lab
 
-# Networks fail for a moment: what comes over one is tried so often, with pauses of so many seconds between.
+# Downloads can fail briefly: how often each is tried, and the pauses between in seconds.
 tries_max=3
 pauses=(5 20)
 
@@ -33,8 +33,8 @@ retry() {
     done
 }
 
-# part NAME FILE…: calls install_NAME, unless that has succeeded with these files as they are. What it installs goes to
-# $root.
+# part NAME FILE…: calls install_NAME, unless it succeeded before and neither these files nor `install` have changed.
+# What it installs goes to $root.
 part() {
     local name=$1 digest log status
     shift

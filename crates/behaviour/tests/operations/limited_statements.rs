@@ -278,6 +278,40 @@ fn a_prepared_write_that_is_refused_keeps_its_connection_if_it_brought_only_valu
     assert_eq!(written.as_deref(), Some("50"));
 }
 
+/// What memory has answered is run again for `FOUND_ROWS()` under its own types, though others were
+/// named since, in a message that was refused.
+#[test]
+fn a_refused_execution_leaves_the_hit_before_it_its_types() {
+    let options = options("1").with("upstream.statement_wait_ms_max", "50");
+    let mut bed = Bed::new("limited_types", options);
+    let read = b"SELECT a FROM free WHERE a = ?";
+    let number = [Value::Int(1)];
+    let [blocked, mut client] = [bed.client(), bed.client()];
+    let id = client.prepare(read).unwrap();
+    let hit = wait_for("a hit", PATIENCE, || {
+        let hits = bed.front.hits();
+        client.execute(id, &number).map(drop)?;
+        client.execute_again(id, &number).map(drop)?;
+        // One is counted after its answer was sent.
+        client.query("DO 1").map(drop)?;
+        Ok((bed.front.hits() == hits + 2).then_some(()))
+    });
+    hit.unwrap();
+    client.execute_again(id, &number).map(drop).unwrap();
+    bed.lock();
+    let blocked = ask(blocked);
+    bed.wait_until(1, 0);
+    let others = client
+        .execute(id, &[Value::Text(b"none".to_vec())])
+        .map(drop);
+    assert!(matches!(others, Err(ClientError::Server(error)) if error.code == TOO_MANY));
+    bed.unlock();
+    assert_eq!(answered(blocked), "3");
+    bed.wait_until(0, 0);
+    let found = client.query_value("SELECT FOUND_ROWS()").unwrap();
+    assert_eq!(found.as_deref(), Some("1"));
+}
+
 #[test]
 fn a_statement_beyond_the_queue_is_refused_at_once() {
     let options = options("1").with("upstream.statements_waiting_max", "1");

@@ -119,8 +119,8 @@ pub struct UpstreamOptions {
     #[schemars(range(min = 1_000, max = 7_200_000))]
     pub keepalive_ms: u64,
     /// Statements that may run at the server at the same time; 0: any number. Further ones wait for
-    /// their turn, but for those of sessions that may hold locks: in a transaction, after `LOCK
-    /// TABLES` or `GET_LOCK()`.
+    /// their turn. Sessions that may hold locks (in a transaction, after `LOCK TABLES` or
+    /// `GET_LOCK()`) never wait; docs/overload.md names the rest.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub statements_max: usize,
     /// Statements that may wait for their turn. Further ones get error 1637.

@@ -77,11 +77,11 @@ metrics! {
     UPSTREAM_FAILURES = Counter "remora_upstream_connect_failures_total" []
         "Connections to the server that could not be established for a client";
     STATEMENTS_RUNNING = Gauge "remora_statements_running" []
-        "Statements at the server; 0 where upstream.statements_max doesn't limit them";
+        "Statements at the server that count towards upstream.statements_max; 0 without that limit";
     STATEMENTS_WAITING = Gauge "remora_statements_waiting" []
         "Statements that wait for their turn at the server (upstream.statements_max)";
     STATEMENT_WAITS = Counter "remora_statement_waits_total" []
-        "Statements that waited for their turn, whether it came or not";
+        "Statements that waited until their turn came or they were refused";
     STATEMENT_WAIT_TIME = Counter "remora_statement_wait_seconds_total" []
         "How long they waited, all together";
 

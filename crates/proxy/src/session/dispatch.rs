@@ -222,11 +222,11 @@ impl Session {
         if self.should_ask_about_log() {
             return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
-        if self.binds_transaction() && gets_answer(start) {
-            return Ok(Step::Requires(Prerequisite::OpenTransaction));
-        }
         if let Some(first) = self.take_turn(start) {
             return Ok(Step::Requires(first));
+        }
+        if self.binds_transaction() && gets_answer(start) {
+            return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         match command {
             Command::Query => self.trace_text(Stage::Key, None),

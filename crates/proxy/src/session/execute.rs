@@ -159,6 +159,13 @@ impl Session {
         let Some(execution) = read.execution(body, capabilities) else {
             return Err(Bypass::PreparedParameters);
         };
+        if self.unreplayed_hit.executes(id) && read.names_others(&execution) {
+            self.complete_unreplayed_hit(id);
+        }
+        let read = self
+            .prepared
+            .read_mut(id)
+            .ok_or(Bypass::PreparedStatement)?;
         if read.name_types(&execution) && binds_transaction {
             // What memory has answered may have to be run again, under the types of before.
             return Err(Bypass::PreparedParameters);
@@ -216,11 +223,11 @@ impl Session {
         let Some(typed) = self.with_types(message, id, Command::StmtExecute) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
-        if self.binds_transaction() {
-            return Ok(Step::Requires(Prerequisite::OpenTransaction));
-        }
         if let Some(first) = self.take_turn(message) {
             return Ok(Step::Requires(first));
+        }
+        if self.binds_transaction() {
+            return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         self.trace_execution(Stage::LookUp, Some(id));
         self.note_fills_ended(place);
@@ -282,11 +289,11 @@ impl Session {
         let Some(typed) = self.with_types(message, id, command) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
-        if self.binds_transaction() {
-            return Ok(Step::Requires(Prerequisite::OpenTransaction));
-        }
         if let Some(first) = self.take_turn(message) {
             return Ok(Step::Requires(first));
+        }
+        if self.binds_transaction() {
+            return Ok(Step::Requires(Prerequisite::OpenTransaction));
         }
         self.trace_execution(Stage::Key, Some(id));
         let mut plan = self.plan_execution(&typed, id, command);

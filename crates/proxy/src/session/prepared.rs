@@ -229,6 +229,12 @@ impl PreparedRead {
         Execution::parse(body, self.parameters, capabilities).ok()
     }
 
+    /// Whether an execution names other types than the one before.
+    pub(super) fn names_others(&self, execution: &Execution<'_>) -> bool {
+        let types = execution.types();
+        types.is_some_and(|types| !types.are(&self.types))
+    }
+
     /// The client names the parameters' types, if it does. Gives whether they were others before.
     /// The message may be looked at more than once.
     pub(super) fn name_types(&mut self, execution: &Execution<'_>) -> bool {

@@ -30,7 +30,7 @@ impl Refusal {
     pub(super) fn too_many_statements(limit: Limit) -> Refusal {
         let (code, sql_state) = TOO_MANY;
         let message = format!(
-            "Too many statements at the server; this one was not run, try again ({})",
+            "Too many statements are running at the server. This one was not run; try again (limit: {})",
             limit.as_str()
         );
         Refusal {

@@ -16,8 +16,8 @@ use super::{Ended, Session, Side, either_readable};
 use crate::reason::Limit;
 use crate::shared::{NotYet, Waiting};
 
-/// While no more than this has come from a client whose statement waits, bytes, what it sends is
-/// read, so that its departure is noticed.
+/// While a statement waits, its client is read up to this much, bytes, so that its departure is
+/// noticed.
 const WATCHED_BYTES_MAX: usize = 64 * 1024;
 
 impl Session {

@@ -55,8 +55,8 @@ enum Lack {
 }
 
 impl Session {
-    /// A message as the server can understand it, of which there is all or the start; `None`: the
-    /// server must be told the types first.
+    /// An execution with the types that the server lacks. `message` may be only its start. `None`:
+    /// the server must be told the types first.
     pub(super) fn with_types<'m>(
         &self,
         message: &'m [u8],
@@ -95,7 +95,7 @@ impl Session {
         }
     }
 
-    /// The same if the server hasn't these types, whether it has or not.
+    /// What the payload lacks, on the assumption that the server doesn't have these types.
     fn lack_of_these(&self, types: &[u8], payload: &[u8], read: &PreparedRead) -> Lack {
         let capabilities = self.capabilities();
         let (head, body) = payload.split_at(payload.len().min(HEAD_BYTES));
@@ -167,7 +167,8 @@ impl Session {
     }
 
     /// Tells the server the types that only memory has been told, by an execution in which all
-    /// parameters are NULL: for one that they can't be put into, of 16 MiB or unreadable.
+    /// parameters are NULL: used when they can't be put into the execution itself, which is too
+    /// long or can't be read.
     pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
         let read = self.prepared.get(id).map(|known| known.read.as_ref());
         let Some(types) = read.and_then(|read| read.ok()?.unseen_types()) else {

@@ -1,13 +1,14 @@
 //! How many statements run at the server at a time, if that is limited.
 //!
-//! A server with more statements than it has processors and disks for does less in all, and each
-//! takes longer. Those beyond the limit wait here, first come, first served.
+//! A server that runs far more statements than it has processors does less in all, and each takes
+//! longer. Those beyond the limit wait here, first come, first served.
 //!
 //! **Nobody waits for itself.** A session that may hold locks doesn't wait: what runs could be
 //! waiting for it. It counts, so that the others wait for it too, and the limit can be exceeded by
 //! as many statements as there are such sessions.
 //!
-//! The lock is held for a few instructions, and only where the limit is set.
+//! The lock is held briefly, and only where the limit is set. Only a full queue and the metrics
+//! walk the queue under it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,7 @@ pub enum NotYet {
 }
 
 impl Turns {
-    /// At most `statements_max` at a time, and so many that wait.
+    /// `statements_max` at a time, but for sessions that may hold locks, and so many that wait.
     pub fn new(statements_max: usize, waiting_max: usize) -> Turns {
         Turns {
             statements_max,

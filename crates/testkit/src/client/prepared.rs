@@ -84,7 +84,17 @@ impl Client {
         statement: StatementId,
         values: &[Value],
     ) -> Result<Answer<'_>, ClientError> {
-        let body = self.execution(statement, values);
+        let body = self.execution(statement, values, true);
+        self.command(STMT_EXECUTE, &body, ResponseKind::Results)
+    }
+
+    /// The same without the types of the parameters, which the server remembers.
+    pub fn execute_again(
+        &mut self,
+        statement: StatementId,
+        values: &[Value],
+    ) -> Result<Answer<'_>, ClientError> {
+        let body = self.execution(statement, values, false);
         self.command(STMT_EXECUTE, &body, ResponseKind::Results)
     }
 
@@ -98,7 +108,7 @@ impl Client {
         .map(drop)
     }
 
-    fn execution(&self, statement: StatementId, values: &[Value]) -> Vec<u8> {
+    fn execution(&self, statement: StatementId, values: &[Value], names_types: bool) -> Vec<u8> {
         let with_attributes = self.capabilities.has(Capabilities::QUERY_ATTRIBUTES);
         let mut parameters: Vec<Named<'_>> =
             values.iter().map(|value| ("", value.clone())).collect();
@@ -114,7 +124,7 @@ impl Client {
             put_length(&mut body, parameters.len() as u64);
         }
         if !parameters.is_empty() {
-            put_parameters(&mut body, &parameters, with_attributes);
+            put_parameters(&mut body, &parameters, (names_types, with_attributes));
         }
         body
     }
@@ -132,15 +142,15 @@ impl Client {
             put_length(&mut prefix, attributes.len() as u64);
             put_length(&mut prefix, 1);
             if !attributes.is_empty() {
-                put_parameters(&mut prefix, &attributes, true);
+                put_parameters(&mut prefix, &attributes, (true, true));
             }
         }
         prefix
     }
 }
 
-/// NULL bits, types with names if those belong there, values.
-fn put_parameters(out: &mut Vec<u8>, parameters: &[Named<'_>], named: bool) {
+/// NULL bits, types if they are named, with names if those belong there, values.
+fn put_parameters(out: &mut Vec<u8>, parameters: &[Named<'_>], (names_types, named): (bool, bool)) {
     let mut nulls = vec![0_u8; parameters.len().div_ceil(8)];
     for (index, (_, value)) in parameters.iter().enumerate() {
         if *value == Value::Null {
@@ -148,8 +158,8 @@ fn put_parameters(out: &mut Vec<u8>, parameters: &[Named<'_>], named: bool) {
         }
     }
     out.extend(nulls);
-    out.push(1);
-    for (name, value) in parameters {
+    out.push(u8::from(names_types));
+    for (name, value) in parameters.iter().filter(|_| names_types) {
         out.extend(value.type_bits().to_le_bytes());
         if named {
             put_length(out, name.len() as u64);

@@ -82,7 +82,10 @@ impl Session {
                 return Err(self.relay_held(&held).await);
             }
             match progress {
-                Progress::Done(summary) => break Some(summary),
+                Progress::Done(summary) => {
+                    self.turn = None;
+                    break Some(summary);
+                }
                 Progress::LocalFile => return Err(Ended::closed()),
                 Progress::More if held.len() > self.shared.emulation.merged_bytes_max => {
                     self.shared.metrics.rare.count_limit(Limit::MergedBytes);

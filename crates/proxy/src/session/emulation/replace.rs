@@ -136,7 +136,10 @@ impl Session {
             }
             match progress {
                 Progress::Done(_) if used < count => return Err(Ended::closed()),
-                Progress::Done(summary) => return Ok((summary, last)),
+                Progress::Done(summary) => {
+                    self.turn = None;
+                    return Ok((summary, last));
+                }
                 Progress::LocalFile => return Err(Ended::closed()),
                 Progress::More => {}
             }
