@@ -56,7 +56,10 @@ impl Bed {
         client
     }
 
+    /// Locks the table, once nothing runs any more: a client has its answer a moment before Remora
+    /// gives the turn back.
     fn lock(&mut self) {
+        self.wait_until(0, 0);
         let lock = format!("LOCK TABLES {}.t WRITE", self.front.schema());
         self.root.query(&lock).unwrap();
     }

@@ -147,25 +147,21 @@ impl Session {
         key: &mut Vec<u8>,
     ) -> Result<Place, Bypass> {
         let capabilities = self.capabilities();
-        let statement = self.prepared.get(id).ok_or(Bypass::PreparedStatement)?;
-        statement.read.as_ref().map_err(|why| *why)?;
         let server = self.check_server();
         let binds_transaction = self.binds_transaction();
-        let read = self
-            .prepared
-            .read_mut(id)
-            .filter(|_| command == Command::StmtExecute)
-            .ok_or(Bypass::PreparedStatement)?;
+        let read = self.prepared.lookup(id)?;
+        if command != Command::StmtExecute {
+            return Err(Bypass::PreparedStatement);
+        }
         let Some(execution) = read.execution(body, capabilities) else {
             return Err(Bypass::PreparedParameters);
         };
-        if self.unreplayed_hit.executes(id) && read.names_others(&execution) {
+        let read = if read.names_others(&execution) {
             self.complete_unreplayed_hit(id);
-        }
-        let read = self
-            .prepared
-            .read_mut(id)
-            .ok_or(Bypass::PreparedStatement)?;
+            self.prepared.lookup(id)?
+        } else {
+            read
+        };
         if read.name_types(&execution) && binds_transaction {
             // What memory has answered may have to be run again, under the types of before.
             return Err(Bypass::PreparedParameters);

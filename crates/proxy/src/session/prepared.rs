@@ -462,6 +462,12 @@ impl PreparedStatements {
         self.known.get_mut(&id)?.read.as_mut().ok()
     }
 
+    /// The same, or why its results aren't looked up.
+    pub(super) fn lookup(&mut self, id: StatementId) -> Result<&mut PreparedRead, Bypass> {
+        let known = self.known.get_mut(&id).ok_or(Bypass::PreparedStatement)?;
+        known.read.as_mut().map_err(|why| *why)
+    }
+
     /// The parameters by which the writes of the statement with this number are narrowed.
     pub(super) fn write_parameters_mut(&mut self, id: StatementId) -> Option<&mut WriteParameters> {
         Some(&mut self.known.get_mut(&id)?.write_parameters)
