@@ -22,6 +22,8 @@ const KEPT: &str = "SELECT a FROM free";
 const BLOCKED: &str = "SELECT COUNT(*) FROM t WHERE RAND() >= 0";
 const FREE: &str = "SELECT COUNT(*) FROM free WHERE RAND() >= 0";
 const TOO_MANY: u16 = 1637;
+/// `ER_QUERY_INTERRUPTED`.
+const INTERRUPTED: u16 = 1317;
 
 /// Nobody is in a hurry, and on a busy machine the last proof may be old.
 fn options(statements_max: &str) -> RemoraOptions {
@@ -197,9 +199,20 @@ fn what_can_end_a_wait_does_not_wait() {
     bed.lock();
     let blocked = ask(blocked);
     bed.wait_until(1, 0);
+    // To kill it, the server must run it.
+    let shown = format!(
+        "SELECT 1 FROM information_schema.processlist WHERE id = {id} AND info LIKE 'SELECT COUNT%'"
+    );
+    let arrived = wait_for("the statement at the server", PATIENCE, || {
+        Ok(bed.root.query_value(&shown)?)
+    });
+    arrived.unwrap();
     killer.query("SHOW PROCESSLIST").map(drop).unwrap();
     killer.query(&format!("KILL QUERY {id}")).map(drop).unwrap();
-    assert!(blocked.join().unwrap().is_err(), "killed");
+    match blocked.join().unwrap() {
+        Err(ClientError::Server(error)) => assert_eq!(error.code, INTERRUPTED),
+        other => panic!("{other:?}"),
+    }
     bed.wait_until(0, 0);
     bed.unlock();
 }
