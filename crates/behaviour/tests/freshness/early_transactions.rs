@@ -370,8 +370,10 @@ fn what_has_changed_unseen_is_refused_and_what_has_not_goes_on() {
 fn a_change_that_leaves_the_answer_as_it_was_is_no_conflict() {
     let front = front("same_answer");
     let mut guest = begin_with(&front, READ);
-    let memo = "UPDATE accounts SET memo = CONCAT(memo, 'x') WHERE id = 1";
-    front.direct().query(memo).unwrap();
+    for change in ["+ 1", "- 1"] {
+        let write = format!("UPDATE accounts SET amount = amount {change} WHERE id = 1");
+        front.direct().query(&write).unwrap();
+    }
     front.settle();
     guest.setup(&[WRITE_OTHER, "COMMIT"]);
 }
