@@ -125,6 +125,10 @@ impl Client {
         login.packet(1)
     }
 
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.mode.is_open
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.asked.is_some()
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::statement::{Isolation, Lock, Read, Statement, TABLES, Write};
+use super::statement::{ID_STEP, Isolation, Lock, Read, Statement, TABLES, Write};
 
 /// `ER_LOCK_WAIT_TIMEOUT`: the statement has done nothing.
 pub(super) const WAITED_TOO_LONG: u16 = 1205;
@@ -22,12 +22,12 @@ pub(super) const NO_SAVEPOINT: u16 = 1305;
 /// A row, but for its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
-    group: u64,
-    value: u64,
+    pub(super) group: u64,
+    pub(super) value: u64,
 }
 
 /// The place of a row: its table, its id.
-type Place = (usize, u64);
+pub(super) type Place = (usize, u64);
 
 /// All rows at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,13 +40,23 @@ impl State {
     fn with(&self, changes: &[Change]) -> State {
         let mut state = self.clone();
         for change in changes {
-            let rows = &mut state.0[change.place.0];
-            match change.row {
-                Some(row) => rows.insert(change.place.1, row),
-                None => rows.remove(&change.place.1),
-            };
+            state.apply(change);
         }
         state
+    }
+
+    /// Gives what is logged of it: nothing if the row is as it was.
+    fn apply(&mut self, change: &Change) -> Option<RowChange> {
+        let rows = &mut self.0[change.place.0];
+        let before = match change.row {
+            Some(row) => rows.insert(change.place.1, row),
+            None => rows.remove(&change.place.1),
+        };
+        (before != change.row).then_some(RowChange {
+            place: change.place,
+            before,
+            after: change.row,
+        })
     }
 
     /// What a read gives.
@@ -57,11 +67,17 @@ impl State {
                 .map(|value| vec![value])
                 .into_iter()
                 .collect(),
-            Read::ByGroup { table, group } => self.0[table]
-                .iter()
-                .filter(|(_, row)| row.group == group)
-                .map(|(id, row)| vec![Some(*id), Some(row.value)])
+            Read::GroupOf { table, id } => self.0[table]
+                .get(&id)
+                .map(|row| vec![Some(row.group)])
+                .into_iter()
                 .collect(),
+            Read::ByIds { table, ids } => self.those(table, |id, _| ids.contains(&id)),
+            Read::Between {
+                table,
+                ids: [first, last],
+            } => self.those(table, |id, _| (first..=last).contains(&id)),
+            Read::ByGroup { table, group } => self.those(table, |_, row| row.group == group),
             Read::Totals { table } => {
                 let rows = &self.0[table];
                 let sum = rows.values().map(|row| row.value).sum();
@@ -78,10 +94,27 @@ impl State {
         }
     }
 
+    /// The ids and values of rows.
+    fn those(&self, table: usize, are_meant: impl Fn(u64, &Row) -> bool) -> Rows {
+        let rows = self.0[table].iter();
+        let meant = rows.filter(|(id, row)| are_meant(**id, row));
+        meant
+            .map(|(id, row)| vec![Some(*id), Some(row.value)])
+            .collect()
+    }
+
     /// The rows that a read looks at, as far as it must lock them.
     fn places(&self, read: &Read) -> Vec<Place> {
         match *read {
-            Read::ById { table, id } => vec![(table, id)],
+            Read::ById { table, id } | Read::GroupOf { table, id } => vec![(table, id)],
+            Read::ByIds { table, ids } => ids.map(|id| (table, id)).to_vec(),
+            Read::Between {
+                table,
+                ids: [first, last],
+            } => (first..=last)
+                .step_by(usize::try_from(ID_STEP).unwrap_or(1))
+                .map(|id| (table, id))
+                .collect(),
             Read::ByGroup { table, .. } | Read::Totals { table } => self.all_of(table),
             Read::Join { id } => vec![(0, id), (1, id)],
             Read::Nothing { .. } => Vec::new(),
@@ -121,7 +154,10 @@ impl State {
                 group,
                 value,
             } => row(table, id)
-                .map(|_| one(table, id, Some(Row { group, value })))
+                .map(|row| {
+                    let value = value.unwrap_or(row.value);
+                    one(table, id, Some(Row { group, value }))
+                })
                 .into_iter()
                 .collect(),
             Write::ByGroup {
@@ -156,6 +192,16 @@ pub(super) struct Change {
     place: Place,
     /// None: it was deleted.
     row: Option<Row>,
+}
+
+/// What the log tells of a changed row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowChange {
+    pub(super) place: Place,
+    /// None: it was inserted.
+    pub(super) before: Option<Row>,
+    /// None: it was deleted.
+    pub(super) after: Option<Row>,
 }
 
 /// What a session's transactions are like, and whether one is open. The server and the model of
@@ -266,8 +312,8 @@ pub(super) type Number = usize;
 pub(super) struct Engine {
     /// After each commit in the log, the first at the start.
     states: Vec<State>,
-    /// The tables that each has changed.
-    changed: Vec<Vec<usize>>,
+    /// The rows that each has changed, one after the other.
+    changed: Vec<Vec<RowChange>>,
     /// The last commit that reads show.
     visible: usize,
     sessions: Vec<Session>,
@@ -280,7 +326,7 @@ impl Engine {
             group: id % 2,
             value: id,
         };
-        let rows = || (0..3).map(|id| (id, row(id))).collect();
+        let rows = || (0..3).map(|id| (id * ID_STEP, row(id))).collect();
         Engine {
             states: vec![State(std::array::from_fn(|_| rows()))],
             changed: vec![Vec::new()],
@@ -300,8 +346,8 @@ impl Engine {
         self.visible
     }
 
-    /// The tables that a commit has changed.
-    pub(super) fn changed_by(&self, commit: usize) -> &[usize] {
+    /// The rows that a commit has changed, one after the other.
+    pub(super) fn changed_by(&self, commit: usize) -> &[RowChange] {
         &self.changed[commit]
     }
 
@@ -510,12 +556,11 @@ impl Engine {
             return Outcome::Done;
         }
         let last = self.states.last().unwrap_or_else(|| unreachable!());
-        let state = last.with(&own);
-        let mut tables: Vec<_> = own.iter().map(|change| change.place.0).collect();
-        tables.sort_unstable();
-        tables.dedup();
+        let mut state = last.clone();
+        let changes = own.iter().filter_map(|change| state.apply(change));
+        let changes = changes.collect();
         self.states.push(state);
-        self.changed.push(tables);
+        self.changed.push(changes);
         let number = self.logged();
         let one = &mut self.sessions[session];
         one.committing = Some(number);

@@ -13,7 +13,8 @@
 //! | file | what it is |
 //! |---|---|
 //! | `statement` | what clients send |
-//! | `engine` | the server's rows, transactions and log |
+//! | `engine` | the server's rows and transactions |
+//! | `log` | its log, byte for byte |
 //! | `server` | the server's side of the protocol |
 //! | `client` | a client, and what it expects |
 //! | `random` | random numbers from a seed |
@@ -27,6 +28,7 @@
 
 mod client;
 mod engine;
+mod log;
 mod random;
 mod server;
 mod statement;
@@ -37,15 +39,15 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use remora_cache::{BrokenRules, BrokenSnapshots};
+use remora_cache::{BrokenRules, BrokenSnapshots, BrokenTags};
 use tokio::net::UnixListener;
 use tokio::task::{LocalSet, yield_now};
 
 use self::client::{Acknowledged, Client, Told};
-use self::engine::Engine;
+use self::log::{Format, Log};
 use self::random::Random;
 use self::server::{MARK_HOLDER, Server, instance};
-use self::statement::{Mix, Statement, TABLES, Write};
+use self::statement::{Mix, Statement, Write};
 use crate::app::build_shared;
 use crate::config::{Override, Settings, TransactionReads};
 use crate::link::ServerLink;
@@ -57,7 +59,7 @@ use crate::shared::Shared;
 use crate::upstream::simulated::SimulatedFollower;
 
 /// Steps of one simulation.
-const STEPS: usize = 400;
+const STEPS: usize = 800;
 /// Clients of one simulation.
 const CLIENTS: usize = 3;
 /// How many turns each task gets after a step: more than a message needs from client to server.
@@ -104,18 +106,24 @@ struct Odds {
     pace: u64,
     /// How many statements may be at the server; 0: any number.
     statements_max: usize,
+    /// How commits are logged.
+    format: Format,
 }
 
 impl Odds {
     fn draw(random: &mut Random) -> Odds {
         Odds {
-            one_write_in: [5, 20, 100][random.index(3)],
+            one_write_in: [5, 20, 100, 400][random.index(4)],
             one_loss_in: [50, 1_000, 10_000][random.index(3)],
-            client_delay: [1, 10][random.index(2)],
+            client_delay: [1, 10, 40][random.index(3)],
             show_delay: [1, 5][random.index(2)],
             apply_delay: [1, 8][random.index(2)],
-            pace: [0, 0, 1, 3][random.index(4)],
+            pace: [0, 1, 3, 4][random.index(4)],
             statements_max: [0, 0, 1, 2][random.index(4)],
+            format: Format {
+                is_minimal: random.below(3) == 0,
+                one_text_in: [0, 0, 4][random.index(3)],
+            },
         }
     }
 }
@@ -129,6 +137,7 @@ struct World {
     mix: Mix,
     odds: Odds,
     server: Rc<RefCell<Server>>,
+    log: Log,
     follower: SimulatedFollower,
     clients: Vec<Client>,
     acknowledged: Acknowledged,
@@ -149,7 +158,8 @@ enum Step {
     Kill(usize),
     WriteElsewhere,
     ShowCommit,
-    ApplyCommit,
+    /// One event.
+    ReadLog,
     Ask(crate::upstream::simulated::Asked),
     Answer,
 }
@@ -181,6 +191,7 @@ impl World {
             random,
             mix,
             server,
+            log: Log::new(odds.format, instance().server_id),
             follower,
             clients: Vec::new(),
             acknowledged: Acknowledged::new(),
@@ -249,8 +260,8 @@ impl World {
         while engine.visible() < engine.logged() {
             engine.show_next();
         }
-        while self.follower.applied() < engine.logged() {
-            apply_next(&mut self.follower, engine);
+        while let Some(event) = self.log.read(engine, &mut self.random) {
+            self.follower.take(&event);
         }
         for asked in self.follower.wanted() {
             self.follower.ask(asked);
@@ -284,10 +295,8 @@ impl World {
         if engine.visible() < engine.logged() && self.random.below(self.odds.show_delay) == 0 {
             steps.push(Step::ShowCommit);
         }
-        if self.follower.applied() < engine.logged()
-            && self.random.below(self.odds.apply_delay) == 0
-        {
-            steps.push(Step::ApplyCommit);
+        if self.log.has_more(engine) && self.random.below(self.odds.apply_delay) == 0 {
+            steps.push(Step::ReadLog);
         }
         steps.extend(self.follower.wanted().into_iter().map(Step::Ask));
         if self.follower.is_asking() {
@@ -306,7 +315,9 @@ impl World {
         match step {
             Step::Send(at) => {
                 self.next_value += 1;
-                let statement = Statement::draw(&mut self.random, &self.mix, self.next_value);
+                let is_inside = self.clients[at].is_in_transaction();
+                let statement =
+                    Statement::draw(&mut self.random, &self.mix, is_inside, self.next_value);
                 if self.is_told {
                     eprintln!("    {}", statement.text());
                 }
@@ -321,15 +332,17 @@ impl World {
             Step::Deliver(at) => server.deliver(at, &mut self.random),
             Step::WriteElsewhere => {
                 self.next_value += 1;
-                let write = Write::draw(&mut self.random, self.next_value);
+                let write = Write::draw(&mut self.random, &self.mix, self.next_value);
                 let elsewhere = server.elsewhere;
                 server.engine.run(elsewhere, &Statement::Write(write));
             }
             Step::Kill(at) => server.kill(at),
             Step::Leave(_) => {}
             Step::ShowCommit => server.engine.show_next(),
-            Step::ApplyCommit => {
-                apply_next(&mut self.follower, &server.engine);
+            Step::ReadLog => {
+                if let Some(event) = self.log.read(&server.engine, &mut self.random) {
+                    self.follower.take(&event);
+                }
             }
             Step::Ask(asked) => self.follower.ask(asked),
             Step::Answer => {
@@ -374,12 +387,6 @@ impl World {
             self.seen.hits_inside += u64::from(is_inside && told.is_hit);
         }
     }
-}
-
-fn apply_next(follower: &mut SimulatedFollower, engine: &Engine) {
-    let tables = engine.changed_by(follower.applied() + 1);
-    let tables: Vec<_> = tables.iter().map(|table| TABLES[*table]).collect();
-    follower.apply_next(&tables);
 }
 
 async fn log_in(stream: &crate::net::Stream) {
@@ -492,24 +499,47 @@ fn no_client_reads_what_its_session_must_not_show() {
 }
 
 #[test]
-fn broken_rules_are_found() {
+fn broken_rules_of_freshness_are_found() {
+    let right = BrokenRules::default();
     let fences = BrokenRules {
         fences: true,
-        ..BrokenRules::default()
+        ..right
     };
     let watermark = BrokenRules {
         watermark: true,
-        ..BrokenRules::default()
+        ..right
     };
-    assert_found(fences, "off", 10_000);
-    assert_found(watermark, "off", 10_000);
+    for broken in [fences, watermark] {
+        assert_found(broken, "off", 10_000);
+    }
+}
+
+#[test]
+fn broken_rules_of_snapshots_are_found() {
     for (broken, transaction_reads) in [
         (BrokenSnapshots::Low, "after_snapshot"),
         (BrokenSnapshots::High, "after_snapshot"),
+        (BrokenSnapshots::Shapes, "after_snapshot"),
         (BrokenSnapshots::OwnWrites, "after_snapshot"),
         (BrokenSnapshots::EarlySnapshot, "early"),
+        (BrokenSnapshots::EarlyHits, "early"),
     ] {
         assert_found(snapshots(broken), transaction_reads, 10_000);
+    }
+}
+
+#[test]
+fn broken_rules_of_tags_are_found() {
+    for tags in [
+        BrokenTags::BeforeImage,
+        BrokenTags::ConditionColumns,
+        BrokenTags::IntervalBounds,
+    ] {
+        let broken = BrokenRules {
+            tags,
+            ..BrokenRules::default()
+        };
+        assert_found(broken, "off", 10_000);
     }
 }
 

@@ -4,10 +4,15 @@ use super::random::Random;
 
 /// The tables, each with the columns `id` (its key), `g` and `v`.
 pub(super) const TABLES: [&str; 3] = ["a", "b", "c"];
-/// Ids are below this.
-pub(super) const IDS: u64 = 5;
+/// How many ids there are, and how far apart: ranges of them lie in several intervals.
+const IDS: u64 = 5;
+pub(super) const ID_STEP: u64 = 10;
 /// Values of `g` are below this.
 const GROUPS: u64 = 2;
+
+fn some_id(random: &mut Random) -> u64 {
+    ID_STEP * random.below(IDS)
+}
 
 /// A statement of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +50,21 @@ pub(super) enum Read {
         table: usize,
         id: u64,
     },
+    /// The group of a row.
+    GroupOf {
+        table: usize,
+        id: u64,
+    },
+    /// Two rows of a list.
+    ByIds {
+        table: usize,
+        ids: [u64; 2],
+    },
+    /// A range of rows, both ends included.
+    Between {
+        table: usize,
+        ids: [u64; 2],
+    },
     ByGroup {
         table: usize,
         group: u64,
@@ -76,11 +96,12 @@ pub(super) enum Write {
         id: u64,
         value: u64,
     },
+    /// A row goes to a group, and may get a value.
     Group {
         table: usize,
         id: u64,
         group: u64,
-        value: u64,
+        value: Option<u64>,
     },
     ByGroup {
         table: usize,
@@ -112,6 +133,7 @@ pub(super) struct Mix {
     /// What is read most often.
     popular: Vec<Read>,
     reads: u64,
+    locking_reads: u64,
     writes: u64,
     transactions: u64,
     settings: u64,
@@ -120,33 +142,50 @@ pub(super) struct Mix {
 impl Mix {
     /// One by chance: from hardly any change to many.
     pub(super) fn draw(random: &mut Random) -> Mix {
-        let count = 2 + random.below(6);
-        let popular = (0..count).map(|_| Read::draw(random)).collect();
-        let mut one_of = |weights: [u64; 3]| weights[random.index(weights.len())];
+        let count = [2, 2, 3, 6][random.index(4)];
+        // Of one table, they often change together.
+        let table = (random.below(2) == 0).then(|| random.index(TABLES.len()));
+        let popular = (0..count)
+            .map(|_| {
+                let table = table.unwrap_or_else(|| random.index(TABLES.len()));
+                Read::draw(random, table)
+            })
+            .collect();
+        let mut one_of = |weights: [u64; 4]| weights[random.index(weights.len())];
         Mix {
             popular,
             reads: 60,
-            writes: one_of([2, 6, 20]),
-            transactions: one_of([4, 16, 32]),
-            settings: one_of([0, 0, 2]),
+            locking_reads: one_of([0, 0, 2, 8]),
+            writes: one_of([1, 2, 6, 20]),
+            transactions: one_of([4, 8, 16, 32]),
+            settings: one_of([0, 0, 0, 2]),
         }
     }
 
     fn read(&self, random: &mut Random) -> Read {
         match random.below(8) {
-            0 => Read::draw(random),
+            0 => {
+                let table = random.index(TABLES.len());
+                Read::draw(random, table)
+            }
             _ => self.popular[random.index(self.popular.len())].clone(),
         }
     }
 
     fn sum(&self) -> u64 {
-        self.reads + self.writes + self.transactions + self.settings
+        self.reads + self.locking_reads + self.writes + self.transactions + self.settings
     }
 }
 
 impl Statement {
-    /// A random one. `value` is one that was never written.
-    pub(super) fn draw(random: &mut Random, mix: &Mix, value: u64) -> Statement {
+    /// A random one for a client that is in a transaction, or isn't. `value` is one that was never
+    /// written.
+    pub(super) fn draw(
+        random: &mut Random,
+        mix: &Mix,
+        is_in_transaction: bool,
+        value: u64,
+    ) -> Statement {
         let mut at = random.below(mix.sum());
         let mut is_drawn = |weight: u64| {
             let is_drawn = at < weight;
@@ -156,15 +195,17 @@ impl Statement {
         if is_drawn(mix.reads) {
             return Statement::Read {
                 read: mix.read(random),
-                lock: if random.below(10) == 0 {
-                    Lock::Exclusive
-                } else {
-                    Lock::None
-                },
+                lock: Lock::None,
+            };
+        }
+        if is_drawn(mix.locking_reads) {
+            return Statement::Read {
+                read: mix.read(random),
+                lock: Lock::Exclusive,
             };
         }
         if is_drawn(mix.writes) {
-            let write = Write::draw(random, value);
+            let write = Write::draw(random, mix, value);
             return match random.below(8) {
                 0 => Statement::Call {
                     number: value,
@@ -174,22 +215,27 @@ impl Statement {
             };
         }
         if is_drawn(mix.transactions) {
-            return match random.below(20) {
-                0..9 => Statement::Begin(Begin {
-                    with_snapshot: random.below(5) == 0,
-                    is_read_only: random.below(8) == 0,
-                }),
-                9..16 => Statement::Commit,
-                16 | 17 => Statement::Rollback,
-                18 => Statement::Savepoint,
-                _ => Statement::RollbackToSavepoint,
-            };
+            return Statement::draw_of_transactions(random, is_in_transaction);
         }
         match random.below(2) {
             0 => Statement::Autocommit(random.below(3) > 0),
             _ => Statement::Isolation(match random.below(3) {
                 0 => Isolation::ReadCommitted,
                 _ => Isolation::RepeatableRead,
+            }),
+        }
+    }
+
+    fn draw_of_transactions(random: &mut Random, is_in_transaction: bool) -> Statement {
+        let begins = if is_in_transaction { 1 } else { 100 };
+        match random.below(16 + begins) {
+            0..11 => Statement::Commit,
+            11..14 => Statement::Rollback,
+            14 => Statement::Savepoint,
+            15 => Statement::RollbackToSavepoint,
+            _ => Statement::Begin(Begin {
+                with_snapshot: random.below(8) == 0,
+                is_read_only: random.below(8) == 0,
             }),
         }
     }
@@ -243,28 +289,63 @@ impl Begin {
 }
 
 impl Read {
-    fn draw(random: &mut Random) -> Read {
-        let table = random.index(TABLES.len());
-        match random.below(12) {
-            0..5 => Read::ById {
+    fn draw(random: &mut Random, table: usize) -> Read {
+        let id = some_id(random);
+        match random.below(16) {
+            0..5 => Read::ById { table, id },
+            5 => Read::GroupOf { table, id },
+            6 => Read::ByIds {
                 table,
-                id: random.below(IDS),
+                ids: [id, some_id(random)],
             },
-            5..8 => Read::ByGroup {
+            7 | 8 => Read::Between {
+                table,
+                ids: [id, id + some_id(random)],
+            },
+            9..12 => Read::ByGroup {
                 table,
                 group: random.below(GROUPS),
             },
-            8 => Read::Totals { table },
-            9 | 10 => Read::Nothing { table },
-            _ => Read::Join {
-                id: random.below(IDS),
-            },
+            12 => Read::Totals { table },
+            13 | 14 => Read::Nothing { table },
+            _ => Read::Join { id },
+        }
+    }
+
+    /// The place of a row that it may show.
+    fn some_place(&self, random: &mut Random) -> (usize, u64) {
+        match *self {
+            Read::ById { table, id } | Read::GroupOf { table, id } => (table, id),
+            Read::ByIds { table, ids } | Read::Between { table, ids } => {
+                (table, ids[random.index(ids.len())])
+            }
+            Read::ByGroup { table, .. } | Read::Totals { table } | Read::Nothing { table } => {
+                (table, some_id(random))
+            }
+            Read::Join { id } => (random.index(2), id),
         }
     }
 
     fn text(&self) -> String {
         match *self {
             Read::ById { table, id } => format!("SELECT v FROM {} WHERE id = {id}", TABLES[table]),
+            Read::GroupOf { table, id } => {
+                format!("SELECT g FROM {} WHERE id = {id}", TABLES[table])
+            }
+            Read::ByIds {
+                table,
+                ids: [one, other],
+            } => format!(
+                "SELECT id, v FROM {} WHERE id IN ({one}, {other})",
+                TABLES[table]
+            ),
+            Read::Between {
+                table,
+                ids: [first, last],
+            } => format!(
+                "SELECT id, v FROM {} WHERE id BETWEEN {first} AND {last}",
+                TABLES[table]
+            ),
             Read::ByGroup { table, group } => {
                 format!("SELECT id, v FROM {} WHERE g = {group}", TABLES[table])
             }
@@ -278,9 +359,12 @@ impl Read {
 }
 
 impl Write {
-    /// A random one.
-    pub(super) fn draw(random: &mut Random, value: u64) -> Write {
-        let (table, id) = (random.index(TABLES.len()), random.below(IDS));
+    /// A random one; most change what is read often.
+    pub(super) fn draw(random: &mut Random, mix: &Mix, value: u64) -> Write {
+        let (table, id) = match random.below(4) {
+            0 => (random.index(TABLES.len()), some_id(random)),
+            _ => mix.popular[random.index(mix.popular.len())].some_place(random),
+        };
         let group = random.below(GROUPS);
         match random.below(10) {
             0..5 => Write::Value { table, id, value },
@@ -293,7 +377,7 @@ impl Write {
                 table,
                 id,
                 group,
-                value,
+                value: (random.below(2) == 0).then_some(value),
             },
             7 | 8 => Write::Insert {
                 table,
@@ -315,10 +399,13 @@ impl Write {
                 id,
                 group,
                 value,
-            } => format!(
-                "UPDATE {} SET g = {group}, v = {value} WHERE id = {id}",
-                TABLES[table]
-            ),
+            } => {
+                let value = value.map_or(String::new(), |value| format!(", v = {value}"));
+                format!(
+                    "UPDATE {} SET g = {group}{value} WHERE id = {id}",
+                    TABLES[table]
+                )
+            }
             Write::ByGroup {
                 table,
                 group,

@@ -6,7 +6,8 @@
 //! | [`server_facts`], [`check`] | what the server is, and whether it can be cached in front of |
 //! | `session` | one stretch of following: connections that begin and end together |
 //! | `recheck`, `mark` | whether the server is still the one that was checked |
-//! | `follower` | the log: events in, tags touched |
+//! | `follower` | the log, as it comes |
+//! | `applier` | what its events mean: bytes in, tags touched |
 //! | [`logged`] | what a statement in the log changed |
 //! | [`privileges`] | when privileges changed |
 //! | [`place`] | log file names, and the proof that a log goes on |
@@ -17,6 +18,7 @@
 //! All of it runs on one thread, in [`run`]. The rest of the product talks to it through
 //! [`UpstreamShared`] and the timeline.
 
+mod applier;
 pub mod catalogue;
 pub mod check;
 pub mod client;

@@ -52,7 +52,7 @@ impl CheckDate {
         CheckDate::with_bounds(config.check_age_ms_max, config.lag_ms_max, asked)
     }
 
-    fn with_bounds(age_ms_max: u64, lag_ms_max: u64, asked: Asked) -> CheckDate {
+    pub(super) fn with_bounds(age_ms_max: u64, lag_ms_max: u64, asked: Asked) -> CheckDate {
         CheckDate {
             age_ms_max,
             lag_ms_max,

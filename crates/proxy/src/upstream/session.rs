@@ -16,10 +16,11 @@ use std::time::Duration;
 use remora_cache::Position;
 use tokio::time::Instant;
 
+use super::applier::Start;
 use super::catalogue::loader::{self, ScanLimits};
 use super::check::{Finding, check, is_caching_off};
 use super::client::{Client, ClientError};
-use super::follower::{Follower, Start};
+use super::follower::Follower;
 use super::mark::Mark;
 use super::place::LastEvent;
 use super::recheck::{Asked, CheckDate, Checked, Recheck};
@@ -97,12 +98,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    fn new(
-        resumes: bool,
-        memory: &mut Memory,
-        facts: &ServerFacts,
-        check_date: CheckDate,
-    ) -> Progress {
+    fn new(resumes: bool, memory: &mut Memory, sees_idle: bool, check_date: CheckDate) -> Progress {
         Progress {
             verified: Cell::new(false),
             resumption_due: Cell::new(resumes),
@@ -113,10 +109,16 @@ impl Progress {
             ledger: memory.ledger.take().map(RefCell::new),
             untold: RefCell::new(std::mem::take(&mut memory.untold)),
             unordered: RefCell::new(std::mem::take(&mut memory.unordered)),
-            // The appliers of a replica are never idle.
-            sees_idle: facts.sees_processes && facts.replica_threads == 0,
+            sees_idle,
             check_date,
         }
+    }
+
+    /// That of the first session with a MariaDB, without a server.
+    #[cfg(test)]
+    pub(super) fn simulated(shared: &UpstreamShared) -> Progress {
+        let check_date = CheckDate::with_bounds(u64::MAX, 0, Asked::now(shared));
+        Progress::new(false, &mut Memory::new(), true, check_date)
     }
 
     /// What the follower knows of MySQL's transactions; none on MariaDB.
@@ -340,7 +342,10 @@ async fn follow(
         None => begin_anew(shared, memory, facts, &mut control).await?,
     };
     let is_again = matches!(start, Start::Again(_));
-    let progress = Progress::new(is_again, memory, facts, CheckDate::new(config, asked));
+    // The appliers of a replica are never idle.
+    let sees_idle = facts.sees_processes && facts.replica_threads == 0;
+    let check_date = CheckDate::new(config, asked);
+    let progress = Progress::new(is_again, memory, sees_idle, check_date);
     let server_id = facts.instance.server_id;
     let mut follower = Follower::new(config, shared, &progress, server_id, start);
     if let Err(lost) = follower.request(config, &mut dump).await {

@@ -1,27 +1,31 @@
 //! A follower without a server, for the session simulation. The log, the watermark and the
 //! catalogue move one step at a time, in any order that is possible with a real server.
 //!
-//! The steps are those of the follower when it applies a commit, of the watermark when it settles
-//! an answer of MariaDB, and of the loader. The log carries no rows: a commit counts as a change of
-//! everything in its tables.
+//! Events are applied by the real [`Applier`]. The other steps are those of the watermark when it
+//! settles an answer of MariaDB, and of the loader.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use remora_binlog::LoggedTable;
-use remora_cache::{BrokenTags, EndQuestion, Epoch, FenceBatch, Position, TableTags, Tag};
+use remora_binlog::event_type;
+use remora_cache::{EndQuestion, Epoch, FenceBatch, Position, Tag};
 use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
 
+use super::applier::{Applier, Start, TransactionLimits};
+use super::place::LogName;
+use super::session::Progress;
 use super::{UpstreamShared, UpstreamState};
 use crate::facts::{ColumnFacts, ColumnKind, Instance, TableFacts};
 use crate::settings::{FollowedMark, ServerFeatures, SettingsQuery};
-use crate::tags::{ChangeTags, Telling};
 
-/// The log file's number.
-const FILE: u64 = 1;
-/// Where the first commit ends, and how long each is, bytes.
-const BEGINS_AT: u64 = 1_000;
-const COMMIT_BYTES: u64 = 100;
+/// The log file.
+const FILE: &str = "log.000001";
+const FILE_NUMBER: u64 = 1;
+/// Where the type stands in an event's header.
+const EVENT_TYPE_AT: usize = 4;
+/// Where its first event begins.
+pub(crate) const LOG_BEGINS_AT: u32 = 4;
 
 /// The schema of all tables.
 pub(crate) const SCHEMA: &str = "s";
@@ -48,7 +52,9 @@ struct Question {
 /// The follower's side of one Remora.
 pub(crate) struct SimulatedFollower {
     shared: Arc<UpstreamShared>,
-    applied: usize,
+    applier: Applier<Arc<UpstreamShared>, Rc<Progress>>,
+    /// Where each commit ends that was applied, behind the log's beginning.
+    ends: Vec<Position>,
     questions: VecDeque<Question>,
 }
 
@@ -70,11 +76,10 @@ impl SimulatedFollower {
             .map(str::to_owned);
         let of_contact = CONTACT_SETTINGS.iter().map(|name| (*name).to_owned());
         let query = SettingsQuery::new(features, settings, &of_contact.collect::<Vec<_>>());
-        shared.set_instance(instance);
         shared.set_natives(Natives::Oldest);
         shared.set_logins(false, false);
         shared.catalogue.set_lower_case_table_names(0);
-        shared.timeline.restart(position(0));
+        shared.timeline.restart(position(LOG_BEGINS_AT.into()));
         shared.set_settings_query(query.with_mark(FollowedMark {
             number: shared.next_mark_number(),
             name: "mark".to_owned(),
@@ -84,37 +89,39 @@ impl SimulatedFollower {
         shared.checked(now_ms);
         shared.set_state(UpstreamState::Following { lagging: false });
         shared.timeline.prove(shared.timeline.epoch(), now_ms);
+        let progress = Rc::new(Progress::simulated(&shared));
+        let limits = TransactionLimits {
+            tables_max: 10,
+            tags_max: 100,
+        };
+        let file = LogName::parse(FILE).expect("a file's name");
+        let start = Start::Anew(file, LOG_BEGINS_AT.into());
+        let server_id = instance.server_id;
+        shared.set_instance(instance);
+        let applier = Applier::new(Arc::clone(&shared), progress, limits, server_id, start);
         SimulatedFollower {
+            ends: vec![shared.timeline.applied()],
             shared,
-            applied: 0,
+            applier,
             questions: VecDeque::new(),
         }
     }
 
     /// How many commits it has applied.
-    pub(crate) fn applied(&self) -> usize {
-        self.applied
+    fn applied(&self) -> usize {
+        self.ends.len() - 1
     }
 
-    /// The log's next commit comes, which has changed these tables.
-    pub(crate) fn apply_next(&mut self, tables: &[&str]) {
-        self.applied += 1;
-        let at = position(self.applied);
-        let shared = &self.shared;
-        shared.timeline.begin_commit(at);
-        let named: BTreeSet<_> = tables
-            .iter()
-            .map(|table| LoggedTable::new(SCHEMA, *table))
-            .collect();
-        shared.table_changes.begin(&named, at);
-        let whole = tables
-            .iter()
-            .map(|table| (TableTags::new(SCHEMA, table), Telling::Nothing));
-        ChangeTags::new(1, BrokenTags::Right).touch(&shared.timeline, &shared.shapes, at, whole);
-        shared.timeline.set_applied(at);
-        shared.applied_bell.notify_one();
-        shared.table_changes.count(&named);
-        self.settle();
+    /// The log's next event comes.
+    pub(crate) fn take(&mut self, event: &[u8]) {
+        let taken = self.applier.take(event, event.len() as u64, true);
+        if let Err(lost) = taken {
+            panic!("the log can't be followed: {}", lost.describe());
+        }
+        if event.get(EVENT_TYPE_AT) == Some(&event_type::XID) {
+            self.ends.push(self.shared.timeline.applied());
+            self.settle();
+        }
     }
 
     /// What sessions want to have asked.
@@ -178,13 +185,13 @@ impl SimulatedFollower {
             .filter(|question| question.end.is_none());
         let told = told.filter_map(|question| Some((question.epoch, question.answer?)));
         for (epoch, commit) in told {
-            let visible = position(commit.min(self.applied));
+            let visible = self.ends[commit.min(self.applied())];
             if visible > timeline.visible() {
                 timeline.advance_visible(epoch, visible);
                 shared.visible_bell.notify_waiters();
             }
         }
-        let applied = self.applied;
+        let applied = self.applied();
         let is_due = |question: &mut Question| question.answer.is_some_and(|it| it <= applied);
         while let Some(question) = self.questions.pop_front_if(is_due) {
             if timeline.prove(question.epoch, question.asked_at_ms) {
@@ -208,9 +215,8 @@ impl SimulatedFollower {
     }
 }
 
-fn position(commit: usize) -> Position {
-    let offset = BEGINS_AT + COMMIT_BYTES * commit as u64;
-    Position::new(FILE, offset).unwrap_or(Position::ZERO)
+fn position(offset: u64) -> Position {
+    Position::new(FILE_NUMBER, offset).expect("a place in the log")
 }
 
 /// A table of InnoDB with the columns `id`, which is its key, `g` and `v`.

@@ -1,0 +1,199 @@
+//! The simulated server's log: events byte for byte as a MariaDB without checksums writes them.
+
+use std::collections::VecDeque;
+
+use remora_binlog::{HEADER_BYTES, event_type};
+
+use super::engine::{Engine, Place, Row, RowChange};
+use super::random::Random;
+use super::statement::TABLES;
+use crate::upstream::simulated::{LOG_BEGINS_AT, SCHEMA};
+
+/// The length of a QUERY event's header behind that of all events.
+const QUERY_HEAD_BYTES: u8 = 13;
+const TABLE_HEAD_BYTES: u8 = 8;
+const VERSION_BYTES: usize = 50;
+
+/// `MYSQL_TYPE_LONG` and `MYSQL_TYPE_LONGLONG`: the columns `id`, `g` and `v`.
+const COLUMN_TYPES: [u8; 3] = [3, 3, 8];
+const COLUMN_BYTES: [usize; 3] = [4, 4, 8];
+const ALL_COLUMNS: u8 = 0b111;
+const KEY: u8 = 0b001;
+
+/// How commits are logged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Format {
+    /// `binlog_row_image = MINIMAL`.
+    pub(super) is_minimal: bool,
+    /// One commit in this many is logged as text; 0: none.
+    pub(super) one_text_in: u64,
+}
+
+/// What the follower reads.
+pub(super) struct Log {
+    format: Format,
+    server_id: u32,
+    /// Where the last event ends.
+    offset: u32,
+    /// How many commits have been written.
+    commits: usize,
+    /// What the follower hasn't read.
+    unread: VecDeque<Vec<u8>>,
+}
+
+impl Log {
+    pub(super) fn new(format: Format, server_id: u32) -> Log {
+        let mut log = Log {
+            format,
+            server_id,
+            offset: LOG_BEGINS_AT,
+            commits: 0,
+            unread: VecDeque::new(),
+        };
+        log.put_format();
+        log
+    }
+
+    /// Whether there is something to read.
+    pub(super) fn has_more(&self, engine: &Engine) -> bool {
+        !self.unread.is_empty() || self.commits < engine.logged()
+    }
+
+    /// The next event.
+    pub(super) fn read(&mut self, engine: &Engine, random: &mut Random) -> Option<Vec<u8>> {
+        if self.unread.is_empty() && self.commits < engine.logged() {
+            self.commits += 1;
+            self.put_commit(engine.changed_by(self.commits), random);
+        }
+        self.unread.pop_front()
+    }
+
+    fn put_format(&mut self) {
+        let mut body = 4_u16.to_le_bytes().to_vec();
+        let mut version = b"10.11.6-MariaDB-log".to_vec();
+        version.resize(VERSION_BYTES, 0);
+        body.extend(version);
+        body.extend([0; 4]);
+        body.push(u8::try_from(HEADER_BYTES).unwrap_or_default());
+        let mut lengths = [0; event_type::START_ENCRYPTION as usize];
+        for (event, length) in [
+            (event_type::QUERY, QUERY_HEAD_BYTES),
+            (event_type::TABLE_MAP, TABLE_HEAD_BYTES),
+            (event_type::WRITE_ROWS_V1, TABLE_HEAD_BYTES),
+            (event_type::UPDATE_ROWS_V1, TABLE_HEAD_BYTES),
+            (event_type::DELETE_ROWS_V1, TABLE_HEAD_BYTES),
+            (event_type::GTID, 19),
+        ] {
+            lengths[usize::from(event) - 1] = length;
+        }
+        body.extend(lengths);
+        // No checksums, and a checksum.
+        body.extend([0; 5]);
+        self.put(event_type::FORMAT_DESCRIPTION, &body);
+    }
+
+    fn put_commit(&mut self, changes: &[RowChange], random: &mut Random) {
+        let mut body = (self.commits as u64).to_le_bytes().to_vec();
+        // Its domain, no flags, and what fills it up.
+        body.extend([0; 11]);
+        self.put(event_type::GTID, &body);
+        if self.format.one_text_in > 0 && random.below(self.format.one_text_in) == 0 {
+            for change in changes {
+                self.put_text(change.place);
+            }
+        } else {
+            for change in changes {
+                self.put_rows(change);
+            }
+        }
+        self.put(event_type::XID, &[0; 8]);
+    }
+
+    /// Some statement that changes the table: the log doesn't tell which rows.
+    fn put_text(&mut self, (table, _): Place) {
+        let mut body = vec![0; 8];
+        body.push(u8::try_from(SCHEMA.len()).unwrap_or_default());
+        // Neither an error nor variables.
+        body.extend([0; 4]);
+        body.extend(SCHEMA.as_bytes());
+        body.push(0);
+        body.extend(format!("UPDATE {} SET v = v + @x", TABLES[table]).as_bytes());
+        self.put(event_type::QUERY, &body);
+    }
+
+    fn put_rows(&mut self, change: &RowChange) {
+        let (table, id) = change.place;
+        let number = [1 + u8::try_from(table).unwrap_or_default(), 0, 0, 0, 0, 0];
+        let mut map = number.to_vec();
+        map.extend([1, 0]);
+        for name in [SCHEMA, TABLES[table]] {
+            map.push(u8::try_from(name.len()).unwrap_or_default());
+            map.extend(name.as_bytes());
+            map.push(0);
+        }
+        map.push(u8::try_from(COLUMN_TYPES.len()).unwrap_or_default());
+        map.extend(COLUMN_TYPES);
+        // No metadata, and no column is nullable.
+        map.extend([0, 0]);
+        self.put(event_type::TABLE_MAP, &map);
+
+        let (event, images) = match (change.before, change.after) {
+            (None, None) => return,
+            (None, Some(after)) => (event_type::WRITE_ROWS_V1, vec![(ALL_COLUMNS, after)]),
+            (Some(before), None) => {
+                let columns = if self.format.is_minimal {
+                    KEY
+                } else {
+                    ALL_COLUMNS
+                };
+                (event_type::DELETE_ROWS_V1, vec![(columns, before)])
+            }
+            (Some(before), Some(after)) => {
+                let (first, second) = if self.format.is_minimal {
+                    (KEY, before.columns_unlike(after))
+                } else {
+                    (ALL_COLUMNS, ALL_COLUMNS)
+                };
+                let images = vec![(first, before), (second, after)];
+                (event_type::UPDATE_ROWS_V1, images)
+            }
+        };
+        let mut rows = number.to_vec();
+        // The last of its statement.
+        rows.extend([1, 0]);
+        rows.push(u8::try_from(COLUMN_TYPES.len()).unwrap_or_default());
+        rows.extend(images.iter().map(|(columns, _)| columns));
+        for (columns, row) in images {
+            // None of them is NULL.
+            rows.push(0);
+            let values = [id, row.group, row.value];
+            for (at, (value, bytes)) in values.into_iter().zip(COLUMN_BYTES).enumerate() {
+                if columns & (1 << at) != 0 {
+                    rows.extend(&value.to_le_bytes()[..bytes]);
+                }
+            }
+        }
+        self.put(event, &rows);
+    }
+
+    fn put(&mut self, event: u8, body: &[u8]) {
+        let length = u32::try_from(HEADER_BYTES + body.len()).unwrap_or(u32::MAX);
+        self.offset += length;
+        // No time.
+        let mut bytes = vec![0; 4];
+        bytes.push(event);
+        bytes.extend(self.server_id.to_le_bytes());
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(self.offset.to_le_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend(body);
+        self.unread.push_back(bytes);
+    }
+}
+
+impl Row {
+    /// Those that differ, as bits.
+    fn columns_unlike(self, other: Row) -> u8 {
+        u8::from(self.group != other.group) << 1 | u8::from(self.value != other.value) << 2
+    }
+}
