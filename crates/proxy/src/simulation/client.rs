@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use remora_wire::command::ResponseKind;
 use remora_wire::handshake::Login;
-use remora_wire::packet::put_message;
 use remora_wire::walker::{Ending, Progress, ResponseWalker};
 
 use super::engine::{
     Change, DEADLOCK, DUPLICATE, Engine, Mode, NO_SAVEPOINT, Number, READ_ONLY, Rows,
     WAITED_TOO_LONG,
 };
+use super::prepared::{ClientStatements, Sending, message, parse_row};
+use super::random::Random;
 use super::server::CAPABILITIES;
 use super::statement::{Isolation, Lock, Read, Statement};
 use crate::net::Stream;
@@ -33,6 +34,7 @@ pub(super) struct Client {
     unproven: Vec<Unproven>,
     /// Its transactions may be refused because of what memory has answered.
     may_be_refused: bool,
+    prepared: ClientStatements,
     asked: Option<Asked>,
     received: Vec<u8>,
 }
@@ -67,10 +69,20 @@ struct Unproven {
 /// A statement on its way.
 struct Asked {
     statement: Statement,
+    form: Form,
     /// Before it was sent.
     acknowledged: Acknowledged,
     /// How many statements the server had run in the session before.
     runs: u64,
+}
+
+/// How it was sent.
+#[derive(Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    /// Only its preparation, of this template.
+    Preparation(String),
+    Execution,
 }
 
 /// What an answer says.
@@ -94,6 +106,8 @@ pub(super) struct Told {
     pub(super) is_conflict: bool,
     /// It was a read, inside a transaction or not.
     pub(super) read_inside: Option<bool>,
+    /// It was an execution of a prepared statement.
+    pub(super) is_prepared: bool,
 }
 
 impl Client {
@@ -106,6 +120,7 @@ impl Client {
             floor: 0,
             may_be_refused,
             unproven: Vec::new(),
+            prepared: ClientStatements::default(),
             asked: None,
             received: Vec::new(),
         }
@@ -133,23 +148,57 @@ impl Client {
         self.asked.is_some()
     }
 
-    /// Sends a statement.
+    /// Sends a statement as text.
     pub(super) fn send(
         &mut self,
         statement: Statement,
         acknowledged: Acknowledged,
         engine: &Engine,
     ) -> std::io::Result<()> {
-        let mut message = Vec::new();
         let payload = [&[QUERY], statement.text().as_bytes()].concat();
-        put_message(&mut message, 0, &payload);
-        self.stream.write_now(&message)?;
+        self.stream.write_now(&message(&payload))?;
+        self.asks(statement, Form::Text, acknowledged, engine);
+        Ok(())
+    }
+
+    /// Sends a statement as a prepared one, or prepares it.
+    pub(super) fn send_prepared(
+        &mut self,
+        statement: Statement,
+        random: &mut Random,
+        acknowledged: Acknowledged,
+        engine: &Engine,
+    ) -> std::io::Result<()> {
+        let closing = self.prepared.close_some(random);
+        let mut messages = closing.map_or(Vec::new(), |payload| message(&payload));
+        let form = match self.prepared.send(&statement.text(), random) {
+            Sending::Preparation { payload, template } => {
+                messages.extend(message(&payload));
+                Form::Preparation(template)
+            }
+            Sending::Execution(payload) => {
+                messages.extend(message(&payload));
+                Form::Execution
+            }
+        };
+        self.stream.write_now(&messages)?;
+        self.asks(statement, form, acknowledged, engine);
+        Ok(())
+    }
+
+    fn asks(
+        &mut self,
+        statement: Statement,
+        form: Form,
+        acknowledged: Acknowledged,
+        engine: &Engine,
+    ) {
         self.asked = Some(Asked {
             statement,
+            form,
             acknowledged,
             runs: engine.session(self.session).runs,
         });
-        Ok(())
     }
 
     /// Takes what has come. If that is a whole answer, checks it: an error says why it is wrong.
@@ -179,21 +228,53 @@ impl Client {
     }
 
     fn take_answer(&mut self, engine: &Engine) -> Result<Option<Told>, String> {
-        let Some(answer) = parse(&self.received)? else {
+        let form = self.asked.as_ref().map_or(&Form::Text, |asked| &asked.form);
+        let Some(answer) = parse(&self.received, form)? else {
             return Ok(None);
         };
         let Some(asked) = self.asked.take() else {
             return Err("an answer to nothing".to_owned());
         };
-        self.received.clear();
-        self.check(&asked, &answer, engine)
-            .map(Some)
+        let received = std::mem::take(&mut self.received);
+        let told = match &asked.form {
+            Form::Preparation(template) => {
+                self.check_preparation(&asked, template, &answer, &received, engine)
+            }
+            Form::Text | Form::Execution => self.check(&asked, &answer, engine),
+        };
+        told.map(Some)
             .map_err(|why| format!("{:?}: {answer:?}: {why}", asked.statement))
+    }
+
+    fn check_preparation(
+        &mut self,
+        asked: &Asked,
+        template: &str,
+        answer: &Answer,
+        received: &[u8],
+        engine: &Engine,
+    ) -> Result<Told, String> {
+        let mut told = Told {
+            is_hit: engine.session(self.session).runs == asked.runs,
+            ..Told::default()
+        };
+        match answer {
+            Answer::Failed(DEADLOCK) if self.may_be_refused => {
+                self.mode.is_open = false;
+                self.end();
+                told.is_conflict = true;
+            }
+            Answer::Failed(_) => return Err("it can't fail like this".to_owned()),
+            _ => self.prepared.prepared(template, received)?,
+        }
+        self.check_mode(told.is_hit, engine)?;
+        Ok(told)
     }
 
     fn check(&mut self, asked: &Asked, answer: &Answer, engine: &Engine) -> Result<Told, String> {
         let mut told = Told {
             is_hit: engine.session(self.session).runs == asked.runs,
+            is_prepared: asked.form == Form::Execution,
             ..Told::default()
         };
         let statement = &asked.statement;
@@ -215,7 +296,8 @@ impl Client {
                 told.read_inside = Some(self.mode.is_open);
                 self.check_read(read, *lock, rows, &asked.acknowledged, engine)?;
             }
-            (Statement::Read { .. }, _) => return Err("no rows".to_owned()),
+            (Statement::Warnings, Answer::Rows(rows)) if rows.is_empty() => {}
+            (Statement::Read { .. } | Statement::Warnings, _) => return Err("no rows".to_owned()),
             (_, Answer::Rows(_)) => return Err("rows".to_owned()),
             _ => {}
         }
@@ -380,8 +462,12 @@ impl Client {
 }
 
 /// What a whole answer says; `None` if it isn't whole.
-fn parse(received: &[u8]) -> Result<Option<Answer>, String> {
-    let mut walker = ResponseWalker::new(ResponseKind::Results, CAPABILITIES);
+fn parse(received: &[u8], form: &Form) -> Result<Option<Answer>, String> {
+    let kind = match form {
+        Form::Text | Form::Execution => ResponseKind::Results,
+        Form::Preparation(_) => ResponseKind::Prepared,
+    };
+    let mut walker = ResponseWalker::new(kind, CAPABILITIES);
     let (used, progress) = walker.feed(received).map_err(|error| error.to_string())?;
     let Progress::Done(summary) = progress else {
         return Ok(None);
@@ -391,22 +477,25 @@ fn parse(received: &[u8]) -> Result<Option<Answer>, String> {
     }
     Ok(Some(match summary.ending {
         Ending::Err(code) => Answer::Failed(code),
-        Ending::ResultSet => Answer::Rows(rows(received)?),
+        Ending::ResultSet => Answer::Rows(rows(received, form)?),
         _ => Answer::Done,
     }))
 }
 
-fn rows(received: &[u8]) -> Result<Rows, String> {
+fn rows(received: &[u8], form: &Form) -> Result<Rows, String> {
     let parts = remora_wire::result_set::Parts::of(received, CAPABILITIES);
     let parts = parts.map_err(|error| error.to_string())?;
-    let width = parts.columns;
-    let row = |payload: &&[u8]| -> Result<Vec<Option<u64>>, String> {
-        let fields = remora_wire::rows::parse_text_row(payload, width);
-        let fields = fields.map_err(|error| error.to_string())?;
-        let number = |field: Option<Vec<u8>>| {
-            field.and_then(|text| String::from_utf8_lossy(&text).parse().ok())
-        };
-        Ok(fields.into_iter().map(number).collect())
+    let row = |payload: &&[u8]| match form {
+        Form::Execution => parse_row(payload, parts.columns).ok_or("a row".to_owned()),
+        Form::Text | Form::Preparation(_) => text_row(payload, parts.columns),
     };
     parts.rows.iter().map(row).collect()
+}
+
+fn text_row(payload: &[u8], columns: usize) -> Result<Vec<Option<u64>>, String> {
+    let fields = remora_wire::rows::parse_text_row(payload, columns);
+    let fields = fields.map_err(|error| error.to_string())?;
+    let number =
+        |field: Option<Vec<u8>>| field.and_then(|text| String::from_utf8_lossy(&text).parse().ok());
+    Ok(fields.into_iter().map(number).collect())
 }

@@ -426,6 +426,7 @@ impl Engine {
                 }
             }
             Statement::Write(write) | Statement::Call { write, .. } => self.write(session, write),
+            Statement::Warnings => Outcome::Rows(Vec::new()),
             Statement::Savepoint => {
                 let has_locks = self.locks.values().any(|owner| *owner == session);
                 let one = &mut self.sessions[session];

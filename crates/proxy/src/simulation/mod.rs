@@ -13,6 +13,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `statement` | what clients send |
+//! | `prepared` | the same as prepared ones, and what the server makes of them |
 //! | `engine` | the server's rows and transactions |
 //! | `log` | its log, byte for byte |
 //! | `server` | the server's side of the protocol |
@@ -29,6 +30,7 @@
 mod client;
 mod engine;
 mod log;
+mod prepared;
 mod random;
 mod server;
 mod statement;
@@ -72,6 +74,7 @@ struct Seen {
     reads_inside: u64,
     hits: u64,
     hits_inside: u64,
+    hits_prepared: u64,
     commits: u64,
     conflicts: u64,
     closed: u64,
@@ -83,6 +86,7 @@ impl Seen {
         self.reads_inside += other.reads_inside;
         self.hits += other.hits;
         self.hits_inside += other.hits_inside;
+        self.hits_prepared += other.hits_prepared;
         self.commits += other.commits;
         self.conflicts += other.conflicts;
         self.closed += other.closed;
@@ -306,51 +310,55 @@ impl World {
     }
 
     async fn take(&mut self, step: Step) -> Result<(), String> {
-        if let Step::Leave(at) = step {
-            self.clients[at] = self.connect().await;
-            return Ok(());
-        }
         let server = Rc::clone(&self.server);
-        let mut server = server.borrow_mut();
         match step {
-            Step::Send(at) => {
-                self.next_value += 1;
-                let is_inside = self.clients[at].is_in_transaction();
-                let statement =
-                    Statement::draw(&mut self.random, &self.mix, is_inside, self.next_value);
-                if self.is_told {
-                    eprintln!("    {}", statement.text());
-                }
-                server
-                    .statements
-                    .insert(statement.text(), statement.clone());
-                let sent =
-                    self.clients[at].send(statement, self.acknowledged.clone(), &server.engine);
-                sent.map_err(|error| error.to_string())?;
-            }
-            Step::Run(at) => server.run(at, &mut self.random),
-            Step::Deliver(at) => server.deliver(at, &mut self.random),
+            Step::Leave(at) => self.clients[at] = self.connect().await,
+            Step::Send(at) => self.send(at, &mut server.borrow_mut())?,
+            Step::Run(at) => server.borrow_mut().run(at, &mut self.random),
+            Step::Deliver(at) => server.borrow_mut().deliver(at, &mut self.random),
             Step::WriteElsewhere => {
                 self.next_value += 1;
                 let write = Write::draw(&mut self.random, &self.mix, self.next_value);
+                let mut server = server.borrow_mut();
                 let elsewhere = server.elsewhere;
                 server.engine.run(elsewhere, &Statement::Write(write));
             }
-            Step::Kill(at) => server.kill(at),
-            Step::Leave(_) => {}
-            Step::ShowCommit => server.engine.show_next(),
+            Step::Kill(at) => server.borrow_mut().kill(at),
+            Step::ShowCommit => server.borrow_mut().engine.show_next(),
             Step::ReadLog => {
-                if let Some(event) = self.log.read(&server.engine, &mut self.random) {
+                let event = self.log.read(&server.borrow().engine, &mut self.random);
+                if let Some(event) = event {
                     self.follower.take(&event);
                 }
             }
             Step::Ask(asked) => self.follower.ask(asked),
             Step::Answer => {
-                let (visible, logged) = (server.engine.visible(), server.engine.logged());
-                self.follower.answer(visible, logged);
+                let engine = &server.borrow().engine;
+                self.follower.answer(engine.visible(), engine.logged());
             }
         }
         Ok(())
+    }
+
+    /// A client sends its next statement.
+    fn send(&mut self, at: usize, server: &mut Server) -> Result<(), String> {
+        self.next_value += 1;
+        let random = &mut self.random;
+        let is_inside = self.clients[at].is_in_transaction();
+        let statement = Statement::draw(random, &self.mix, is_inside, self.next_value);
+        if self.is_told {
+            eprintln!("    {}", statement.text());
+        }
+        let known = (statement.text(), statement.clone());
+        server.statements.extend([known]);
+        let acknowledged = self.acknowledged.clone();
+        let (client, engine) = (&mut self.clients[at], &server.engine);
+        let sent = if self.mix.prepares(&statement, random) {
+            client.send_prepared(statement, random, acknowledged, engine)
+        } else {
+            client.send(statement, acknowledged, engine)
+        };
+        sent.map_err(|error| error.to_string())
     }
 
     /// Hands the clients what has come for them. Whoever was closed connects again.
@@ -385,6 +393,7 @@ impl World {
             self.seen.reads += 1;
             self.seen.reads_inside += u64::from(is_inside);
             self.seen.hits_inside += u64::from(is_inside && told.is_hit);
+            self.seen.hits_prepared += u64::from(told.is_prepared && told.is_hit);
         }
     }
 }
@@ -494,6 +503,7 @@ fn no_client_reads_what_its_session_must_not_show() {
     // A simulation in which nothing happens proves nothing.
     assert!(all.hits > seeds * 10, "{all:?}");
     assert!(all.hits_inside > seeds, "{all:?}");
+    assert!(all.hits_prepared > seeds, "{all:?}");
     assert!(all.commits > seeds * 5, "{all:?}");
     assert!(all.closed > seeds / 10, "{all:?}");
 }

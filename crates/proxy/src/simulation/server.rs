@@ -15,6 +15,7 @@ use socket2::SockRef;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::engine::{DEADLOCK, Engine, Number, Outcome, Rows, WAITED_TOO_LONG};
+use super::prepared::{CLOSE, EXECUTE, PREPARE, ServerStatements, as_binary};
 use super::random::Random;
 use super::statement::{Begin, Isolation, Statement};
 use crate::facts::Instance;
@@ -56,6 +57,7 @@ pub(super) struct Connection {
     stream: Rc<UnixStream>,
     pub(super) session: Number,
     waiting: VecDeque<Vec<u8>>,
+    prepared: ServerStatements,
     /// What waits for the commit that was logged.
     until_visible: Option<Outcome>,
     answer: Vec<u8>,
@@ -140,18 +142,34 @@ impl Server {
         };
         let (command, body) = (message[HEADER_BYTES], &message[HEADER_BYTES + 1..]);
         let text = String::from_utf8_lossy(body).into_owned();
-        match command {
+        let text = match command {
             QUIT => {
                 connection.waiting.pop_front();
                 return;
             }
             PING => return self.answer(at, Outcome::Done),
-            QUERY => {}
-            other => {
-                self.unexpected = Some(format!("command {other}"));
+            QUERY => Some(text),
+            PREPARE => {
+                let end_mark = end_mark(self.status(session));
+                let connection = &mut self.connections[at];
+                connection.waiting.pop_front();
+                connection.answer = connection.prepared.prepare(text, &end_mark);
                 return;
             }
-        }
+            EXECUTE => connection.prepared.text_of(body),
+            CLOSE => {
+                connection.waiting.pop_front();
+                if connection.prepared.close(body).is_none() {
+                    self.unexpected = Some("the end of an unknown statement".to_owned());
+                }
+                return;
+            }
+            _ => None,
+        };
+        let Some(text) = text else {
+            self.unexpected = Some(format!("{message:?}"));
+            return;
+        };
         let own = match text.as_str() {
             SHOW_CREATED => Some(created(self.status(session))),
             text if text.starts_with(SELECT_SETTINGS) => Some(self.settings(session, text)),
@@ -185,7 +203,10 @@ impl Server {
     fn answer(&mut self, at: usize, outcome: Outcome) {
         let session = self.connections[at].session;
         let status = self.status(session);
+        let waiting = self.connections[at].waiting.front();
+        let is_binary = waiting.is_some_and(|message| message[HEADER_BYTES] == EXECUTE);
         let answer = match outcome {
+            Outcome::Rows(rows) if is_binary => as_binary(&result_set(&rows, status), &rows),
             Outcome::Rows(rows) => result_set(&rows, status),
             Outcome::Failed(code) => ServerError::new(code, "HY000", "failed").packet(1),
             _ => ok(status, 1),
@@ -330,6 +351,12 @@ fn ok(status: StatusFlags, sequence: u8) -> Vec<u8> {
     packet
 }
 
+/// The payload of what ends columns.
+fn end_mark(status: StatusFlags) -> Vec<u8> {
+    let [low, high] = status.0.to_le_bytes();
+    vec![0xfe, 0, 0, low, high]
+}
+
 /// That a session has created no tables.
 fn created(status: StatusFlags) -> Vec<u8> {
     let columns = ["Variable_name", "Value"].map(|name| Column::text(name, 64));
@@ -396,6 +423,7 @@ async fn converse(server: Rc<RefCell<Server>>, stream: Rc<UnixStream>) {
             stream: Rc::clone(&stream),
             session,
             waiting: VecDeque::new(),
+            prepared: ServerStatements::default(),
             until_visible: None,
             answer: Vec::new(),
             end: End::NotYet,

@@ -34,6 +34,9 @@ pub(super) enum Statement {
     RollbackToSavepoint,
     Autocommit(bool),
     Isolation(Isolation),
+    /// What the statement before had to say: if memory has answered that, the server must run it
+    /// first.
+    Warnings,
 }
 
 /// The options of `START TRANSACTION`.
@@ -137,6 +140,9 @@ pub(super) struct Mix {
     writes: u64,
     transactions: u64,
     settings: u64,
+    warnings: u64,
+    /// In how many of eight cases a statement that can be prepared is.
+    prepared: u64,
 }
 
 impl Mix {
@@ -159,7 +165,20 @@ impl Mix {
             writes: one_of([1, 2, 6, 20]),
             transactions: one_of([4, 8, 16, 32]),
             settings: one_of([0, 0, 0, 2]),
+            warnings: one_of([0, 0, 1, 4]),
+            prepared: one_of([0, 0, 4, 7]),
         }
+    }
+
+    /// Whether a statement is sent as a prepared one.
+    pub(super) fn prepares(&self, statement: &Statement, random: &mut Random) -> bool {
+        let can_be_prepared = match statement {
+            // With parameters in the place of its constants the server would look at the table.
+            Statement::Read { read, .. } => !matches!(read, Read::Nothing { .. }),
+            Statement::Write(_) => true,
+            _ => false,
+        };
+        can_be_prepared && random.below(8) < self.prepared
     }
 
     fn read(&self, random: &mut Random) -> Read {
@@ -173,7 +192,12 @@ impl Mix {
     }
 
     fn sum(&self) -> u64 {
-        self.reads + self.locking_reads + self.writes + self.transactions + self.settings
+        self.reads
+            + self.locking_reads
+            + self.writes
+            + self.transactions
+            + self.settings
+            + self.warnings
     }
 }
 
@@ -217,6 +241,9 @@ impl Statement {
         if is_drawn(mix.transactions) {
             return Statement::draw_of_transactions(random, is_in_transaction);
         }
+        if is_drawn(mix.warnings) {
+            return Statement::Warnings;
+        }
         match random.below(2) {
             0 => Statement::Autocommit(random.below(3) > 0),
             _ => Statement::Isolation(match random.below(3) {
@@ -254,6 +281,7 @@ impl Statement {
             Statement::Rollback => "ROLLBACK".to_owned(),
             Statement::Savepoint => "SAVEPOINT s".to_owned(),
             Statement::RollbackToSavepoint => "ROLLBACK TO SAVEPOINT s".to_owned(),
+            Statement::Warnings => "SHOW WARNINGS".to_owned(),
             Statement::Autocommit(on) => format!("SET autocommit = {}", u8::from(*on)),
             Statement::Isolation(level) => {
                 let level = match level {
