@@ -366,13 +366,13 @@ fn an_execution_that_is_run_again_has_the_types_that_it_had() {
         Ok((seen.outcome == "hit").then_some((guest, id)))
     });
     let (mut guest, id) = early.unwrap();
-    // The row has changed, and the answer is the same.
+    // The row changes and changes back: the answer is the same.
     for text in ["other", "ten"] {
         let write = format!("UPDATE t SET s = '{text}' WHERE a = 10");
         front.direct().query(&write).unwrap();
     }
     front.settle();
-    // As a number with a point, the ten of before would be next to nothing: no row, a conflict.
+    // Read as a DOUBLE, the bytes of the 10 would be almost 0: no row, and so a conflict.
     let body = execution(id, &[Double(1.5)], Types::Named, 0);
     let (outcome, answer) = guest.observe(|client| {
         client

@@ -157,7 +157,7 @@ impl Client {
     ) -> std::io::Result<()> {
         let payload = [&[QUERY], statement.text().as_bytes()].concat();
         self.stream.write_now(&message(&payload))?;
-        self.asks(statement, Form::Text, acknowledged, engine);
+        self.expect_answer(statement, Form::Text, acknowledged, engine);
         Ok(())
     }
 
@@ -182,11 +182,11 @@ impl Client {
             }
         };
         self.stream.write_now(&messages)?;
-        self.asks(statement, form, acknowledged, engine);
+        self.expect_answer(statement, form, acknowledged, engine);
         Ok(())
     }
 
-    fn asks(
+    fn expect_answer(
         &mut self,
         statement: Statement,
         form: Form,
@@ -297,7 +297,8 @@ impl Client {
                 self.check_read(read, *lock, rows, &asked.acknowledged, engine)?;
             }
             (Statement::Warnings, Answer::Rows(rows)) if rows.is_empty() => {}
-            (Statement::Read { .. } | Statement::Warnings, _) => return Err("no rows".to_owned()),
+            (Statement::Warnings, _) => return Err("not an empty result".to_owned()),
+            (Statement::Read { .. }, _) => return Err("no rows".to_owned()),
             (_, Answer::Rows(_)) => return Err("rows".to_owned()),
             _ => {}
         }
@@ -486,7 +487,9 @@ fn rows(received: &[u8], form: &Form) -> Result<Rows, String> {
     let parts = remora_wire::result_set::Parts::of(received, CAPABILITIES);
     let parts = parts.map_err(|error| error.to_string())?;
     let row = |payload: &&[u8]| match form {
-        Form::Execution => parse_row(payload, parts.columns).ok_or("a row".to_owned()),
+        Form::Execution => {
+            parse_row(payload, parts.columns).ok_or("a row that can't be read".to_owned())
+        }
         Form::Text | Form::Preparation(_) => text_row(payload, parts.columns),
     };
     parts.rows.iter().map(row).collect()

@@ -45,7 +45,7 @@ impl State {
         state
     }
 
-    /// Gives what is logged of it: nothing if the row is as it was.
+    /// Applies a change. Gives what the log says of it: nothing if the row is as it was.
     fn apply(&mut self, change: &Change) -> Option<RowChange> {
         let rows = &mut self.0[change.place.0];
         let before = match change.row {

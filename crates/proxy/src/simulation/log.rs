@@ -9,9 +9,10 @@ use super::random::Random;
 use super::statement::TABLES;
 use crate::upstream::simulated::{LOG_BEGINS_AT, SCHEMA};
 
-/// The length of a QUERY event's header behind that of all events.
-const QUERY_HEAD_BYTES: u8 = 13;
-const TABLE_HEAD_BYTES: u8 = 8;
+/// The lengths of post-headers: of QUERY events, and of those about a table's rows.
+const QUERY_POST_HEADER_BYTES: u8 = 13;
+const TABLE_POST_HEADER_BYTES: u8 = 8;
+
 const VERSION_BYTES: usize = 50;
 
 /// `MYSQL_TYPE_LONG` and `MYSQL_TYPE_LONGLONG`: the columns `id`, `g` and `v`.
@@ -77,24 +78,24 @@ impl Log {
         body.push(u8::try_from(HEADER_BYTES).unwrap_or_default());
         let mut lengths = [0; event_type::START_ENCRYPTION as usize];
         for (event, length) in [
-            (event_type::QUERY, QUERY_HEAD_BYTES),
-            (event_type::TABLE_MAP, TABLE_HEAD_BYTES),
-            (event_type::WRITE_ROWS_V1, TABLE_HEAD_BYTES),
-            (event_type::UPDATE_ROWS_V1, TABLE_HEAD_BYTES),
-            (event_type::DELETE_ROWS_V1, TABLE_HEAD_BYTES),
+            (event_type::QUERY, QUERY_POST_HEADER_BYTES),
+            (event_type::TABLE_MAP, TABLE_POST_HEADER_BYTES),
+            (event_type::WRITE_ROWS_V1, TABLE_POST_HEADER_BYTES),
+            (event_type::UPDATE_ROWS_V1, TABLE_POST_HEADER_BYTES),
+            (event_type::DELETE_ROWS_V1, TABLE_POST_HEADER_BYTES),
             (event_type::GTID, 19),
         ] {
             lengths[usize::from(event) - 1] = length;
         }
         body.extend(lengths);
-        // No checksums, and a checksum.
+        // The checksum algorithm (none), and the place of this event's own checksum.
         body.extend([0; 5]);
         self.put(event_type::FORMAT_DESCRIPTION, &body);
     }
 
     fn put_commit(&mut self, changes: &[RowChange], random: &mut Random) {
         let mut body = (self.commits as u64).to_le_bytes().to_vec();
-        // Its domain, no flags, and what fills it up.
+        // Domain 0, no flags, padding.
         body.extend([0; 11]);
         self.put(event_type::GTID, &body);
         if self.format.one_text_in > 0 && random.below(self.format.one_text_in) == 0 {
@@ -192,7 +193,7 @@ impl Log {
 }
 
 impl Row {
-    /// Those that differ, as bits.
+    /// A bit for each column that differs.
     fn columns_unlike(self, other: Row) -> u8 {
         u8::from(self.group != other.group) << 1 | u8::from(self.value != other.value) << 2
     }

@@ -13,14 +13,14 @@
 //! | file | what it is |
 //! |---|---|
 //! | `statement` | what clients send |
-//! | `prepared` | the same as prepared ones, and what the server makes of them |
+//! | `prepared` | prepared statements, on both sides |
 //! | `engine` | the server's rows and transactions |
 //! | `log` | its log, byte for byte |
 //! | `server` | the server's side of the protocol |
 //! | `client` | a client, and what it expects |
 //! | `random` | random numbers from a seed |
 //!
-//! The follower and the watermark, in single steps, are in `upstream/simulated.rs`.
+//! `upstream/simulated.rs` feeds the real applier, and steps the watermark and the catalogue.
 //!
 //! `REMORA_SIMULATIONS` sets how many seeds `no_client_reads_what_its_session_must_not_show` tries.
 //! `REMORA_SIMULATION_SEED` makes it rerun one seed and print each step. One thing goes by the
@@ -105,7 +105,7 @@ struct Odds {
     /// How slowly commits become visible.
     show_delay: u64,
     /// How slowly the log comes.
-    apply_delay: u64,
+    read_delay: u64,
     /// After how many of four steps, on average, the log and the watermark catch up.
     pace: u64,
     /// How many statements may be at the server; 0: any number.
@@ -121,7 +121,7 @@ impl Odds {
             one_loss_in: [50, 1_000, 10_000][random.index(3)],
             client_delay: [1, 10, 40][random.index(3)],
             show_delay: [1, 5][random.index(2)],
-            apply_delay: [1, 8][random.index(2)],
+            read_delay: [1, 8][random.index(2)],
             pace: [0, 1, 3, 4][random.index(4)],
             statements_max: [0, 0, 1, 2][random.index(4)],
             format: Format {
@@ -162,7 +162,7 @@ enum Step {
     Kill(usize),
     WriteElsewhere,
     ShowCommit,
-    /// One event.
+    /// The follower reads one event.
     ReadLog,
     Ask(crate::upstream::simulated::Asked),
     Answer,
@@ -299,7 +299,7 @@ impl World {
         if engine.visible() < engine.logged() && self.random.below(self.odds.show_delay) == 0 {
             steps.push(Step::ShowCommit);
         }
-        if self.log.has_more(engine) && self.random.below(self.odds.apply_delay) == 0 {
+        if self.log.has_more(engine) && self.random.below(self.odds.read_delay) == 0 {
             steps.push(Step::ReadLog);
         }
         steps.extend(self.follower.wanted().into_iter().map(Step::Ask));

@@ -13,7 +13,7 @@ pub(super) const PREPARE: u8 = 0x16;
 pub(super) const EXECUTE: u8 = 0x17;
 pub(super) const CLOSE: u8 = 0x19;
 
-/// The bit of a row's first column in its bits of NULL.
+/// The first column's bit in a binary row's NULL bitmap: two reserved bits come before it.
 const FIRST_COLUMN_BIT: usize = 2;
 
 /// What a value is sent as, and how its type is named.
@@ -24,7 +24,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// `MYSQL_TYPE_LONGLONG`, `MYSQL_TYPE_VAR_STRING`; both with a sign.
+    /// `MYSQL_TYPE_LONGLONG`, `MYSQL_TYPE_VAR_STRING`; neither is flagged as unsigned.
     fn type_bytes(self) -> [u8; 2] {
         match self {
             Kind::Number => [0x08, 0],
@@ -108,7 +108,7 @@ impl ClientStatements {
 
     /// The server has prepared a statement: `answer` says under which number.
     pub(super) fn prepared(&mut self, template: &str, answer: &[u8]) -> Result<(), String> {
-        // Behind the packet's header and the mark of success.
+        // After the packet header and the status byte.
         let id = answer.get(5..9).and_then(|id| id.try_into().ok());
         let id = u32::from_le_bytes(id.ok_or("a short answer to a preparation")?);
         self.0
@@ -196,7 +196,7 @@ impl ServerStatements {
         result_set::packets(payloads.iter().map(Vec::as_slice))
     }
 
-    /// The statement that an execution means, with its values; `body` stands behind the command.
+    /// The text of the statement that is executed, with its values. `body` follows the command byte.
     pub(super) fn text_of(&mut self, body: &[u8]) -> Option<String> {
         let (id, body) = body.split_first_chunk()?;
         let prepared = self.statements.get_mut(&u32::from_le_bytes(*id))?;
@@ -204,22 +204,22 @@ impl ServerStatements {
         let mut values = Vec::new();
         if prepared.parameters > 0 {
             rest = rest.get(prepared.parameters.div_ceil(8)..)?;
-            let (names_types, behind) = rest.split_first()?;
-            rest = behind;
+            let (names_types, after) = rest.split_first()?;
+            rest = after;
             if *names_types == 1 {
                 let mut kinds = Vec::new();
                 for _ in 0..prepared.parameters {
-                    let (type_bytes, behind) = rest.split_first_chunk()?;
+                    let (type_bytes, after) = rest.split_first_chunk()?;
                     kinds.push(Kind::of(*type_bytes)?);
-                    rest = behind;
+                    rest = after;
                 }
                 prepared.kinds = Some(kinds);
             }
             // `None`: the server was never told how to read them.
             for kind in prepared.kinds.as_ref()? {
-                let (value, behind) = read_value(*kind, rest)?;
+                let (value, after) = read_value(*kind, rest)?;
                 values.push(value);
-                rest = behind;
+                rest = after;
             }
         }
         let parts: Vec<_> = prepared.template.split('?').collect();
@@ -252,7 +252,7 @@ fn read_value(kind: Kind, bytes: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// A result set with its rows as prepared statements have them.
+/// The same result set, with its rows in the binary protocol.
 pub(super) fn as_binary(result_set: &[u8], rows: &Rows) -> Vec<u8> {
     let parts = Parts::of(result_set, CAPABILITIES).expect("a result set");
     let rows: Vec<_> = rows.iter().map(|row| binary_row(row)).collect();
@@ -285,9 +285,9 @@ pub(super) fn parse_row(payload: &[u8], columns: usize) -> Option<Vec<Option<u64
             row.push(None);
             continue;
         }
-        let (value, behind) = rest.split_first_chunk()?;
+        let (value, after) = rest.split_first_chunk()?;
         row.push(Some(u64::from_le_bytes(*value)));
-        rest = behind;
+        rest = after;
     }
     rest.is_empty().then_some(row)
 }

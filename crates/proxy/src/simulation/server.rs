@@ -351,7 +351,7 @@ fn ok(status: StatusFlags, sequence: u8) -> Vec<u8> {
     packet
 }
 
-/// The payload of what ends columns.
+/// The payload of the EOF packet after column definitions.
 fn end_mark(status: StatusFlags) -> Vec<u8> {
     let [low, high] = status.0.to_le_bytes();
     vec![0xfe, 0, 0, low, high]

@@ -4,8 +4,9 @@ use super::random::Random;
 
 /// The tables, each with the columns `id` (its key), `g` and `v`.
 pub(super) const TABLES: [&str; 3] = ["a", "b", "c"];
-/// How many ids there are, and how far apart: ranges of them lie in several intervals.
+/// How many ids there are.
 const IDS: u64 = 5;
+/// How far apart they are, so that a range of them covers several intervals.
 pub(super) const ID_STEP: u64 = 10;
 /// Values of `g` are below this.
 const GROUPS: u64 = 2;
@@ -34,7 +35,7 @@ pub(super) enum Statement {
     RollbackToSavepoint,
     Autocommit(bool),
     Isolation(Isolation),
-    /// What the statement before had to say: if memory has answered that, the server must run it
+    /// `SHOW WARNINGS`. If memory answered the statement before it, the server must run that one
     /// first.
     Warnings,
 }

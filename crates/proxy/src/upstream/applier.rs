@@ -38,7 +38,8 @@ pub(super) struct TransactionLimits {
     pub tags_max: usize,
 }
 
-/// Applies the commits of one stream, in order.
+/// Applies the commits of one stream, in order. The follower lends `S` and `P`; the simulation owns
+/// them.
 pub(super) struct Applier<S, P> {
     shared: S,
     progress: P,
@@ -110,7 +111,8 @@ where
         self.last
     }
 
-    /// Takes the stream's next event. `bytes`: all of it, or its beginning; then `is_whole` is false.
+    /// Takes the stream's next event, of `event_bytes`. If `is_whole` is false, `bytes` is its
+    /// beginning.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Reads the server's binary log. What its events mean is decided by [`Applier`].
+//! Reads the server's binary log. [`Applier`] decides what its events mean.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //! | [`server_facts`], [`check`] | what the server is, and whether it can be cached in front of |
 //! | `session` | one stretch of following: connections that begin and end together |
 //! | `recheck`, `mark` | whether the server is still the one that was checked |
-//! | `follower` | the log, as it comes |
+//! | `follower` | the connection that the log comes over |
 //! | `applier` | what its events mean: bytes in, tags touched |
 //! | [`logged`] | what a statement in the log changed |
 //! | [`privileges`] | when privileges changed |

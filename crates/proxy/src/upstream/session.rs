@@ -114,7 +114,7 @@ impl Progress {
         }
     }
 
-    /// That of the first session with a MariaDB, without a server.
+    /// For the simulation: the progress of a first session with MariaDB.
     #[cfg(test)]
     pub(super) fn simulated(shared: &UpstreamShared) -> Progress {
         let check_date = CheckDate::with_bounds(u64::MAX, 0, Asked::now(shared));

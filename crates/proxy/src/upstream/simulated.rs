@@ -22,10 +22,10 @@ use crate::settings::{FollowedMark, ServerFeatures, SettingsQuery};
 /// The log file.
 const FILE: &str = "log.000001";
 const FILE_NUMBER: u64 = 1;
+/// Where the log's first event begins: after the magic number.
+pub(crate) const LOG_BEGINS_AT: u32 = 4;
 /// Where the type stands in an event's header.
 const EVENT_TYPE_AT: usize = 4;
-/// Where its first event begins.
-pub(crate) const LOG_BEGINS_AT: u32 = 4;
 
 /// The schema of all tables.
 pub(crate) const SCHEMA: &str = "s";
@@ -53,7 +53,7 @@ struct Question {
 pub(crate) struct SimulatedFollower {
     shared: Arc<UpstreamShared>,
     applier: Applier<Arc<UpstreamShared>, Rc<Progress>>,
-    /// Where each commit ends that was applied, behind the log's beginning.
+    /// The log's beginning, then the end of each commit that was applied.
     ends: Vec<Position>,
     questions: VecDeque<Question>,
 }
