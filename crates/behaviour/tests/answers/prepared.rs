@@ -354,7 +354,7 @@ fn an_execution_that_is_run_again_has_the_types_that_it_had() {
     let early = wait_for("an early transaction", PATIENCE, || {
         let mut guest = front.guest();
         let id = prepare(&mut guest, BY_KEY);
-        // The server has the types, and the result is in memory.
+        // The result is in memory.
         for sql in ["BEGIN", "COMMIT"] {
             guest.setup(&[sql]);
             run(&mut guest, id, &[Int(10)], Types::Named);

@@ -44,7 +44,11 @@ const SLOW_FOR: u8 = 16;
 ///
 /// Digests that share a place share the guess.
 #[derive(Debug)]
-pub(crate) struct FirstReads([Cell<Guess>; FirstReads::PLACES]);
+pub(crate) struct FirstReads {
+    places: [Cell<Guess>; FirstReads::PLACES],
+    /// A read that takes longer at the server is slow.
+    slow: Duration,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Guess {
@@ -73,15 +77,27 @@ impl Guess {
 
 impl Default for FirstReads {
     fn default() -> FirstReads {
-        FirstReads([const { Cell::new(Guess::UNKNOWN) }; FirstReads::PLACES])
+        FirstReads {
+            places: [const { Cell::new(Guess::UNKNOWN) }; FirstReads::PLACES],
+            slow: SLOW,
+        }
     }
 }
 
 impl FirstReads {
     const PLACES: usize = 256;
 
+    /// With another idea of what is slow.
+    #[cfg(test)]
+    pub(crate) fn with_slow(slow: Duration) -> FirstReads {
+        FirstReads {
+            slow,
+            ..FirstReads::default()
+        }
+    }
+
     fn place(&self, label: Label) -> &Cell<Guess> {
-        &self.0[label.number() as usize % Self::PLACES]
+        &self.places[label.number() as usize % Self::PLACES]
     }
 
     fn pays(&self, label: Label) -> bool {
@@ -170,7 +186,11 @@ impl Session {
     pub(super) fn note_server_took(&self, label: Label, took: Duration) {
         let is_first = |first: &FirstRead| first.label == label;
         if self.first_read.as_ref().is_some_and(is_first) {
-            let slow_for = if took > SLOW { SLOW_FOR } else { 0 };
+            let slow_for = if took > self.worker.first_reads.slow {
+                SLOW_FOR
+            } else {
+                0
+            };
             let slow = |guess: &mut Guess| guess.slow_for = slow_for;
             self.worker.first_reads.update(label, slow);
         }

@@ -86,6 +86,8 @@ use self::counted_rows::CountedRows;
 use self::dispatch::{Prerequisite, Step};
 use self::early::EarlyTransaction;
 use self::first_read::FirstRead;
+#[cfg(test)]
+pub(crate) use self::first_read::FirstReads;
 use self::hidden::UnseenText;
 use self::outdated::OutdatedResult;
 use self::prepared::PreparedStatements;

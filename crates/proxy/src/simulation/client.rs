@@ -37,10 +37,15 @@ pub(super) struct Client {
     prepared: ClientStatements,
     asked: Option<Asked>,
     received: Vec<u8>,
+    /// The last statement that was answered, if the server's name for it is known.
+    last: Option<Statement>,
+    /// Remora may close the connection: it has refused an execution that named types of which
+    /// neither it nor the server knows now.
+    pub(super) may_be_closed: bool,
 }
 
-/// The commits that were acknowledged to clients. What is changed elsewhere may be seen later:
-/// nothing here says how long that takes.
+/// The commits that a read must show: those that were acknowledged to clients, and those that the
+/// follower had read before.
 pub(super) type Acknowledged = BTreeSet<usize>;
 
 /// The oldest commit that a read may show: the newest acknowledged one that changed what it gives.
@@ -82,7 +87,9 @@ enum Form {
     Text,
     /// Only its preparation, of this template.
     Preparation(String),
-    Execution,
+    Execution {
+        names_types: bool,
+    },
 }
 
 /// What an answer says.
@@ -123,6 +130,8 @@ impl Client {
             prepared: ClientStatements::default(),
             asked: None,
             received: Vec::new(),
+            last: None,
+            may_be_closed: false,
         }
     }
 
@@ -176,9 +185,12 @@ impl Client {
                 messages.extend(message(&payload));
                 Form::Preparation(template)
             }
-            Sending::Execution(payload) => {
+            Sending::Execution {
+                payload,
+                names_types,
+            } => {
                 messages.extend(message(&payload));
-                Form::Execution
+                Form::Execution { names_types }
             }
         };
         self.stream.write_now(&messages)?;
@@ -240,7 +252,7 @@ impl Client {
             Form::Preparation(template) => {
                 self.check_preparation(&asked, template, &answer, &received, engine)
             }
-            Form::Text | Form::Execution => self.check(&asked, &answer, engine),
+            Form::Text | Form::Execution { .. } => self.check(&asked, &answer, engine),
         };
         told.map(Some)
             .map_err(|why| format!("{:?}: {answer:?}: {why}", asked.statement))
@@ -258,6 +270,7 @@ impl Client {
             is_hit: engine.session(self.session).runs == asked.runs,
             ..Told::default()
         };
+        self.last = None;
         match answer {
             Answer::Failed(DEADLOCK) if self.may_be_refused => {
                 self.mode.is_open = false;
@@ -267,14 +280,16 @@ impl Client {
             Answer::Failed(_) => return Err("it can't fail like this".to_owned()),
             _ => self.prepared.prepared(template, received)?,
         }
-        self.check_mode(told.is_hit, engine)?;
+        if !engine.session(self.session).is_over {
+            self.check_mode(told.is_hit, engine)?;
+        }
         Ok(told)
     }
 
     fn check(&mut self, asked: &Asked, answer: &Answer, engine: &Engine) -> Result<Told, String> {
         let mut told = Told {
             is_hit: engine.session(self.session).runs == asked.runs,
-            is_prepared: asked.form == Form::Execution,
+            is_prepared: matches!(asked.form, Form::Execution { .. }),
             ..Told::default()
         };
         let statement = &asked.statement;
@@ -282,14 +297,24 @@ impl Client {
             if !self.may_fail(statement, *code) {
                 return Err("it can't fail like this".to_owned());
             }
+            self.last = None;
             if *code == DEADLOCK {
                 self.mode.is_open = false;
                 self.end();
                 told.is_conflict = true;
+                let names_types = asked.form == Form::Execution { names_types: true };
+                self.may_be_closed = names_types && !statement.is_plain_read();
             } else {
                 self.mode.take(statement);
             }
+            if !engine.session(self.session).is_over {
+                self.check_mode(told.is_hit, engine)?;
+            }
             return Ok(told);
+        }
+        self.may_be_closed = false;
+        if told.is_hit && statement.must_run() {
+            return Err("the server has not run it".to_owned());
         }
         match (statement, answer) {
             (Statement::Read { read, lock }, Answer::Rows(rows)) => {
@@ -326,8 +351,28 @@ impl Client {
         told.acknowledged = Some(engine.session(self.session).committed);
         if !engine.session(self.session).is_over {
             self.check_mode(told.is_hit, engine)?;
+            self.check_what_ran(statement, engine)?;
+            self.check_unproven(engine)?;
         }
         Ok(told)
+    }
+
+    /// `SHOW WARNINGS` is about the statement before it: that is the one that the server has run
+    /// last.
+    fn check_what_ran(&mut self, statement: &Statement, engine: &Engine) -> Result<(), String> {
+        if *statement != Statement::Warnings {
+            // There are several ways to begin a transaction.
+            let is_known = !matches!(statement, Statement::Begin(_));
+            self.last = is_known.then(|| statement.clone());
+            return Ok(());
+        }
+        let ran = &engine.session(self.session).last;
+        match &self.last {
+            Some(last) if ran.as_ref() != Some(last) => {
+                Err(format!("they are those of {ran:?}, not of {last:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a statement may fail with this code. With `early` each may be refused because the
@@ -428,30 +473,38 @@ impl Client {
             rows: rows.clone(),
             own: engine.session(self.session).own.clone(),
         });
-        let shows = |commit: usize| {
-            let mut all = self.unproven.iter();
-            all.all(|one| engine.read_at(commit, &one.read, &one.own) == one.rows)
-        };
-        match engine.session(self.session).snapshot {
-            Some(snapshot) if snapshot < floor => Err(format!(
-                "the snapshot is of commit {snapshot}, older than {floor}"
-            )),
-            Some(snapshot) if !shows(snapshot) => {
-                let reads = &self.unproven;
-                Err(format!(
-                    "the snapshot of commit {snapshot} doesn't show all of {reads:?}"
-                ))
-            }
-            Some(_) => {
-                self.unproven.clear();
-                Ok(())
-            }
-            None if (floor..=engine.visible()).any(shows) => Ok(()),
-            None => {
-                let reads = &self.unproven;
-                Err(format!("no commit from {floor} on shows all of {reads:?}"))
-            }
+        if engine.session(self.session).snapshot.is_some()
+            || (floor..=engine.visible()).any(|commit| self.is_all_shown_by(commit, engine))
+        {
+            return self.check_unproven(engine);
         }
+        let reads = &self.unproven;
+        Err(format!("no commit from {floor} on shows all of {reads:?}"))
+    }
+
+    fn is_all_shown_by(&self, commit: usize, engine: &Engine) -> bool {
+        let mut all = self.unproven.iter();
+        all.all(|one| engine.read_at(commit, &one.read, &one.own) == one.rows)
+    }
+
+    /// Once the server has made the snapshot, that must show all that was read before.
+    fn check_unproven(&mut self, engine: &Engine) -> Result<(), String> {
+        let Some(snapshot) = engine.session(self.session).snapshot else {
+            return Ok(());
+        };
+        let (reads, floor) = (&self.unproven, self.floor);
+        if !reads.is_empty() && snapshot < floor {
+            return Err(format!(
+                "the snapshot is of commit {snapshot}, older than {floor}"
+            ));
+        }
+        if !self.is_all_shown_by(snapshot, engine) {
+            return Err(format!(
+                "the snapshot of commit {snapshot} doesn't show all of {reads:?}"
+            ));
+        }
+        self.unproven.clear();
+        Ok(())
     }
 
     /// A transaction ends.
@@ -465,7 +518,7 @@ impl Client {
 /// What a whole answer says; `None` if it isn't whole.
 fn parse(received: &[u8], form: &Form) -> Result<Option<Answer>, String> {
     let kind = match form {
-        Form::Text | Form::Execution => ResponseKind::Results,
+        Form::Text | Form::Execution { .. } => ResponseKind::Results,
         Form::Preparation(_) => ResponseKind::Prepared,
     };
     let mut walker = ResponseWalker::new(kind, CAPABILITIES);
@@ -487,7 +540,7 @@ fn rows(received: &[u8], form: &Form) -> Result<Rows, String> {
     let parts = remora_wire::result_set::Parts::of(received, CAPABILITIES);
     let parts = parts.map_err(|error| error.to_string())?;
     let row = |payload: &&[u8]| match form {
-        Form::Execution => {
+        Form::Execution { .. } => {
             parse_row(payload, parts.columns).ok_or("a row that can't be read".to_owned())
         }
         Form::Text | Form::Preparation(_) => text_row(payload, parts.columns),

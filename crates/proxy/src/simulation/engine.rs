@@ -290,6 +290,8 @@ pub(super) struct Session {
     pub(super) is_over: bool,
     /// How many statements it has run.
     pub(super) runs: u64,
+    /// The last one that `SHOW WARNINGS` tells of.
+    pub(super) last: Option<Statement>,
 }
 
 /// What became of a statement.
@@ -367,6 +369,7 @@ impl Engine {
             committed: 0,
             is_over: false,
             runs: 0,
+            last: None,
         });
         self.sessions.len() - 1
     }
@@ -408,7 +411,11 @@ impl Engine {
 
     /// Runs a statement. `Blocked` changes nothing.
     pub(super) fn run(&mut self, session: Number, statement: &Statement) -> Outcome {
-        self.sessions[session].runs += 1;
+        let one = &mut self.sessions[session];
+        one.runs += 1;
+        if *statement != Statement::Warnings {
+            one.last = Some(statement.clone());
+        }
         if let Some(keeps) = self.sessions[session].mode.ends(statement) {
             return self.end(session, statement, keeps);
         }

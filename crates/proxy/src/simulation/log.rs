@@ -26,9 +26,22 @@ const KEY: u8 = 0b001;
 pub(super) struct Format {
     /// `binlog_row_image = MINIMAL`.
     pub(super) is_minimal: bool,
-    /// One commit in this many is logged as text; 0: none.
+    /// One commit in this many is logged as text; 0: none. It counts as a change of everything.
     pub(super) one_text_in: u64,
+    /// One event of rows in this many is too long to be read whole; 0: none.
+    pub(super) one_long_in: u64,
 }
+
+/// What the follower reads of an event.
+pub(super) struct LoggedEvent {
+    /// Its beginning, or all of it.
+    pub(super) kept: Vec<u8>,
+    /// Its length, bytes.
+    pub(super) bytes: u64,
+}
+
+/// Enough of a row event to tell its table: the header, the table's number, flags.
+const ROWS_BEGINNING_BYTES: usize = HEADER_BYTES + 8;
 
 /// What the follower reads.
 pub(super) struct Log {
@@ -39,7 +52,7 @@ pub(super) struct Log {
     /// How many commits have been written.
     commits: usize,
     /// What the follower hasn't read.
-    unread: VecDeque<Vec<u8>>,
+    unread: VecDeque<LoggedEvent>,
 }
 
 impl Log {
@@ -61,7 +74,7 @@ impl Log {
     }
 
     /// The next event.
-    pub(super) fn read(&mut self, engine: &Engine, random: &mut Random) -> Option<Vec<u8>> {
+    pub(super) fn read(&mut self, engine: &Engine, random: &mut Random) -> Option<LoggedEvent> {
         if self.unread.is_empty() && self.commits < engine.logged() {
             self.commits += 1;
             self.put_commit(engine.changed_by(self.commits), random);
@@ -103,14 +116,19 @@ impl Log {
                 self.put_text(change.place);
             }
         } else {
-            for change in changes {
-                self.put_rows(change);
+            let is_alike = |one: &RowChange, next: &RowChange| one.is_logged_with(next);
+            for changes in changes.chunk_by(is_alike) {
+                self.put_rows(changes);
+                let long_in = self.format.one_long_in;
+                if long_in > 0 && random.below(long_in) == 0 {
+                    self.shorten_last();
+                }
             }
         }
         self.put(event_type::XID, &[0; 8]);
     }
 
-    /// Some statement that changes the table: the log doesn't tell which rows.
+    /// Some statement that changes the table. Remora can't tell what else it does.
     fn put_text(&mut self, (table, _): Place) {
         let mut body = vec![0; 8];
         body.push(u8::try_from(SCHEMA.len()).unwrap_or_default());
@@ -122,12 +140,39 @@ impl Log {
         self.put(event_type::QUERY, &body);
     }
 
-    fn put_rows(&mut self, change: &RowChange) {
-        let (table, id) = change.place;
+    /// Changes of one kind, in one table.
+    fn put_rows(&mut self, changes: &[RowChange]) {
+        let Some(first) = changes.first() else {
+            return;
+        };
+        let table = first.place.0;
         let number = [1 + u8::try_from(table).unwrap_or_default(), 0, 0, 0, 0, 0];
+        self.put_table_map(number, TABLES[table]);
+        let (event, images) = self.images_of(first);
+        let mut rows = number.to_vec();
+        // The last of its statement.
+        rows.extend([1, 0]);
+        rows.push(u8::try_from(COLUMN_TYPES.len()).unwrap_or_default());
+        rows.extend(&images);
+        for change in changes {
+            let rows_of = [change.before, change.after].into_iter().flatten();
+            for (columns, row) in images.iter().zip(rows_of) {
+                // None of them is NULL.
+                rows.push(0);
+                let values = [change.place.1, row.group, row.value];
+                for (at, (value, bytes)) in values.into_iter().zip(COLUMN_BYTES).enumerate() {
+                    if columns & (1 << at) != 0 {
+                        rows.extend(&value.to_le_bytes()[..bytes]);
+                    }
+                }
+            }
+        }
+        self.put(event, &rows);
+    }
+    fn put_table_map(&mut self, number: [u8; 6], table: &str) {
         let mut map = number.to_vec();
         map.extend([1, 0]);
-        for name in [SCHEMA, TABLES[table]] {
+        for name in [SCHEMA, table] {
             map.push(u8::try_from(name.len()).unwrap_or_default());
             map.extend(name.as_bytes());
             map.push(0);
@@ -137,44 +182,28 @@ impl Log {
         // No metadata, and no column is nullable.
         map.extend([0, 0]);
         self.put(event_type::TABLE_MAP, &map);
+    }
 
-        let (event, images) = match (change.before, change.after) {
-            (None, None) => return,
-            (None, Some(after)) => (event_type::WRITE_ROWS_V1, vec![(ALL_COLUMNS, after)]),
-            (Some(before), None) => {
-                let columns = if self.format.is_minimal {
-                    KEY
-                } else {
-                    ALL_COLUMNS
-                };
-                (event_type::DELETE_ROWS_V1, vec![(columns, before)])
-            }
+    /// The event that tells of such a change, and the columns in each of its images.
+    fn images_of(&self, change: &RowChange) -> (u8, Vec<u8>) {
+        let is_minimal = self.format.is_minimal;
+        let key = if is_minimal { KEY } else { ALL_COLUMNS };
+        match (change.before, change.after) {
+            (None, _) => (event_type::WRITE_ROWS_V1, vec![ALL_COLUMNS]),
+            (Some(_), None) => (event_type::DELETE_ROWS_V1, vec![key]),
             (Some(before), Some(after)) => {
-                let (first, second) = if self.format.is_minimal {
-                    (KEY, before.columns_unlike(after))
-                } else {
-                    (ALL_COLUMNS, ALL_COLUMNS)
-                };
-                let images = vec![(first, before), (second, after)];
-                (event_type::UPDATE_ROWS_V1, images)
-            }
-        };
-        let mut rows = number.to_vec();
-        // The last of its statement.
-        rows.extend([1, 0]);
-        rows.push(u8::try_from(COLUMN_TYPES.len()).unwrap_or_default());
-        rows.extend(images.iter().map(|(columns, _)| columns));
-        for (columns, row) in images {
-            // None of them is NULL.
-            rows.push(0);
-            let values = [id, row.group, row.value];
-            for (at, (value, bytes)) in values.into_iter().zip(COLUMN_BYTES).enumerate() {
-                if columns & (1 << at) != 0 {
-                    rows.extend(&value.to_le_bytes()[..bytes]);
-                }
+                let changed = before.columns_unlike(after);
+                let changed = if is_minimal { changed } else { ALL_COLUMNS };
+                (event_type::UPDATE_ROWS_V1, vec![key, changed])
             }
         }
-        self.put(event, &rows);
+    }
+
+    /// The last event comes as one that is too long to be read whole.
+    fn shorten_last(&mut self) {
+        if let Some(last) = self.unread.back_mut() {
+            last.kept.truncate(ROWS_BEGINNING_BYTES);
+        }
     }
 
     fn put(&mut self, event: u8, body: &[u8]) {
@@ -188,7 +217,22 @@ impl Log {
         bytes.extend(self.offset.to_le_bytes());
         bytes.extend([0, 0]);
         bytes.extend(body);
-        self.unread.push_back(bytes);
+        self.unread.push_back(LoggedEvent {
+            kept: bytes,
+            bytes: length.into(),
+        });
+    }
+}
+
+impl RowChange {
+    /// Whether one event can tell of both.
+    fn is_logged_with(&self, other: &RowChange) -> bool {
+        let kind = |change: &RowChange| {
+            let changed = change.before.zip(change.after);
+            let changed = changed.map(|(before, after)| before.columns_unlike(after));
+            (change.before.is_some(), change.after.is_some(), changed)
+        };
+        self.place.0 == other.place.0 && kind(self) == kind(other)
     }
 }
 

@@ -72,8 +72,8 @@ pub(super) struct ClientStatements(HashMap<String, Known>);
 pub(super) enum Sending {
     /// Its preparation, of this template.
     Preparation { payload: Vec<u8>, template: String },
-    /// An execution.
-    Execution(Vec<u8>),
+    /// An execution, and whether it names its types.
+    Execution { payload: Vec<u8>, names_types: bool },
 }
 
 impl ClientStatements {
@@ -92,7 +92,11 @@ impl ClientStatements {
         // Drivers name the types again when they change, and some always.
         let names_types = known.named != Some(kind) || random.below(4) == 0;
         known.named = Some(kind);
-        Sending::Execution(execution(known.id, &values, kind, names_types))
+        let payload = execution(known.id, &values, kind, names_types);
+        Sending::Execution {
+            payload,
+            names_types: names_types && !values.is_empty(),
+        }
     }
 
     /// Closes some statement now and then.

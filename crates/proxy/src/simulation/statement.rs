@@ -254,6 +254,26 @@ impl Statement {
         }
     }
 
+    /// Whether it reads without locks.
+    pub(super) fn is_plain_read(&self) -> bool {
+        matches!(
+            self,
+            Statement::Read {
+                lock: Lock::None,
+                ..
+            }
+        )
+    }
+
+    /// Whether only the server can answer it.
+    pub(super) fn must_run(&self) -> bool {
+        match self {
+            Statement::Read { lock, .. } => *lock == Lock::Exclusive,
+            Statement::Write(_) | Statement::Call { .. } => true,
+            _ => false,
+        }
+    }
+
     fn draw_of_transactions(random: &mut Random, is_in_transaction: bool) -> Statement {
         let begins = if is_in_transaction { 1 } else { 100 };
         match random.below(16 + begins) {

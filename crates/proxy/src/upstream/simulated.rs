@@ -108,20 +108,25 @@ impl SimulatedFollower {
     }
 
     /// How many commits it has applied.
-    fn applied(&self) -> usize {
+    pub(crate) fn applied(&self) -> usize {
         self.ends.len() - 1
     }
 
     /// The log's next event comes.
-    pub(crate) fn take(&mut self, event: &[u8]) {
-        let taken = self.applier.take(event, event.len() as u64, true);
+    pub(crate) fn take(&mut self, event: &[u8], event_bytes: u64) {
+        let is_whole = event.len() as u64 == event_bytes;
+        let taken = self.applier.take(event, event_bytes, is_whole);
         if let Err(lost) = taken {
             panic!("the log can't be followed: {}", lost.describe());
         }
-        if event.get(EVENT_TYPE_AT) == Some(&event_type::XID) {
-            self.ends.push(self.shared.timeline.applied());
-            self.settle();
+        let applied = self.shared.timeline.applied();
+        match event.get(EVENT_TYPE_AT) {
+            Some(&event_type::XID) => self.ends.push(applied),
+            // The server is past it when its log is read.
+            Some(&event_type::FORMAT_DESCRIPTION) => self.ends = vec![applied],
+            _ => return,
         }
+        self.settle();
     }
 
     /// What sessions want to have asked.
