@@ -113,8 +113,8 @@ pub(super) struct Told {
     pub(super) is_conflict: bool,
     /// It was a read, inside a transaction or not.
     pub(super) read_inside: Option<bool>,
-    /// It was an execution of a prepared statement.
-    pub(super) is_prepared: bool,
+    /// How many executions of prepared statements the server has not run: one, or none.
+    pub(super) prepared_hits: u64,
 }
 
 impl Client {
@@ -287,9 +287,11 @@ impl Client {
     }
 
     fn check(&mut self, asked: &Asked, answer: &Answer, engine: &Engine) -> Result<Told, String> {
+        let is_hit = engine.session(self.session).runs == asked.runs;
+        let is_prepared = matches!(asked.form, Form::Execution { .. });
         let mut told = Told {
-            is_hit: engine.session(self.session).runs == asked.runs,
-            is_prepared: matches!(asked.form, Form::Execution { .. }),
+            is_hit,
+            prepared_hits: u64::from(is_hit && is_prepared),
             ..Told::default()
         };
         let statement = &asked.statement;

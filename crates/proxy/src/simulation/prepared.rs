@@ -200,7 +200,8 @@ impl ServerStatements {
         result_set::packets(payloads.iter().map(Vec::as_slice))
     }
 
-    /// The text of the statement that is executed, with its values. `body` follows the command byte.
+    /// The text of the statement that is executed, with its values. `body` follows the command
+    /// byte.
     pub(super) fn text_of(&mut self, body: &[u8]) -> Option<String> {
         let (id, body) = body.split_first_chunk()?;
         let prepared = self.statements.get_mut(&u32::from_le_bytes(*id))?;
