@@ -606,6 +606,33 @@ fn diagnostics_tell_of_a_prepared_statement_that_memory_answered() {
     assert_eq!(ask(&mut guest, "SELECT FOUND_ROWS()").as_deref(), Some("1"));
 }
 
+/// What is run again for diagnostics doesn't take the value that the client has sent ahead for its
+/// next execution.
+#[test]
+fn a_value_sent_ahead_is_kept_for_the_clients_own_execution() {
+    let front = Front::new("prepared_ahead", &T);
+    for length in [3, 60_000, 200_000] {
+        let long = "x".repeat(length);
+        let write = format!("REPLACE INTO t VALUES (20, '{}', NULL)", &long[..3]);
+        front.direct().query(&write).unwrap();
+        front.settle();
+        warm(&front, &mut front.guest(), BY_TEXT, &[text("one")]);
+        let mut guest = front.guest();
+        let id = prepare(&mut guest, BY_TEXT);
+        assert_eq!(run(&mut guest, id, &[text("one")], Types::Named).0, "hit");
+        let piece = [&id.to_le_bytes()[..], &[0, 0], long.as_bytes()].concat();
+        send(&mut guest, LONG_DATA, &piece);
+        let mut twin = front.direct();
+        let expected = twin.query_bytes("SHOW WARNINGS").unwrap().to_vec();
+        assert_same("warnings", &guest.run("SHOW WARNINGS").bytes, &expected);
+        let mut ahead = execution(id, &[text("one")], Types::Named, 0);
+        ahead.truncate(ahead.len() - "one".len() - 1);
+        let seen = guest.command(EXECUTE, &ahead, ResponseKind::Results);
+        let expected = truth(&front, BY_TEXT, &[text(&long)]);
+        assert_same("sent ahead", &seen.bytes, &expected);
+    }
+}
+
 #[test]
 fn a_ping_after_a_hit_counts_for_row_count() {
     let front = Front::new("prepared_ping", &T);

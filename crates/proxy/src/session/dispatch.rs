@@ -222,6 +222,9 @@ impl Session {
         if self.should_ask_about_log() {
             return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
+        if self.would_be_taken_by_hit(command, body) {
+            return Ok(Step::Requires(Prerequisite::RepeatHit));
+        }
         if let Some(first) = self.take_turn(start) {
             return Ok(Step::Requires(first));
         }
@@ -271,7 +274,8 @@ impl Session {
         body: &[u8],
         command: Command,
     ) -> Result<Step, Ended> {
-        if tells_of_the_statement_before(command) && !self.unreplayed_hit.is_none() {
+        let asks = tells_of_the_statement_before(command) && !self.unreplayed_hit.is_none();
+        if asks || self.would_be_taken_by_hit(command, body) {
             return Ok(Step::Requires(Prerequisite::RepeatHit));
         }
         let ends_session = matches!(command, Command::ResetConnection | Command::ChangeUser);

@@ -424,6 +424,16 @@ impl Session {
         self.send(&message)
     }
 
+    /// Whether the message is a value for an execution to come, and memory has answered the last
+    /// execution of the same statement. Should the server have to run that one after all, it would
+    /// take the value: so it must run it before.
+    pub(super) fn would_be_taken_by_hit(&self, command: Command, body: &[u8]) -> bool {
+        command == Command::StmtSendLongData
+            && self
+                .statement_meant(body)
+                .is_some_and(|id| self.unreplayed_hit.executes(id))
+    }
+
     pub(super) fn handle_long_data(&mut self, body: &[u8]) {
         if let Some(id) = self.statement_meant(body) {
             self.prepared.sends_long_data(id);
