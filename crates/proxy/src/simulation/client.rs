@@ -37,10 +37,11 @@ pub(super) struct Client {
     prepared: ClientStatements,
     asked: Option<Asked>,
     received: Vec<u8>,
+    /// What it executes next: the first value was sent ahead.
+    planned: Option<Statement>,
     /// The last statement that was answered, if the server's name for it is known.
     last: Option<Statement>,
-    /// Remora may close the connection: it has refused an execution that named types of which
-    /// neither it nor the server knows now.
+    /// Remora may close the connection: it has refused an execution that loses something by that.
     pub(super) may_be_closed: bool,
 }
 
@@ -87,8 +88,10 @@ enum Form {
     Text,
     /// Only its preparation, of this template.
     Preparation(String),
+    /// `loses_if_refused`: it names types that nobody else knows, or a value was sent ahead of it.
+    /// Refused, it would leave the server with another statement than the client believes.
     Execution {
-        names_types: bool,
+        loses_if_refused: bool,
     },
 }
 
@@ -130,6 +133,7 @@ impl Client {
             prepared: ClientStatements::default(),
             asked: None,
             received: Vec::new(),
+            planned: None,
             last: None,
             may_be_closed: false,
         }
@@ -190,11 +194,46 @@ impl Client {
                 names_types,
             } => {
                 messages.extend(message(&payload));
-                Form::Execution { names_types }
+                let loses_if_refused = names_types && !statement.is_plain_read();
+                Form::Execution { loses_if_refused }
             }
         };
         self.stream.write_now(&messages)?;
         self.expect_answer(statement, form, acknowledged, engine);
+        Ok(())
+    }
+
+    /// Sends a value of a statement ahead, if that is prepared and has one.
+    pub(super) fn send_ahead(&mut self, statement: &Statement) -> std::io::Result<bool> {
+        let Some(payload) = self.prepared.send_ahead(&statement.text()) else {
+            return Ok(false);
+        };
+        self.stream.write_now(&message(&payload))?;
+        self.planned = Some(statement.clone());
+        Ok(true)
+    }
+
+    /// Whether a value of an execution has been sent ahead of it.
+    pub(super) fn has_sent_ahead(&self) -> bool {
+        self.planned.is_some()
+    }
+
+    /// Sends that execution.
+    pub(super) fn send_rest(
+        &mut self,
+        random: &mut Random,
+        acknowledged: Acknowledged,
+        engine: &Engine,
+    ) -> std::io::Result<()> {
+        let Some(statement) = self.planned.take() else {
+            return Ok(());
+        };
+        if let Some(payload) = self.prepared.send_rest(&statement.text(), random) {
+            self.stream.write_now(&message(&payload))?;
+            let loses_if_refused = true;
+            let form = Form::Execution { loses_if_refused };
+            self.expect_answer(statement, form, acknowledged, engine);
+        }
         Ok(())
     }
 
@@ -225,6 +264,11 @@ impl Client {
                 }
                 Ok(count) => self.received.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                // Remora has not read all that was sent.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    is_closed = true;
+                    break;
+                }
                 Err(error) => return Err(error.to_string()),
             }
         }
@@ -304,8 +348,8 @@ impl Client {
                 self.mode.is_open = false;
                 self.end();
                 told.is_conflict = true;
-                let names_types = asked.form == Form::Execution { names_types: true };
-                self.may_be_closed = names_types && !statement.is_plain_read();
+                let loses_if_refused = true;
+                self.may_be_closed = asked.form == Form::Execution { loses_if_refused };
             } else {
                 self.mode.take(statement);
             }

@@ -11,6 +11,7 @@ use super::server::CAPABILITIES;
 
 pub(super) const PREPARE: u8 = 0x16;
 pub(super) const EXECUTE: u8 = 0x17;
+pub(super) const LONG_DATA: u8 = 0x18;
 pub(super) const CLOSE: u8 = 0x19;
 
 /// The first column's bit in a binary row's NULL bitmap: two reserved bits come before it.
@@ -92,11 +93,33 @@ impl ClientStatements {
         // Drivers name the types again when they change, and some always.
         let names_types = known.named != Some(kind) || random.below(4) == 0;
         known.named = Some(kind);
-        let payload = execution(known.id, &values, kind, names_types);
+        let payload = execution(known.id, &values, kind, names_types, 0);
         Sending::Execution {
             payload,
             names_types: names_types && !values.is_empty(),
         }
+    }
+
+    /// The first value of a statement's next execution, ahead of that; `None` if it isn't prepared
+    /// or has none.
+    pub(super) fn send_ahead(&self, text: &str) -> Option<Vec<u8>> {
+        let (template, values) = template_of(text);
+        let (known, value) = (self.0.get(&template)?, values.first()?);
+        let mut payload = vec![LONG_DATA];
+        payload.extend(known.id.to_le_bytes());
+        // The first parameter.
+        payload.extend([0, 0]);
+        payload.extend(value.to_string().as_bytes());
+        Some(payload)
+    }
+
+    /// The execution whose first value was sent ahead.
+    pub(super) fn send_rest(&mut self, text: &str, random: &mut Random) -> Option<Vec<u8>> {
+        let (template, values) = template_of(text);
+        let known = self.0.get_mut(&template)?;
+        let names_types = known.named != Some(Kind::Text) || random.below(4) == 0;
+        known.named = Some(Kind::Text);
+        Some(execution(known.id, &values, Kind::Text, names_types, 1))
     }
 
     /// Closes some statement now and then.
@@ -121,7 +144,8 @@ impl ClientStatements {
     }
 }
 
-fn execution(id: u32, values: &[u64], kind: Kind, names_types: bool) -> Vec<u8> {
+/// The first `ahead` values have been sent already.
+fn execution(id: u32, values: &[u64], kind: Kind, names_types: bool, ahead: usize) -> Vec<u8> {
     let mut payload = vec![EXECUTE];
     payload.extend(id.to_le_bytes());
     // No cursor, one iteration.
@@ -134,7 +158,7 @@ fn execution(id: u32, values: &[u64], kind: Kind, names_types: bool) -> Vec<u8> 
     if names_types {
         payload.extend(values.iter().flat_map(|_| kind.type_bytes()));
     }
-    for value in values {
+    for value in &values[ahead..] {
         match kind {
             Kind::Number => payload.extend(value.to_le_bytes()),
             Kind::Text => {
@@ -160,6 +184,8 @@ struct Prepared {
     parameters: usize,
     /// As they were named last.
     kinds: Option<Vec<Kind>>,
+    /// The first value of the next execution, as text, if it was sent ahead.
+    ahead: Vec<u8>,
 }
 
 impl ServerStatements {
@@ -195,6 +221,7 @@ impl ServerStatements {
             template,
             parameters,
             kinds: None,
+            ahead: Vec::new(),
         };
         self.statements.insert(self.last, prepared);
         result_set::packets(payloads.iter().map(Vec::as_slice))
@@ -221,7 +248,12 @@ impl ServerStatements {
                 prepared.kinds = Some(kinds);
             }
             // `None`: the server was never told how to read them.
-            for kind in prepared.kinds.as_ref()? {
+            let mut kinds = prepared.kinds.as_ref()?.iter();
+            if !prepared.ahead.is_empty() {
+                kinds.next();
+                values.push(std::str::from_utf8(&prepared.ahead).ok()?.parse().ok()?);
+            }
+            for kind in kinds {
                 let (value, after) = read_value(*kind, rest)?;
                 values.push(value);
                 rest = after;
@@ -234,6 +266,22 @@ impl ServerStatements {
             text += part;
         }
         rest.is_empty().then_some(text)
+    }
+
+    /// A value comes ahead of its execution.
+    pub(super) fn take_ahead(&mut self, body: &[u8]) -> Option<()> {
+        let (id, body) = body.split_first_chunk()?;
+        let prepared = self.statements.get_mut(&u32::from_le_bytes(*id))?;
+        prepared.ahead.extend(body.get(2..)?);
+        Some(())
+    }
+
+    /// An execution is over: what was sent ahead was for it.
+    pub(super) fn executed(&mut self, body: &[u8]) {
+        let id = body.first_chunk().map(|id| u32::from_le_bytes(*id));
+        if let Some(prepared) = id.and_then(|id| self.statements.get_mut(&id)) {
+            prepared.ahead.clear();
+        }
     }
 
     /// Closes the statement of this number.

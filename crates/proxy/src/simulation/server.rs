@@ -15,7 +15,7 @@ use socket2::SockRef;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::engine::{DEADLOCK, Engine, Number, Outcome, Rows, WAITED_TOO_LONG};
-use super::prepared::{CLOSE, EXECUTE, PREPARE, ServerStatements, as_binary};
+use super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
 use super::random::Random;
 use super::statement::{Begin, Isolation, Statement};
 use crate::facts::Instance;
@@ -93,7 +93,9 @@ impl Server {
         // What Remora sends of its own.
         let opening = Begin::all().map(|begin| (begin.text(), Statement::Begin(begin)));
         let rollback = ("ROLLBACK AND NO CHAIN NO RELEASE", Statement::Rollback);
-        let statements = opening.chain([rollback]);
+        // And what clients send as well.
+        let warnings = ("SHOW WARNINGS", Statement::Warnings);
+        let statements = opening.chain([rollback, warnings]);
         let mut engine = Engine::new();
         let elsewhere = engine.connect();
         Rc::new(RefCell::new(Server {
@@ -157,10 +159,14 @@ impl Server {
                 return;
             }
             EXECUTE => connection.prepared.text_of(body),
-            CLOSE => {
+            CLOSE | LONG_DATA => {
                 connection.waiting.pop_front();
-                if connection.prepared.close(body).is_none() {
-                    self.unexpected = Some("the end of an unknown statement".to_owned());
+                let done = match command {
+                    CLOSE => connection.prepared.close(body),
+                    _ => connection.prepared.take_ahead(body),
+                };
+                if done.is_none() {
+                    self.unexpected = Some("an unknown statement".to_owned());
                 }
                 return;
             }
@@ -212,7 +218,11 @@ impl Server {
             _ => ok(status, 1),
         };
         let connection = &mut self.connections[at];
-        connection.waiting.pop_front();
+        if let Some(message) = connection.waiting.pop_front()
+            && is_binary
+        {
+            connection.prepared.executed(&message[HEADER_BYTES + 1..]);
+        }
         connection.answer = answer;
     }
 
