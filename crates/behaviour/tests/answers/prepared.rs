@@ -448,8 +448,7 @@ fn what_is_sent_in_pieces_or_fetched_goes_to_the_server() {
     send(&mut guest, LONG_DATA, &piece);
     // The value of a parameter that was sent ahead isn't in the message; what is there would be
     // "one".
-    let mut ahead = execution(id, &[text("one")], Types::Named, 0);
-    ahead.truncate(ahead.len() - 6);
+    let ahead = execution_of_ahead(id, Types::Named);
     let seen = guest.command(EXECUTE, &ahead, ResponseKind::Results);
     assert_eq!(seen.outcome, "prepared_long_data");
     assert_same("two", &seen.bytes, &truth(&front, BY_TEXT, &[text("two")]));
@@ -610,27 +609,42 @@ fn diagnostics_tell_of_a_prepared_statement_that_memory_answered() {
 /// next execution.
 #[test]
 fn a_value_sent_ahead_is_kept_for_the_clients_own_execution() {
-    let front = Front::new("prepared_ahead", &T);
-    for length in [3, 60_000, 200_000] {
-        let long = "x".repeat(length);
-        let write = format!("REPLACE INTO t VALUES (20, '{}', NULL)", &long[..3]);
-        front.direct().query(&write).unwrap();
-        front.settle();
+    let long = "x".repeat(200_000);
+    for mode in ["after_snapshot", "early"] {
+        let options = RemoraOptions::following()
+            .with("cache.transaction_reads", mode)
+            .with("cache.statement_bytes_max", "1024");
+        let front = Front::with(&format!("prepared_ahead_{mode}"), options, &T);
         warm(&front, &mut front.guest(), BY_TEXT, &[text("one")]);
-        let mut guest = front.guest();
-        let id = prepare(&mut guest, BY_TEXT);
-        assert_eq!(run(&mut guest, id, &[text("one")], Types::Named).0, "hit");
-        let piece = [&id.to_le_bytes()[..], &[0, 0], long.as_bytes()].concat();
-        send(&mut guest, LONG_DATA, &piece);
-        let mut twin = front.direct();
-        let expected = twin.query_bytes("SHOW WARNINGS").unwrap().to_vec();
-        assert_same("warnings", &guest.run("SHOW WARNINGS").bytes, &expected);
-        let mut ahead = execution(id, &[text("one")], Types::Named, 0);
-        ahead.truncate(ahead.len() - "one".len() - 1);
-        let seen = guest.command(EXECUTE, &ahead, ResponseKind::Results);
-        let expected = truth(&front, BY_TEXT, &[text(&long)]);
-        assert_same("sent ahead", &seen.bytes, &expected);
+        // Short; too long to be held.
+        for value in ["two", &long] {
+            for types in [Types::Named, Types::Remembered] {
+                let mut guest = front.guest();
+                let id = prepare(&mut guest, BY_TEXT);
+                assert_eq!(run(&mut guest, id, &[text("one")], Types::Named).0, "hit");
+                let piece = [&id.to_le_bytes()[..], &[0, 0], value.as_bytes()].concat();
+                guest.command(LONG_DATA, &piece, ResponseKind::Nothing);
+                let warnings = front
+                    .direct()
+                    .query_bytes("SHOW WARNINGS")
+                    .unwrap()
+                    .to_vec();
+                assert_same("warnings", &guest.run("SHOW WARNINGS").bytes, &warnings);
+                let ahead = execution_of_ahead(id, types);
+                let seen = guest.command(EXECUTE, &ahead, ResponseKind::Results);
+                let expected = truth(&front, BY_TEXT, &[text(value)]);
+                assert_same("sent ahead", &seen.bytes, &expected);
+            }
+        }
     }
+}
+
+/// An execution whose one value was sent ahead.
+fn execution_of_ahead(id: u32, types: Types) -> Vec<u8> {
+    let mut body = execution(id, &[text("one")], types, 0);
+    // The length takes three bytes.
+    body.truncate(body.len() - "one".len() - 3);
+    body
 }
 
 #[test]

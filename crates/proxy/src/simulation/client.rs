@@ -349,7 +349,8 @@ impl Client {
                 self.end();
                 told.is_conflict = true;
                 let loses_if_refused = true;
-                self.may_be_closed = asked.form == Form::Execution { loses_if_refused };
+                self.may_be_closed =
+                    self.may_be_refused && asked.form == Form::Execution { loses_if_refused };
             } else {
                 self.mode.take(statement);
             }
