@@ -15,6 +15,7 @@
 //! | [`histories`] | judges what transactions have seen and done, by the lists that they append to |
 //! | [`late_rows`], [`semisync`] | commits held back between their event and their rows |
 //! | [`log_gate`] | the binary log held back on its way to Remora; an address that moves |
+//! | [`late_log`] | the same, at random |
 //! | [`sysbench`] | runs sysbench, unmodified |
 //! | [`metrics`] | reads what Remora says of itself |
 //! | [`process`], [`scratch`], [`programs`], [`ports`], [`interrupt`] | the ground below |
@@ -23,6 +24,7 @@ pub mod certificates;
 pub mod client;
 pub mod histories;
 pub mod interrupt;
+pub mod late_log;
 pub mod late_rows;
 pub mod load;
 pub mod log_gate;

@@ -3,29 +3,33 @@
 //!
 //! Two promises are checked for each read (docs/consistency.md): it has every write through Remora
 //! that was answered before it was sent, whoever wrote; and every direct write that was answered
-//! more than `lag_ms_max` before. The seed of each run is printed.
+//! more than `lag_ms_max` before.
 //!
 //! The test must be able to fail: the same load against a Remora whose watermark rule, or whose
 //! fences, are broken must find stale reads, and does.
 //!
-//! **Rows come late** in most of the runs ([`LateRows`]): the server shows them some milliseconds
-//! after it sent their event. That time, otherwise some tens of microseconds, is then long enough
-//! to be met by many reads.
+//! What is dangerous takes some tens of microseconds in life, which hardly any read meets. Each run
+//! makes it take milliseconds ([`Surroundings`]).
 //!
-//! **The long mode**: `REMORA_CONSISTENCY_READS=2000000 cargo test --release -p remora-lab --test
-//! consistency` checks so many reads in each of the runs that must find nothing.
+//! **The long mode**: `REMORA_CONSISTENCY_READS=2000000 cargo test --release -p
+//! remora-behaviour --test proof consistency` checks so many reads in each of the runs that must
+//! find nothing. `REMORA_CONSISTENCY_SEED` repeats a run's choices.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use remora_cache::BrokenRules;
+use remora_testkit::late_log::LateLog;
 use remora_testkit::late_rows::LateRows;
 use remora_testkit::load::{Oracle, Random};
-use remora_testkit::mixed::{self, MixedLoad, MixedReport, questions, tables};
+use remora_testkit::log_gate::LogGate;
+use remora_testkit::mixed::{self, MixedLoad, questions, tables};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::semisync::Acknowledge;
-use remora_testkit::servers::{Kind, Server, ServerOptions};
+use remora_testkit::servers::{Server, ServerOptions};
+
+use crate::{is_without_late_rows, number_from};
 
 /// For how long a result may lack a direct write.
 const LAG_MS_MAX: u64 = 200;
@@ -37,51 +41,78 @@ const READS: u64 = 60_000;
 const BROKEN_TIME: Duration = Duration::from_secs(90);
 /// How late rows come.
 const SLOW: Duration = Duration::from_millis(3);
+/// The longest time for which the log is held back, or goes freely between two such times.
+const HELD_MAX: Duration = Duration::from_millis(30);
+
+/// Has the server rotate its log often.
+const SMALL_FILES: &str = "--max-binlog-size=16384";
 
 /// The runs would only take the processors from one another.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// What makes dangerous moments longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Surroundings {
+    /// Writes are answered before Remora reads of them: the log is held back at random.
+    LateLog,
+    /// Remora reads of commits before they are visible.
+    LateRows,
+    /// The log is rotated often; and rows come late, where that is possible.
+    RotatedLog,
+}
+
 struct World {
-    // Dropped in this order: who waits for the replica is let go first.
-    _late: Option<LateRows>,
+    // Dropped in this order: who waits for the replica is let go first, then the log.
+    _late_rows: Option<LateRows>,
+    _late_log: Option<LateLog>,
     remora: InProcessRemora,
     server: Server,
     oracle: Oracle,
-    /// The log is rotated often.
-    rotates: bool,
+    surroundings: Surroundings,
+    seed: u64,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl World {
-    fn new(broken: BrokenRules, is_slow: bool, further: &[&str]) -> World {
+    fn new(broken: BrokenRules, surroundings: Surroundings) -> World {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let rotations = (surroundings == Surroundings::RotatedLog).then_some(SMALL_FILES);
         let options = ServerOptions {
-            further: further.iter().map(|option| (*option).to_owned()).collect(),
+            further: rotations.into_iter().map(str::to_owned).collect(),
             ..ServerOptions::default()
         };
         let server = Server::start(options).unwrap();
         let mut setup = server.app().connect().unwrap();
         tables::create(&mut setup).unwrap();
         setup.query("CREATE TABLE aside (i INT)").unwrap();
-        let options = RemoraOptions::storing_all()
+        let mut options = RemoraOptions::storing_all()
             .with("follow.lag_ms_max", &LAG_MS_MAX.to_string())
             .with("follow.heartbeat_ms", &(LAG_MS_MAX / 4).to_string());
+        let seed = number_from("REMORA_CONSISTENCY_SEED").unwrap_or_else(Random::fresh_seed);
+        println!("REMORA_CONSISTENCY_SEED={seed} ({surroundings:?}, {broken:?})");
+        let gate = (surroundings == Surroundings::LateLog)
+            .then(|| LogGate::start(server.address()).unwrap());
+        if let Some(gate) = &gate {
+            options = options.with("upstream.address", &gate.address().to_string());
+        }
         let remora = InProcessRemora::start_broken(&server, &options, broken).unwrap();
         let lag = Duration::from_millis(LAG_MS_MAX) + ROUNDING;
-        let late = is_slow.then(|| LateRows::begin(&server, Acknowledge::After(SLOW)).unwrap());
+        let late_rows = (surroundings != Surroundings::LateLog
+            && LateRows::are_possible(server.kind()))
+        .then(|| LateRows::begin(&server, Acknowledge::After(SLOW)).unwrap());
         World {
-            _late: late,
+            _late_rows: late_rows,
+            _late_log: gate.map(|gate| LateLog::begin(gate, HELD_MAX, Random::new(seed))),
             remora,
             server,
             oracle: Oracle::new(tables::COUNTERS, 0, lag),
-            rotates: !further.is_empty(),
+            surroundings,
+            seed,
             _turn: turn,
         }
     }
 
     fn load(&self, reads: u64, time: Duration, until_stale: bool) -> MixedLoad {
-        let seed = Random::fresh_seed();
-        println!("seed {seed}");
         MixedLoad {
             through: self.server.app().at(self.remora.address()),
             direct: self.server.app(),
@@ -94,7 +125,7 @@ impl World {
             reads,
             time,
             until_stale,
-            seed,
+            seed: self.seed,
         }
     }
 
@@ -136,7 +167,7 @@ impl World {
                 let before = self.hits();
                 assert_eq!(through.query_bytes(&question.text).unwrap(), expected);
                 let is_hit = self.hits() > before;
-                if !is_hit && self.rotates {
+                if !is_hit && self.surroundings == Surroundings::RotatedLog {
                     // A checkpoint event behind the last commit hides whether that is visible,
                     // until another commit shows it: see the watermark's documentation.
                     direct.query("INSERT INTO aside VALUES (1)")?;
@@ -149,35 +180,22 @@ impl World {
 }
 
 fn reads_wanted() -> u64 {
-    std::env::var("REMORA_CONSISTENCY_READS").map_or(READS, |text| {
-        text.parse().expect("REMORA_CONSISTENCY_READS is a number")
-    })
+    number_from("REMORA_CONSISTENCY_READS").unwrap_or(READS)
 }
 
 /// Rounds of load until there was enough of everything to prove something. More than one are needed
 /// only where the disk makes writers slow.
 const ROUNDS_MAX: usize = 10;
 
-fn is_without_late_rows() -> bool {
-    let kind = Kind::from_environment().unwrap();
-    kind.skips(
-        !LateRows::are_possible(kind),
-        "it can't hold commits back between their event and their rows",
-    )
-}
-
-fn nothing_is_stale(is_slow: bool, further: &[&str], hits_share: u64) {
-    if is_slow && is_without_late_rows() {
-        return;
-    }
+fn nothing_is_stale(surroundings: Surroundings, hits_share: u64) {
     let reads = reads_wanted();
-    let world = World::new(BrokenRules::default(), is_slow, further);
+    let world = World::new(BrokenRules::default(), surroundings);
     let (mut reads_done, mut through, mut direct) = (0, 0, 0);
     for _ in 0..ROUNDS_MAX {
         let load = world.load(reads, Duration::from_secs(600 + reads / 500), false);
         let report = mixed::run(&load, &world.oracle).unwrap();
         println!(
-            "late rows: {is_slow}; {report}; {} hits so far; log at {}",
+            "{surroundings:?}: {report}; {} hits so far; log at {}",
             world.hits(),
             world.server.position().unwrap()
         );
@@ -203,30 +221,32 @@ fn nothing_is_stale(is_slow: bool, further: &[&str], hits_share: u64) {
     world.check_rest();
 }
 
-fn broken(rules: BrokenRules, is_slow: bool) -> MixedReport {
-    let world = World::new(rules, is_slow, &[]);
+/// Must find a stale read, and ends at the first.
+fn is_found(rules: BrokenRules, surroundings: Surroundings) {
+    let world = World::new(rules, surroundings);
     let load = world.load(u64::MAX, BROKEN_TIME, true);
     let report = mixed::run(&load, &world.oracle).unwrap();
     println!("{rules:?}: {report}; {} hits", world.hits());
     println!("{:#?}", report.stale);
-    report
+    assert!(report.stale_count > 0);
 }
 
 #[test]
-fn no_read_is_older_than_a_write_that_was_answered() {
-    nothing_is_stale(false, &[], 6);
+fn no_read_is_older_than_allowed_when_the_log_comes_late() {
+    nothing_is_stale(Surroundings::LateLog, 6);
 }
 
 #[test]
 fn no_read_is_older_than_allowed_when_events_come_long_before_their_rows() {
-    nothing_is_stale(true, &[], 6);
+    if !is_without_late_rows() {
+        nothing_is_stale(Surroundings::LateRows, 6);
+    }
 }
 
 /// After each rotation the position can't be believed for a while, so there is less to hit.
 #[test]
 fn no_read_is_older_than_allowed_when_the_log_is_rotated_often() {
-    let is_slow = LateRows::are_possible(Kind::from_environment().unwrap());
-    nothing_is_stale(is_slow, &["--max-binlog-size=16384"], 20);
+    nothing_is_stale(Surroundings::RotatedLog, 20);
 }
 
 #[test]
@@ -235,7 +255,7 @@ fn without_fences_stale_reads_are_found() {
         fences: true,
         ..BrokenRules::default()
     };
-    assert!(broken(rules, false).stale_count > 0);
+    is_found(rules, Surroundings::LateLog);
 }
 
 #[test]
@@ -247,5 +267,5 @@ fn without_the_watermark_stale_reads_are_found() {
         watermark: true,
         ..BrokenRules::default()
     };
-    assert!(broken(rules, true).stale_count > 0);
+    is_found(rules, Surroundings::LateRows);
 }

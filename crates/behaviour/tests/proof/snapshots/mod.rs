@@ -23,21 +23,22 @@ mod course;
 mod histories;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use remora_behaviour::front::lease;
 use remora_cache::{BrokenRules, BrokenSnapshots};
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
+use remora_testkit::late_log::LateLog;
 use remora_testkit::late_rows::LateRows;
 use remora_testkit::load::Random;
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::mixed::asking::Asking;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::semisync::Acknowledge;
-use remora_testkit::servers::{Kind, Leased};
+use remora_testkit::servers::Leased;
+
+use crate::number_from;
 
 /// Transactions in each run that are judged, unless the environment says otherwise.
 const TRANSACTIONS: u64 = 200;
@@ -48,7 +49,7 @@ const TIME_EACH: Duration = Duration::from_millis(500);
 /// How late rows come.
 const SLOW: Duration = Duration::from_millis(3);
 /// The longest time for which the log is held back, or goes freely between two such times.
-const HELD_US_MAX: usize = 30_000;
+const HELD_MAX: Duration = Duration::from_millis(30);
 /// Runs until there were enough hits.
 const ROUNDS_MAX: usize = 10;
 /// The transaction was rolled back: a deadlock, a lock that was waited for too long, a row that has
@@ -102,8 +103,8 @@ impl Reads {
 /// A server that everybody uses, and a Remora in front of it.
 struct World {
     // Dropped in this order: who waits for the replica is let go first, then the log.
-    _late: Option<LateRows>,
-    _holder: Option<Holder>,
+    _late_rows: Option<LateRows>,
+    _late_log: Option<LateLog>,
     remora: InProcessRemora,
     server: Arc<Leased>,
     surroundings: Surroundings,
@@ -133,11 +134,11 @@ impl World {
             ..BrokenRules::default()
         };
         let remora = InProcessRemora::start_broken(&server, &options, broken).unwrap();
-        let late = (surroundings == Surroundings::LateRows)
+        let late_rows = (surroundings == Surroundings::LateRows)
             .then(|| LateRows::begin(&server, Acknowledge::After(SLOW)).unwrap());
         World {
-            _late: late,
-            _holder: gate.map(|gate| Holder::start(gate, Random::new(seed))),
+            _late_rows: late_rows,
+            _late_log: gate.map(|gate| LateLog::begin(gate, HELD_MAX, Random::new(seed))),
             remora,
             server,
             surroundings,
@@ -160,41 +161,6 @@ impl World {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let hits = hits as u64;
         hits
-    }
-}
-
-/// Holds the log back at random, until it is dropped.
-struct Holder {
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Holder {
-    fn start(gate: LogGate, mut random: Random) -> Holder {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let of_thread = Arc::clone(&is_over);
-        let thread = std::thread::spawn(move || {
-            let mut is_held = false;
-            while !of_thread.load(Ordering::SeqCst) {
-                is_held = !is_held;
-                gate.hold(is_held);
-                std::thread::sleep(Duration::from_micros(random.below(HELD_US_MAX) as u64));
-            }
-        });
-        Holder {
-            is_over,
-            thread: Some(thread),
-        }
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        // The gate goes with the thread, and lets go.
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -311,17 +277,4 @@ fn long_mode() -> Option<u64> {
 /// Accounts of the bank that are read together.
 fn chunk() -> Option<usize> {
     number_from("REMORA_SNAPSHOT_CHUNK").and_then(|count| usize::try_from(count).ok())
-}
-
-fn number_from(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().expect("it is a number"))
-}
-
-fn is_without_late_rows() -> bool {
-    let kind = Kind::from_environment().unwrap();
-    kind.skips(
-        !LateRows::are_possible(kind),
-        "it can't hold commits back between their event and their rows",
-    )
 }

@@ -27,8 +27,9 @@ use self::accounts::{Account, Bank, Question};
 use super::course::{Course, Role};
 use super::{
     BROKEN_TIME, Opening, ROUNDS_MAX, Reads, Session, Surroundings, TIME_EACH, TRANSACTIONS, World,
-    asking, chunk, is_without_late_rows, long_mode,
+    asking, chunk, long_mode,
 };
+use crate::is_without_late_rows;
 
 const ACCOUNTS: usize = 200;
 const ACCOUNTS_LONG: usize = 1_000;

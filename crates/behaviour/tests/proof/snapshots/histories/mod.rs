@@ -17,9 +17,9 @@ use self::clients::Run;
 use self::tables::Question;
 use super::course::Course;
 use super::{
-    BROKEN_TIME, ROUNDS_MAX, Reads, Surroundings, TIME_EACH, TRANSACTIONS, World,
-    is_without_late_rows, long_mode,
+    BROKEN_TIME, ROUNDS_MAX, Reads, Surroundings, TIME_EACH, TRANSACTIONS, World, long_mode,
 };
+use crate::is_without_late_rows;
 
 /// So many transactions are judged together. The next ones get new lists.
 const JUDGED_TOGETHER: u64 = 1_000;
