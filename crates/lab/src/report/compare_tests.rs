@@ -11,46 +11,51 @@ use super::compare::{Change, Outcome, compare};
 use super::testing::{Synthetic, everything};
 use super::tests::{assert_well_formed, written};
 
-#[test]
-fn a_planted_regression_is_called_one_and_a_rerun_is_not() {
-    let mut random = seeded();
-    for _ in 0..3 {
-        let mut run = |remora: f64| written(&everything(Random::new(random.next()), remora));
-        let (before, again, slower) = (run(1.0), run(1.0), run(0.75));
-        let rerun = compare(before.path(), again.path()).unwrap();
-        let called: Vec<_> = rerun.regressions().collect();
-        assert!(called.is_empty(), "{called:?}");
-        assert_eq!(
-            rerun.overall_regressions().count(),
-            0,
-            "{}",
-            rerun.text(true)
-        );
-        let regression = compare(before.path(), slower.path()).unwrap();
-        let called: Vec<_> = regression.regressions().collect();
-        let is_planted = |change: &&Change| change.arm == "remora";
-        assert!(called.iter().all(is_planted), "{called:?}");
-        let cells = called
-            .iter()
-            .filter(|change| change.measure == "queries/s")
-            .count();
-        assert!(cells >= 17, "{cells} of 19 cells");
-        let overall: Vec<_> = regression.overall_regressions().collect();
-        assert!(
-            overall
+/// What `make check` leaves out.
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_planted_regression_is_called_one_and_a_rerun_is_not() {
+        let mut random = seeded();
+        for _ in 0..3 {
+            let mut run = |remora: f64| written(&everything(Random::new(random.next()), remora));
+            let (before, again, slower) = (run(1.0), run(1.0), run(0.75));
+            let rerun = compare(before.path(), again.path()).unwrap();
+            let called: Vec<_> = rerun.regressions().collect();
+            assert!(called.is_empty(), "{called:?}");
+            assert_eq!(
+                rerun.overall_regressions().count(),
+                0,
+                "{}",
+                rerun.text(true)
+            );
+            let regression = compare(before.path(), slower.path()).unwrap();
+            let called: Vec<_> = regression.regressions().collect();
+            let is_planted = |change: &&Change| change.arm == "remora";
+            assert!(called.iter().all(is_planted), "{called:?}");
+            let cells = called
                 .iter()
-                .any(|found| found.arm == "remora" && found.measure == "queries/s")
-        );
-        assert!(
-            overall.iter().all(|found| found.arm == "remora"),
-            "{overall:?}"
-        );
-        let back = compare(slower.path(), before.path()).unwrap();
-        assert_eq!(back.regressions().count(), 0);
-        let better = back.experiments[0].changes.iter();
-        assert!(better.filter(|change| change.is(Verdict::Better)).count() >= 17);
-        assert!(regression.text(false).contains("WORSE"));
-        assert_well_formed(&regression.html());
+                .filter(|change| change.measure == "queries/s")
+                .count();
+            assert!(cells >= 17, "{cells} of 19 cells");
+            let overall: Vec<_> = regression.overall_regressions().collect();
+            assert!(
+                overall
+                    .iter()
+                    .any(|found| found.arm == "remora" && found.measure == "queries/s")
+            );
+            assert!(
+                overall.iter().all(|found| found.arm == "remora"),
+                "{overall:?}"
+            );
+            let back = compare(slower.path(), before.path()).unwrap();
+            assert_eq!(back.regressions().count(), 0);
+            let better = back.experiments[0].changes.iter();
+            assert!(better.filter(|change| change.is(Verdict::Better)).count() >= 17);
+            assert!(regression.text(false).contains("WORSE"));
+            assert_well_formed(&regression.html());
+        }
     }
 }
 

@@ -29,6 +29,9 @@ const MEMORY: &str = "/dev/shm";
 /// So much must be free there, KiB.
 const MEMORY_KIB_MIN: u64 = 8 << 20;
 
+/// Where the tests are that a quick check leaves out: in modules of this name.
+const LONG_TESTS: &str = "::long::";
+
 /// What is to run.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
@@ -48,6 +51,8 @@ pub(crate) struct ProgramRun {
     pub(crate) round: usize,
     /// Whether tests run too that are usually left out (`#[ignore]`).
     pub(crate) with_ignored: bool,
+    /// Whether tests that take long are left out ([`LONG_TESTS`]).
+    pub(crate) is_quick: bool,
 }
 
 impl fmt::Display for Job {
@@ -167,6 +172,9 @@ impl ProgramRun {
             .args(&self.filter);
         if self.with_ignored {
             command.arg("--include-ignored");
+        }
+        if self.is_quick {
+            command.args(["--skip", LONG_TESTS]);
         }
         if program.statement.load == Load::Waits {
             command.args(["--test-threads", WAITING_THREADS]);

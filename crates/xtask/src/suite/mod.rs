@@ -139,6 +139,7 @@ fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
                 filter: options.filter.clone(),
                 round,
                 with_ignored: options.long && program.name == LONG,
+                is_quick: options.check,
             })
         })
         .collect()
