@@ -64,7 +64,7 @@ pub use reads::{
 pub use refusal::Refusal;
 pub use select::{NESTING_DEPTH_MAX, Select, TABLES_MAX, is_system_schema};
 pub use settings::{CONTACT_SETTINGS, RESULT_SETTINGS, ResultSetting};
-pub use skeleton::skeleton;
+pub use skeleton::{ValuePlace, skeleton};
 pub use statement::{
     IsolationLevel, SessionEffect, Statement, StatementKind, Transaction, TransactionControl,
     TransactionDefaults, UnknownEffect, Writes,

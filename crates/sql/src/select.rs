@@ -26,7 +26,7 @@ use crate::refusal::Refusal;
 use crate::scan::Findings;
 use crate::token::{Token, TokenKind};
 use block::OpenBlock;
-pub(crate) use value::Value;
+pub(crate) use value::{Value, integer, unescape};
 
 /// How deeply expressions, subqueries, joins and parentheses may be nested. It bounds the stack.
 pub const NESTING_DEPTH_MAX: usize = 96;

@@ -15,13 +15,37 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::dialect::Dialect;
 use crate::lexer::is_word_byte;
 
-/// Puts the text without its numbers and strings into `skeleton`, and gives a hash of it. `None` if
-/// the text can't be read that way: it has comments, or a string without an end.
+/// A number or a string in a text, with its quotes: bytes from `start` to before `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValuePlace {
+    /// Where it begins.
+    pub start: u32,
+    /// Where the text goes on.
+    pub end: u32,
+}
+
+impl ValuePlace {
+    /// Its bytes. `None` if it is of another text.
+    pub(crate) fn of(self, text: &[u8]) -> Option<&[u8]> {
+        text.get(self.start as usize..self.end as usize)
+    }
+}
+
+/// Puts the text without its numbers and strings into `skeleton`, and where those are into
+/// `values`; gives a hash of the skeleton. `None` if the text can't be read that way: it has
+/// comments, or a string without an end.
 ///
 /// Texts with one skeleton under one [`Dialect`] have one [`crate::normalise`]d text, and one
 /// [`crate::ReadTemplate`]. The hash alone proves neither.
-pub fn skeleton(text: &[u8], dialect: Dialect, skeleton: &mut Vec<u8>) -> Option<u64> {
+pub fn skeleton(
+    text: &[u8],
+    dialect: Dialect,
+    skeleton: &mut Vec<u8>,
+    values: &mut Vec<ValuePlace>,
+) -> Option<u64> {
     skeleton.clear();
+    values.clear();
+    u32::try_from(text.len()).ok()?;
     // What lies before `kept` is in the skeleton or left out; what lies between it and `at` is
     // kept.
     let (mut kept, mut at) = (0, 0);
@@ -56,7 +80,9 @@ pub fn skeleton(text: &[u8], dialect: Dialect, skeleton: &mut Vec<u8>) -> Option
                 skeleton.push(mark);
                 kept = left_out.end;
                 // Behind what closes it.
-                left_out.end + usize::from(!byte.is_ascii_digit())
+                let end = left_out.end + usize::from(!byte.is_ascii_digit());
+                values.push(place(at, end));
+                end
             }
             Err(end) => end,
         };
@@ -64,6 +90,15 @@ pub fn skeleton(text: &[u8], dialect: Dialect, skeleton: &mut Vec<u8>) -> Option
     skeleton.extend_from_slice(&text[kept..]);
     let seed = u64::from(dialect.ansi_quotes) << 1 | u64::from(dialect.no_backslash_escapes);
     Some(xxh3_64_with_seed(skeleton, seed))
+}
+
+fn place(start: usize, end: usize) -> ValuePlace {
+    // The whole text is no longer than that.
+    let short = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    ValuePlace {
+        start: short(start),
+        end: short(end),
+    }
 }
 
 /// Of a string whose quote stands at a place, what is left out: all but its closing quote; or, as
@@ -123,7 +158,10 @@ mod tests {
 
     #[test]
     fn most_statements_that_differ_in_values_have_one_skeleton() {
-        let of = |text: &str| skeleton(text.as_bytes(), Dialect::default(), &mut Vec::new());
+        let of = |text: &str| {
+            let (mut bytes, mut values) = (Vec::new(), Vec::new());
+            skeleton(text.as_bytes(), Dialect::default(), &mut bytes, &mut values)
+        };
         let one = of("SELECT a2 FROM t WHERE a=1 AND s = 'x' AND b > -5");
         assert!(one.is_some());
         assert_eq!(
@@ -142,6 +180,18 @@ mod tests {
         ] {
             assert_eq!(of(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn it_is_told_where_values_stand() {
+        let text = "SELECT a2, 'it''s', 10.5 FROM t WHERE b = -42 AND s IN ('', _utf8'x')";
+        let (mut bytes, mut values) = (Vec::new(), Vec::new());
+        skeleton(text.as_bytes(), Dialect::default(), &mut bytes, &mut values).unwrap();
+        let found = values
+            .iter()
+            .map(|value| value.of(text.as_bytes()).unwrap());
+        let expected = [&b"'it''s'"[..], b"10", b"42", b"''"];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
     proptest::proptest! {
@@ -168,8 +218,9 @@ mod tests {
                 (piece, _) => piece.to_owned(),
             };
             let second: String = pieces.iter().zip(&other).map(changed).collect();
-            let mut buffer = Vec::new();
-            let hashes = [&first, &second].map(|text| skeleton(text.as_bytes(), dialect, &mut buffer));
+            let (mut bytes, mut values) = (Vec::new(), Vec::new());
+            let hashes = [&first, &second]
+                .map(|text| skeleton(text.as_bytes(), dialect, &mut bytes, &mut values));
             if hashes[0].is_some() && hashes[0] == hashes[1] {
                 let mut normal = Vec::new();
                 let digests = [&first, &second].map(|text| normalise(text.as_bytes(), dialect, &mut normal));

@@ -1,44 +1,293 @@
 //! What the analysis says of all reads that differ only in their values.
+//!
+//! **Why one analysis does for all of them.** Texts with one [`crate::skeleton`] have the same
+//! tokens, but for what numbers and strings say. The parser looks at what they say in three places:
+//!
+//! - the constants that columns are compared with. Each is a value of the text as it stands or
+//!   negated, or the template has no gaps: a sum of two, a decimal number, strings behind one
+//!   another are found by comparing the analyses of two texts;
+//! - whether a number fits into 64 bits, and whether a string is short enough to be a constant.
+//!   Values that are longer than in all such cases are refused ([`DIGITS_MAX`]);
+//! - whether a `LIMIT` is 0. A 0 is refused unless it fills a gap, or the first text had one in its
+//!   place and was found to say the same with another number.
+//!
+//! `tests/template.rs` compares random statements with their own analysis, and so does the proxy in
+//! debug builds, each time.
 
-use crate::reads::Reads;
-use crate::select::Select;
+use crate::dialect::Dialect;
+use crate::reads::{CONSTANT_BYTES_MAX, Constant, Reads, Test};
+use crate::select::{Select, integer, unescape};
+use crate::skeleton::ValuePlace;
 use crate::statement::Statement;
 
-/// The analysis of a cacheable read, without what depends on values: which rows it reads.
-///
-/// It holds for every statement with the same [`crate::skeleton`] and dialect, if quotes and
-/// backslashes are certain. No value has an effect: what a statement calls, names and locks is in
-/// the skeleton. A value may still make one of them uncacheable, so use it only where the result
-/// isn't stored. If one were stored anyway, any change of its tables would drop it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadTemplate(Statement);
+/// The analysis of a cacheable read, for every statement with the same skeleton and dialect, if
+/// quotes and backslashes are certain.
+#[derive(Clone, Debug)]
+pub struct ReadTemplate {
+    every_row: Statement,
+    with_gaps: Option<WithGaps>,
+}
+
+/// The analysis, with gaps where values of the text are.
+#[derive(Clone, Debug)]
+struct WithGaps {
+    /// Each gap holds 0.
+    statement: Statement,
+    gaps: Vec<Gap>,
+    /// Of each value of the text, what it may be.
+    forms: Vec<Form>,
+}
+
+/// A constant that is a value of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gap {
+    place: ConstantPlace,
+    /// Which value.
+    value: usize,
+    is_negated: bool,
+}
+
+/// A constant of a statement: where it is in [`Reads::blocks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ConstantPlace {
+    block: usize,
+    condition: usize,
+    /// Among those that the condition compares with; of a range, 1 is the upper bound.
+    constant: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Number { may_be_zero: bool },
+    Text,
+}
+
+/// Values that a text may have.
+const VALUES_MAX: usize = 64;
+/// Digits that a number may have: every one fits into a signed integer of 64 bits.
+const DIGITS_MAX: usize = 18;
+/// The values that stand for those of a text: the n-th is this plus n, or this and n.
+const NUMBER: i128 = 700_000_000_000;
+const TEXT: &str = "remora";
 
 impl ReadTemplate {
-    /// That of a statement; `None` if it can't be cached.
-    pub fn of(statement: &Statement) -> Option<ReadTemplate> {
+    /// That of a statement with this text, whose values stand at these places; `None` if it can't
+    /// be cached.
+    pub fn of(
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+        values: &[ValuePlace],
+    ) -> Option<ReadTemplate> {
         let select = statement.cacheable.as_ref().ok()?;
         let every_row = Reads {
             all_columns: true,
             ..Reads::default()
         };
-        Some(ReadTemplate(Statement {
-            cacheable: Ok(Select {
-                tables: select.tables.clone(),
-                reads: every_row,
-                says_cache: select.says_cache,
-                rows_come_from_tables: select.rows_come_from_tables,
-                // A value decides that.
-                filters_by_conditions_only: false,
-                counts_found_rows: select.counts_found_rows,
-            }),
-            narrowed: None,
-            writes: statement.writes.clone(),
-            ..*statement
-        }))
+        Some(ReadTemplate {
+            with_gaps: WithGaps::of(statement, text, dialect, values),
+            every_row: Statement {
+                cacheable: Ok(Select {
+                    tables: select.tables.clone(),
+                    reads: every_row,
+                    says_cache: select.says_cache,
+                    rows_come_from_tables: select.rows_come_from_tables,
+                    // A value decides that.
+                    filters_by_conditions_only: false,
+                    counts_found_rows: select.counts_found_rows,
+                }),
+                narrowed: None,
+                writes: statement.writes.clone(),
+                ..*statement
+            },
+        })
     }
 
-    /// The analysis.
-    pub fn statement(&self) -> &Statement {
-        &self.0
+    /// The analysis without what depends on values: which rows it reads. No value has an effect:
+    /// what a statement calls, names and locks is in the skeleton. A value may still make one of
+    /// them uncacheable, so use it only where the result isn't stored. If one were stored anyway,
+    /// any change of its tables would drop it.
+    pub fn of_every_row(&self) -> &Statement {
+        &self.every_row
+    }
+
+    /// The analysis of a statement with this text, whose values stand at these places. `None` if a
+    /// value could make it another one: then the text must be analysed.
+    pub fn with_values(
+        &self,
+        text: &[u8],
+        dialect: Dialect,
+        values: &[ValuePlace],
+    ) -> Option<Statement> {
+        let WithGaps {
+            statement,
+            gaps,
+            forms,
+        } = self.with_gaps.as_ref()?;
+        let fits = |(value, form): (&ValuePlace, &Form)| form.fits(value.of(text)?).then_some(());
+        if values.len() != forms.len() || !values.iter().zip(forms).all(|one| fits(one).is_some()) {
+            return None;
+        }
+        let mut statement = statement.clone();
+        let select = statement.cacheable.as_mut().ok()?;
+        for gap in gaps {
+            let value = values.get(gap.value)?.of(text)?;
+            *constant_at(select, gap.place)? = constant(value, dialect, gap.is_negated)?;
+        }
+        Some(statement)
+    }
+}
+
+impl WithGaps {
+    /// Compares the analysis with that of the same text with values that are known again.
+    fn of(
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+        values: &[ValuePlace],
+    ) -> Option<WithGaps> {
+        if values.len() > VALUES_MAX {
+            return None;
+        }
+        let mut other = crate::analyse(&with_known_values(text, values)?, dialect);
+        let mut statement = statement.clone();
+        let own = take_constants(&mut statement)?;
+        let known = take_constants(&mut other)?;
+        if statement != other {
+            return None;
+        }
+        let mut gaps = Vec::with_capacity(own.len());
+        for ((place, own), (_, known)) in own.into_iter().zip(known) {
+            let (value, is_negated) = which(&known)?;
+            let bytes = values.get(value)?.of(text)?;
+            if constant(bytes, dialect, is_negated)? != own {
+                return None;
+            }
+            gaps.push(Gap {
+                place,
+                value,
+                is_negated,
+            });
+        }
+        let form = |(at, value): (usize, &ValuePlace)| {
+            let value = value.of(text)?;
+            let may_be_zero = is_zero(value) || gaps.iter().any(|gap| gap.value == at);
+            let form = match value.first()? {
+                b'0'..=b'9' => Form::Number { may_be_zero },
+                _ => Form::Text,
+            };
+            form.fits(value).then_some(form)
+        };
+        let forms: Option<Vec<Form>> = values.iter().enumerate().map(form).collect();
+        Some(WithGaps {
+            statement,
+            gaps,
+            forms: forms?,
+        })
+    }
+}
+
+impl Form {
+    fn fits(self, value: &[u8]) -> bool {
+        match self {
+            Form::Number { may_be_zero } => {
+                value.len() <= DIGITS_MAX
+                    && value.iter().all(u8::is_ascii_digit)
+                    && (may_be_zero || !is_zero(value))
+            }
+            Form::Text => value.len() <= CONSTANT_BYTES_MAX,
+        }
+    }
+}
+
+fn is_zero(value: &[u8]) -> bool {
+    value.iter().all(|digit| *digit == b'0')
+}
+
+/// The text with other values, which [`which`] knows again.
+fn with_known_values(text: &[u8], values: &[ValuePlace]) -> Option<Vec<u8>> {
+    let mut other = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for (number, value) in values.iter().enumerate() {
+        other.extend_from_slice(text.get(done..value.start as usize)?);
+        let quote = *value.of(text)?.first()?;
+        if quote.is_ascii_digit() {
+            let known = NUMBER + i128::try_from(number).ok()?;
+            other.extend_from_slice(known.to_string().as_bytes());
+        } else {
+            other.push(quote);
+            other.extend_from_slice(format!("{TEXT}{number}").as_bytes());
+            other.push(quote);
+        }
+        done = value.end as usize;
+    }
+    other.extend_from_slice(text.get(done..)?);
+    Some(other)
+}
+
+/// Which of those values a constant is, and whether it is negated.
+fn which(known: &Constant) -> Option<(usize, bool)> {
+    match known {
+        Constant::Integer(number) => {
+            let value = usize::try_from(number.abs() - NUMBER).ok()?;
+            Some((value, *number < 0))
+        }
+        Constant::Text(text) => {
+            let number = text.strip_prefix(TEXT.as_bytes())?;
+            let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+            Some((number, false))
+        }
+        Constant::Decimal(_) | Constant::Parameter(_) => None,
+    }
+}
+
+/// The constant that a value is; `None` if it is none.
+fn constant(value: &[u8], dialect: Dialect, is_negated: bool) -> Option<Constant> {
+    if value.first()?.is_ascii_digit() {
+        let number = i128::from(integer(value)?);
+        return Some(Constant::Integer(if is_negated { -number } else { number }));
+    }
+    let mut text = Vec::new();
+    unescape(value, !dialect.no_backslash_escapes, &mut text)?;
+    (!is_negated).then_some(Constant::Text(text))
+}
+
+/// Puts 0 in the place of each constant that a column is compared with, and gives those that were
+/// there.
+fn take_constants(statement: &mut Statement) -> Option<Vec<(ConstantPlace, Constant)>> {
+    let select = statement.cacheable.as_mut().ok()?;
+    let mut taken = Vec::new();
+    for block in 0..select.reads.blocks.len() {
+        for condition in 0..select.reads.blocks[block].conditions.len() {
+            let all = match &select.reads.blocks[block].conditions[condition].test {
+                Test::In(constants) => 0..constants.len(),
+                Test::Range { from, to } => {
+                    usize::from(from.is_none())..1 + usize::from(to.is_some())
+                }
+                Test::Column(_) | Test::IsNull => 0..0,
+            };
+            for constant in all {
+                let place = ConstantPlace {
+                    block,
+                    condition,
+                    constant,
+                };
+                let constant = constant_at(select, place)?;
+                taken.push((place, std::mem::replace(constant, Constant::Integer(0))));
+            }
+        }
+    }
+    Some(taken)
+}
+
+fn constant_at(select: &mut Select, place: ConstantPlace) -> Option<&mut Constant> {
+    let block = select.reads.blocks.get_mut(place.block)?;
+    match &mut block.conditions.get_mut(place.condition)?.test {
+        Test::In(constants) => constants.get_mut(place.constant),
+        Test::Range { from, to } => {
+            let bound = if place.constant == 0 { from } else { to };
+            bound.as_mut().map(|bound| &mut bound.value)
+        }
+        Test::Column(_) | Test::IsNull => None,
     }
 }

@@ -7,7 +7,9 @@ mod common;
 
 use common::dialects;
 use proptest::prelude::*;
-use remora_sql::{Dialect, Lexer, ReadTemplate, Statement, TokenKind, analyse, skeleton};
+use remora_sql::{
+    Dialect, Lexer, ReadTemplate, Statement, TokenKind, ValuePlace, analyse, skeleton,
+};
 
 /// Pieces of statements; `{}` stands for a value.
 const PIECES: &[&str] = &[
@@ -170,6 +172,100 @@ fn two_texts() -> impl Strategy<Value = (String, String)> {
     })
 }
 
+/// What stands behind `WHERE`, and what may follow.
+const CONDITIONS: &[&str] = &[
+    "a = {}",
+    "{} = t.a",
+    "a <=> {}",
+    "b = -{}",
+    "b = - -{}",
+    "b = +({})",
+    "b > {}",
+    "{} >= b",
+    "b BETWEEN {} AND {}",
+    "b BETWEEN -{} AND {}",
+    "b < {} + {}",
+    "b = {}.{}",
+    "b = {} {}",
+    "c IN ({}, {})",
+    "c IN ({}, -{})",
+    "c NOT IN ({}, {})",
+    "(a = {} OR a = {})",
+    "(a = {} OR b = {})",
+    "d IS NULL",
+    "d LIKE {}",
+    "f(d) = {}",
+    "d = COALESCE({}, {})",
+    "NOT (a = {})",
+    "t.a = u.b",
+    "u.c = {}",
+    "{}",
+    "EXISTS (SELECT 1 FROM v WHERE v.a = {} AND v.b = t.a)",
+    "d IN (SELECT e FROM v WHERE v.a > {})",
+];
+const ENDS: &[&str] = &[
+    "",
+    "",
+    "LIMIT {}",
+    "LIMIT {}, {}",
+    "LIMIT {} OFFSET {}",
+    "ORDER BY {}",
+    "GROUP BY a HAVING COUNT(*) > {}",
+    "UNION SELECT b FROM v WHERE c = {} LIMIT {}",
+];
+
+/// A random read that can mostly be cached, and the same with other values.
+fn two_reads() -> impl Strategy<Value = (String, String)> {
+    let values = || {
+        let value = (
+            prop::bool::ANY,
+            any::<prop::sample::Index>(),
+            any::<prop::sample::Index>(),
+        );
+        prop::collection::vec(value, 3)
+    };
+    let conditions = (prop::sample::select(CONDITIONS), values());
+    let begins = prop::sample::select(
+        &[
+            "SELECT a, {} FROM t WHERE ",
+            "SELECT t.b, COUNT(*) FROM t JOIN u ON t.a = u.b AND u.c = {} WHERE ",
+            "SELECT * FROM t LEFT JOIN u ON t.a = u.b AND u.c > {} WHERE ",
+            "SELECT x FROM (SELECT a AS x FROM t WHERE b = {}) AS d JOIN u ON x = u.b WHERE ",
+        ][..],
+    );
+    let end = (prop::sample::select(ENDS), values());
+    let begin = (begins, values());
+    let joins = prop::sample::select(&[" AND ", " AND ", " OR "][..]);
+    let all = prop::collection::vec((conditions, joins), 1..5);
+    (begin, all, end).prop_map(|(begin, conditions, end)| {
+        let mut texts = (String::new(), String::new());
+        let mut add =
+            |pattern: &str, values: &[(bool, prop::sample::Index, prop::sample::Index)]| {
+                let mut parts = pattern.split("{}");
+                let first = parts.next().unwrap_or_default();
+                texts.0 += first;
+                texts.1 += first;
+                for (part, (is_number, one, other)) in parts.zip(values) {
+                    let kind = if *is_number { NUMBERS } else { STRINGS };
+                    texts.0 += kind[one.index(kind.len())];
+                    texts.1 += kind[other.index(kind.len())];
+                    texts.0 += part;
+                    texts.1 += part;
+                }
+            };
+        add(begin.0, &begin.1);
+        for (at, ((condition, values), join)) in conditions.iter().enumerate() {
+            if at > 0 {
+                add(join, &[]);
+            }
+            add(condition, values);
+        }
+        add(" ", &[]);
+        add(end.0, &end.1);
+        texts
+    })
+}
+
 /// The tokens, without the values.
 fn tokens(text: &[u8], dialect: Dialect) -> Vec<(TokenKind, &[u8])> {
     let mut lexer = Lexer::new(text, dialect);
@@ -208,16 +304,30 @@ fn effects(statement: &Statement) -> String {
     format!("{kind:?} {writes:?} {session:?} {transaction:?} {control:?} {diagnostics:?}")
 }
 
-fn check(first: &str, second: &str, dialect: Dialect) -> Result<bool, TestCaseError> {
-    let (mut first_skeleton, mut second_skeleton) = (Vec::new(), Vec::new());
-    let hashes = (
-        skeleton(first.as_bytes(), dialect, &mut first_skeleton),
-        skeleton(second.as_bytes(), dialect, &mut second_skeleton),
-    );
-    if hashes.0.is_none() || hashes.1.is_none() || first_skeleton != second_skeleton {
-        return Ok(false);
+/// How much two texts have in common.
+#[derive(Debug, PartialEq, Eq)]
+enum Shared {
+    /// Their skeletons differ, or they aren't cached.
+    Nothing,
+    /// Their effects.
+    Effects,
+    /// Also which rows they read, but for values.
+    Rows,
+}
+
+fn check(first: &str, second: &str, dialect: Dialect) -> Result<Shared, TestCaseError> {
+    let skeleton_of = |text: &str| {
+        let (mut bytes, mut values) = (Vec::new(), Vec::new());
+        let hash = skeleton(text.as_bytes(), dialect, &mut bytes, &mut values)?;
+        Some((hash, bytes, values))
+    };
+    let (Some(of_first), Some(of_second)) = (skeleton_of(first), skeleton_of(second)) else {
+        return Ok(Shared::Nothing);
+    };
+    if of_first.1 != of_second.1 {
+        return Ok(Shared::Nothing);
     }
-    prop_assert_eq!(hashes.0, hashes.1);
+    prop_assert_eq!(of_first.0, of_second.0);
     prop_assert_eq!(
         tokens(first.as_bytes(), dialect),
         tokens(second.as_bytes(), dialect)
@@ -230,11 +340,26 @@ fn check(first: &str, second: &str, dialect: Dialect) -> Result<bool, TestCaseEr
     if one.kind != remora_sql::StatementKind::Set {
         prop_assert_eq!(effects(&one), effects(&two), "{} and {}", first, second);
     }
-    if let (Some(one), Some(two)) = (ReadTemplate::of(&one), ReadTemplate::of(&two)) {
-        prop_assert_eq!(one, two);
-        return Ok(true);
-    }
-    Ok(false)
+    let template = |statement: &Statement, text: &str, values: &[ValuePlace]| {
+        ReadTemplate::of(statement, text.as_bytes(), dialect, values)
+    };
+    let (Some(of_one), Some(of_two)) = (
+        template(&one, first, &of_first.2),
+        template(&two, second, &of_second.2),
+    ) else {
+        // What one of them can't be used for, the other's template must not be used for either.
+        if let Some(of_one) = template(&one, first, &of_first.2) {
+            let other = of_one.with_values(second.as_bytes(), dialect, &of_second.2);
+            prop_assert_eq!(other, None, "{} and {}", first, second);
+        }
+        return Ok(Shared::Nothing);
+    };
+    prop_assert_eq!(of_one.of_every_row(), of_two.of_every_row());
+    let Some(other) = of_one.with_values(second.as_bytes(), dialect, &of_second.2) else {
+        return Ok(Shared::Effects);
+    };
+    prop_assert_eq!(other, two, "{} and {}", first, second);
+    Ok(Shared::Rows)
 }
 
 proptest! {
@@ -266,33 +391,88 @@ proptest! {
 }
 
 #[test]
+fn the_skeleton_and_the_values_determine_which_rows_are_read() {
+    const CASES: u32 = 20_000;
+    let shared = std::cell::Cell::new(0);
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(CASES));
+    let texts = (two_reads(), dialects());
+    let outcome = runner.run(&texts, |((first, second), dialect)| {
+        if check(&first, &second, dialect)? == Shared::Rows {
+            shared.set(shared.get() + 1);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+    println!("{} of {CASES} had one template", shared.get());
+    assert!(shared.get() > CASES / 10);
+}
+
+#[test]
 fn reads_that_differ_in_values_have_one_template() {
     for (first, second) in [
         (
             "SELECT c FROM t WHERE id=1",
             "SELECT c FROM t WHERE id=10001",
         ),
+        ("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=0"),
         (
-            "SELECT c FROM t WHERE s='x' AND n IN (1, 2) LIMIT 5",
-            "SELECT c FROM t WHERE s='it''s' AND n IN (34, 5) LIMIT 10",
+            "SELECT c FROM t WHERE s='x' AND n IN (1, -2) LIMIT 5",
+            "SELECT c FROM t WHERE s='it''s' AND n IN (34, -5) LIMIT 10",
         ),
         (
-            "SELECT a, 'x' FROM t JOIN u ON t.a = u.b AND u.c > 5",
-            "SELECT a, 'y' FROM t JOIN u ON t.a = u.b AND u.c > 6",
+            "SELECT c FROM t WHERE s=\"x\" LIMIT 0, 5",
+            "SELECT c FROM t WHERE s=\"a\\\"b\" LIMIT 20, 5",
         ),
+        (
+            "SELECT a, 'x' FROM t JOIN u ON t.a = u.b AND u.c > 5 WHERE t.d BETWEEN 1 AND 3",
+            "SELECT a, 'y' FROM t JOIN u ON t.a = u.b AND u.c > 6 WHERE t.d BETWEEN 9 AND 3",
+        ),
+        ("SELECT c FROM t", "SELECT c FROM t"),
     ] {
-        assert!(check(first, second, Dialect::default()).unwrap(), "{first}");
+        let shared = check(first, second, Dialect::default()).unwrap();
+        assert_eq!(shared, Shared::Rows, "{first}");
+    }
+}
+
+#[test]
+fn what_a_value_may_make_another_statement_is_analysed() {
+    let long = format!("SELECT c FROM t WHERE s='{}'", "x".repeat(2_000));
+    for (first, second) in [
+        // Nothing is read.
+        ("SELECT c FROM t LIMIT 5", "SELECT c FROM t LIMIT 0"),
+        // A number of another type.
+        (
+            "SELECT c FROM t WHERE id=1",
+            "SELECT c FROM t WHERE id=99999999999999999999",
+        ),
+        // Calculated, or joined, from several values.
+        (
+            "SELECT c FROM t WHERE id=1+2",
+            "SELECT c FROM t WHERE id=3+4",
+        ),
+        (
+            "SELECT c FROM t WHERE s='a' 'b'",
+            "SELECT c FROM t WHERE s='c' 'd'",
+        ),
+        ("SELECT c FROM t WHERE d=1.5", "SELECT c FROM t WHERE d=2.5"),
+        // Too long to be a constant.
+        ("SELECT c FROM t WHERE s='x'", &long),
+    ] {
+        let shared = check(first, second, Dialect::default()).unwrap();
+        assert_eq!(shared, Shared::Effects, "{first}");
     }
 }
 
 #[test]
 fn a_template_leaves_out_which_rows_are_read() {
-    let statement = analyse(b"SELECT c FROM t WHERE id = 7", Dialect::default());
-    let template = ReadTemplate::of(&statement).unwrap();
-    let select = template.statement().cacheable.as_ref().unwrap();
+    let of = |text: &str| {
+        let (mut bytes, mut values) = (Vec::new(), Vec::new());
+        let (text, dialect) = (text.as_bytes(), Dialect::default());
+        skeleton(text, dialect, &mut bytes, &mut values).unwrap();
+        ReadTemplate::of(&analyse(text, dialect), text, dialect, &values)
+    };
+    let template = of("SELECT c FROM t WHERE id = 7").unwrap();
+    let select = template.of_every_row().cacheable.as_ref().unwrap();
     assert!(select.reads.blocks.is_empty() && select.reads.all_columns);
-    assert_eq!(
-        ReadTemplate::of(&analyse(b"UPDATE t SET a = 1", Dialect::default())),
-        None
-    );
+    assert!(of("UPDATE t SET a = 1").is_none());
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use remora_sql::{Dialect, ReadTemplate, Statement, normalise};
+use remora_sql::{Dialect, ReadTemplate, Statement, ValuePlace, normalise};
 
 use super::known::{KnownRead, KnownStatements, Skeleton};
 use super::{Count, Digests, Label, OutdatedBy, Room, Sketch, WorkerDigests};
@@ -24,6 +24,8 @@ struct Scratch {
     normal: Vec<u8>,
     /// Its skeleton.
     skeleton: Vec<u8>,
+    /// Where its values stand.
+    values: Vec<ValuePlace>,
     sketch: Sketch,
     known: KnownStatements,
 }
@@ -45,6 +47,7 @@ impl Digester {
             scratch: RefCell::new(Scratch {
                 normal: Vec::new(),
                 skeleton: Vec::new(),
+                values: Vec::new(),
                 sketch: Sketch::default(),
                 known: KnownStatements::new(known_max),
             }),
@@ -69,10 +72,12 @@ impl Digester {
         let Scratch {
             normal,
             skeleton,
+            values,
             sketch,
             known,
         } = &mut *self.scratch.borrow_mut();
-        let skeleton = remora_sql::skeleton(text, dialect, skeleton).map(|hash| Skeleton {
+        let hash = remora_sql::skeleton(text, dialect, skeleton, values);
+        let skeleton = hash.map(|hash| Skeleton {
             hash,
             bytes: skeleton,
             dialect,
@@ -97,12 +102,27 @@ impl Digester {
         Recognised { label, read: None }
     }
 
+    /// The analysis of a statement that was just recognised as one of these reads. `None` if it
+    /// doesn't follow from theirs.
+    pub(crate) fn analysis_by_template(
+        &self,
+        read: &KnownRead,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> Option<Statement> {
+        let scratch = self.scratch.borrow();
+        read.template.with_values(text, dialect, &scratch.values)
+    }
+
     /// Remembers the template of a statement that was just recognised.
     pub(crate) fn remember(&self, text: &[u8], dialect: Dialect, statement: &Statement) {
         let Scratch {
-            skeleton, known, ..
+            skeleton,
+            values,
+            known,
+            ..
         } = &mut *self.scratch.borrow_mut();
-        let Some(hash) = remora_sql::skeleton(text, dialect, skeleton) else {
+        let Some(hash) = remora_sql::skeleton(text, dialect, skeleton, values) else {
             return;
         };
         let skeleton = Skeleton {
@@ -111,7 +131,7 @@ impl Digester {
             dialect,
         };
         if let Some((_, read)) = known.find(skeleton)
-            && let Some(template) = ReadTemplate::of(statement)
+            && let Some(template) = ReadTemplate::of(statement, text, dialect, values)
         {
             *read = Some(Rc::new(KnownRead::new(template)));
         }

@@ -87,7 +87,7 @@ impl Deref for Analysed {
     fn deref(&self) -> &Statement {
         match &self.analysis {
             Analysis::Whole(statement) => statement,
-            Analysis::Template(known) => known.template.statement(),
+            Analysis::Template(known) => known.template.of_every_row(),
         }
     }
 }
@@ -464,7 +464,7 @@ impl Session {
     }
 
     /// Analyses a statement that memory doesn't answer, and decides whether its result is worth
-    /// storing. If it isn't, the template of an earlier one with the same skeleton will do.
+    /// storing. If an earlier one with the same skeleton was analysed, that will mostly do.
     pub(super) fn analyse_miss(
         &self,
         text: &[u8],
@@ -488,15 +488,24 @@ impl Session {
         // full analysis looks at those. It also tells which tables have outdated a result.
         let known = recognised.filter(|_| self.state.fingerprint().is_some());
         let mut worth_storing = None;
-        if self.outdated.is_none()
-            && let Some(read) = known.as_ref().and_then(|known| known.read.as_ref())
-            && worth_storing.insert(is_worth_storing()).is_err()
-        {
-            return Analysed {
-                label,
-                worth_storing: Err(Bypass::NotWorthStoring),
-                analysis: Analysis::Template(Rc::clone(read)),
-            };
+        if let Some(read) = known.as_ref().and_then(|known| known.read.as_ref()) {
+            let is_stored = worth_storing.insert(is_worth_storing()).is_ok();
+            if !is_stored && self.outdated.is_none() {
+                return Analysed {
+                    label,
+                    worth_storing: Err(Bypass::NotWorthStoring),
+                    analysis: Analysis::Template(Rc::clone(read)),
+                };
+            }
+            let digests = &self.worker.digests;
+            if let Some(statement) = digests.analysis_by_template(read, text, dialect) {
+                debug_assert_eq!(statement, self.analyse(text, dialect));
+                return Analysed {
+                    label,
+                    worth_storing: worth_storing.unwrap_or(Ok(())),
+                    analysis: Analysis::Whole(statement),
+                };
+            }
         }
         let statement = self.analyse(text, dialect);
         // Without a digest of its own it isn't in the table, and is always stored.

@@ -483,7 +483,7 @@ pub(super) fn disjunction(left: Value, right: Value) -> Value {
 }
 
 /// The value of digits; `None` if there are other bytes or if it is too large.
-fn integer(digits: &[u8]) -> Option<u64> {
+pub(crate) fn integer(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |value, byte| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         value.checked_mul(10)?.checked_add(digit)
@@ -502,7 +502,7 @@ fn decimal(digits: &str, negative: bool) -> Option<String> {
 }
 
 /// Appends what a string literal in its quotes means. `None` if it is too long to matter.
-fn unescape(literal: &[u8], escapes: bool, text: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn unescape(literal: &[u8], escapes: bool, text: &mut Vec<u8>) -> Option<()> {
     let quote = *literal.first()?;
     let inner = literal.get(1..literal.len().checked_sub(1)?)?;
     // At least every second byte stays.
