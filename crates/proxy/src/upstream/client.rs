@@ -242,16 +242,16 @@ impl Client {
     }
 
     /// The next message of the log: the event's bytes after the status byte. Of an event longer
-    /// than `keep_bytes_max` only the beginning is kept. Waits up to `quiet_max` for each packet.
+    /// than `keep_bytes_max` only the beginning is kept. Waits up to `quiet_max` whenever nothing
+    /// has come yet: a long event may take longer than that on a slow link.
     pub async fn next_event(
         &mut self,
         keep_bytes_max: usize,
         quiet_max: Duration,
     ) -> Result<Message<'_>, ClientError> {
-        let Ok(read) = timeout(quiet_max, self.next_message(keep_bytes_max + 1)).await else {
-            return Err(ClientError::Timeout(quiet_max));
-        };
-        let payload_bytes = read?;
+        let payload_bytes = self
+            .next_message(keep_bytes_max + 1, Some(quiet_max))
+            .await?;
         match self.payload.first() {
             Some(&OK_MARK) => Ok(Message {
                 kept: &self.payload[1..],
@@ -311,7 +311,7 @@ impl Client {
 
     /// Reads a message whole into `payload`; an ERR packet is an error.
     async fn next_answer(&mut self) -> Result<(), ClientError> {
-        let payload_bytes = self.next_message(ANSWER_BYTES_MAX).await?;
+        let payload_bytes = self.next_message(ANSWER_BYTES_MAX, None).await?;
         if payload_bytes > ANSWER_BYTES_MAX as u64 {
             return Err(ClientError::Answer("a message over the limit"));
         }
@@ -323,7 +323,11 @@ impl Client {
     }
 
     /// Reads a message; up to `keep_bytes_max` of its payload stay in `payload`. Gives its length.
-    async fn next_message(&mut self, keep_bytes_max: usize) -> Result<u64, ClientError> {
+    async fn next_message(
+        &mut self,
+        keep_bytes_max: usize,
+        quiet_max: Option<Duration>,
+    ) -> Result<u64, ClientError> {
         self.payload.clear();
         self.payload.shrink_to(PAYLOAD_BYTES_KEPT);
         let mut payload_bytes = 0;
@@ -332,7 +336,7 @@ impl Client {
                 if let Some(header) = Header::peek(&self.input[self.input_start..self.input_end]) {
                     break header;
                 }
-                self.read_more().await?;
+                self.read_more(quiet_max).await?;
             };
             self.input_start += HEADER_BYTES;
             self.sequence = header.sequence.wrapping_add(1);
@@ -340,7 +344,7 @@ impl Client {
             let mut left = header.length;
             while left > 0 {
                 if self.input_start == self.input_end {
-                    self.read_more().await?;
+                    self.read_more(quiet_max).await?;
                 }
                 let have = &self.input[self.input_start..self.input_end];
                 let have = &have[..have.len().min(left)];
@@ -357,8 +361,9 @@ impl Client {
         }
     }
 
-    /// Reads what is there, at least one byte, behind what isn't used yet.
-    async fn read_more(&mut self) -> Result<(), ClientError> {
+    /// Reads what is there, at least one byte, behind what isn't used yet. Waits up to `quiet_max`
+    /// for it, if there is such a limit.
+    async fn read_more(&mut self, quiet_max: Option<Duration>) -> Result<(), ClientError> {
         self.input.copy_within(self.input_start..self.input_end, 0);
         self.input_end -= self.input_start;
         self.input_start = 0;
@@ -372,7 +377,13 @@ impl Client {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => break other?,
             }
-            self.stream.readable().await?;
+            let readable = self.stream.readable();
+            match quiet_max {
+                Some(limit) => timeout(limit, readable)
+                    .await
+                    .map_err(|_| ClientError::Timeout(limit))??,
+                None => readable.await?,
+            }
         };
         if count == 0 {
             return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into()));
@@ -392,4 +403,80 @@ pub fn text(row: &Row, column: usize) -> Option<&str> {
 /// A string as an SQL literal, on a session whose `sql_mode` has `NO_BACKSLASH_ESCAPES`.
 pub fn literal(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::config::Endpoint;
+    use crate::net::Keepalive;
+
+    const QUIET_MAX: Duration = Duration::from_secs(1);
+
+    /// A client that is logged in, and its server.
+    async fn connected() -> (Client, TcpStream) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let endpoint = Endpoint::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port: listener.local_addr().unwrap().port(),
+        };
+        let keepalive = Keepalive::after_ms(60_000);
+        let stream = Stream::connect(&endpoint, Duration::from_mins(1), keepalive).await;
+        let (server, _) = listener.accept().await.unwrap();
+        let client = Client {
+            stream: stream.unwrap(),
+            input: Vec::new(),
+            input_start: 0,
+            input_end: 0,
+            payload: Vec::new(),
+            sequence: 0,
+            query_timeout: QUIET_MAX,
+            server_version: String::new(),
+        };
+        (client, server)
+    }
+
+    /// Sends a message in pieces, over more than [`QUIET_MAX`]. Gives the longest pause between two.
+    async fn send_slowly(socket: &mut TcpStream, message: &[u8]) -> Duration {
+        let mut longest = Duration::ZERO;
+        let mut sent_at = Instant::now();
+        for piece in message.chunks(message.len() / 12) {
+            longest = longest.max(sent_at.elapsed());
+            socket.write_all(piece).await.unwrap();
+            sent_at = Instant::now();
+            tokio::time::sleep(QUIET_MAX / 10).await;
+        }
+        longest
+    }
+
+    #[tokio::test]
+    async fn an_event_may_take_longer_than_a_server_may_be_silent() {
+        let mut message = Vec::new();
+        put_message(&mut message, 0, &[OK_MARK; 5_000]);
+        loop {
+            let (mut client, mut server) = connected().await;
+            let (longest, event) = tokio::join!(
+                send_slowly(&mut server, &message),
+                client.next_event(10_000, QUIET_MAX)
+            );
+            // A machine that stands still for so long proves nothing.
+            if longest < QUIET_MAX / 2 {
+                assert_eq!(event.unwrap().payload_bytes, 4_999);
+                return;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_silent_for_too_long_is_given_up() {
+        let (mut client, _server) = connected().await;
+        let limit = Duration::from_millis(1);
+        let event = client.next_event(10, limit).await;
+        assert!(matches!(event, Err(ClientError::Timeout(_))), "{event:?}");
+    }
 }
