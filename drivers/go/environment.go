@@ -23,10 +23,7 @@ var (
 	withTLS      = os.Getenv("DRIVER_TLS") == "on"
 )
 
-// How often the reads are repeated until memory answers all of them.
-const rounds = 8
-
-// How long transactions are repeated until memory answers as many of their reads as it can.
+// How long reads are repeated until memory answers as many of them as it can.
 const warmUp = 2 * time.Minute
 
 // notThere says that the driver, or the run, has no such thing.

@@ -17,9 +17,7 @@ final class Environment {
     static final List<String> TABLES = words("TABLES");
     static final List<String> PASSED_TABLES = words("PASSED_TABLES");
     static final boolean TLS = variable("TLS").equals("on");
-    /** How often the reads are repeated until memory answers all of them. */
-    static final int ROUNDS = 8;
-    /** How long transactions are repeated until memory answers as many of their reads as it can. */
+    /** How long reads are repeated until memory answers as many of them as it can. */
     static final Duration WARM_UP = Duration.ofMinutes(2);
 
     private static final HttpClient CLIENT = HttpClient.newHttpClient();

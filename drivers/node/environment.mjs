@@ -17,10 +17,7 @@ export const tls = env.DRIVER_TLS === "on";
 export const authority = tls ? readFileSync(env.DRIVER_TLS_CA) : undefined;
 export const wrongAuthority = tls ? readFileSync(env.DRIVER_TLS_WRONG_CA) : undefined;
 
-/** How often the reads are repeated until memory answers all of them. */
-export const rounds = 8;
-
-/** How long transactions are repeated until memory answers as many of their reads as it can. */
+/** How long reads are repeated until memory answers as many of them as it can. */
 export const warmUpMs = 120_000;
 
 /** The driver, or the run, has no such thing. */

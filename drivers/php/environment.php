@@ -15,10 +15,7 @@ function words(string $name): array
 
 const SIDES = ['direct', 'remora'];
 
-/** How often the reads are repeated until memory answers all of them. */
-const ROUNDS = 8;
-
-/** How long transactions are repeated until memory answers as many of their reads as it can. */
+/** How long reads are repeated until memory answers as many of them as it can. */
 const WARM_UP_S = 120;
 
 function port(string $side): int

@@ -25,12 +25,8 @@ PORTS = {"direct": SERVER_PORT, "remora": REMORA_PORT}
 with open(os.environ["DRIVER_READS"], encoding="utf-8") as file:
     READS = [line.strip() for line in file if line.strip()]
 
-ROUNDS = 8
-"""How often the reads are repeated until memory answers all of them."""
-
-
 WARM_UP_S = 120
-"""How long transactions are repeated until memory answers as many of their reads as it can."""
+"""How long reads are repeated until memory answers as many of them as it can."""
 
 
 class NotThere(Exception):

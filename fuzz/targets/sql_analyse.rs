@@ -116,13 +116,16 @@ fn assert_digest(text: &[u8], dialect: Dialect, statement: &Statement) {
     let [digest, of_other] = [text, &other].map(|text| normalise(text, dialect, &mut normal));
     assert!(normal.len() <= DIGEST_TEXT_BYTES_MAX + 3);
     let (mut first, mut second) = (Vec::new(), Vec::new());
-    let hash = skeleton(text, dialect, &mut first);
-    if hash.is_none() || hash != skeleton(&other, dialect, &mut second) || first != second {
+    let (mut values, mut other_values) = (Vec::new(), Vec::new());
+    let hash = skeleton(text, dialect, &mut first, &mut values);
+    let of_hash = skeleton(&other, dialect, &mut second, &mut other_values);
+    if hash.is_none() || hash != of_hash || first != second {
         return;
     }
     let shown = text.escape_ascii();
     assert_eq!(digest, of_other, "{shown}");
-    let other = analyse(&other, dialect);
+    let other_text = other;
+    let other = analyse(&other_text, dialect);
     // A `SET` can be judged by its value.
     if statement.kind != StatementKind::Set {
         assert_eq!(statement.writes, other.writes, "{shown}");
@@ -130,8 +133,14 @@ fn assert_digest(text: &[u8], dialect: Dialect, statement: &Statement) {
         assert_eq!(statement.transaction, other.transaction, "{shown}");
         assert_eq!(statement.diagnostics, other.diagnostics, "{shown}");
     }
-    if let (Some(one), Some(two)) = (ReadTemplate::of(statement), ReadTemplate::of(&other)) {
-        assert_eq!(one, two, "{shown}");
+    let Some(template) = ReadTemplate::of(statement, text, dialect, &values) else {
+        return;
+    };
+    if let Some(filled_in) = template.with_values(&other_text, dialect, &other_values) {
+        assert_eq!(filled_in, other, "{shown}");
+    }
+    if let Some(two) = ReadTemplate::of(&other, &other_text, dialect, &other_values) {
+        assert_eq!(template.of_every_row(), two.of_every_row(), "{shown}");
     }
 }
 

@@ -29,12 +29,16 @@ pub const OTHER_USER: &str = "other";
 /// Its password.
 pub const OTHER_PASSWORD: &str = "other-password";
 
-/// On a busy machine a server may be slow to answer, and a follower that gives it up forgets
-/// everything. What happens then has tests of its own.
-const PATIENT: &str = "upstream.query_timeout_ms";
-
-/// Five times as long a silence ends the following.
-const HEARTBEAT: &str = "follow.heartbeat_ms";
+/// Options of every test that doesn't set others. A machine, or the server, may stand still for
+/// some seconds. Then neither shall the last proof be too old for a hit, nor the server's silence
+/// end the following, nor a question be given up. What happens then has tests of its own.
+const PATIENT: [(&str, &str); 3] = [
+    // Remora asks for a proof four times as often: a longer time would make many tests wait.
+    ("follow.lag_ms_max", "2000"),
+    // Five times as long a silence ends the following.
+    ("follow.heartbeat_ms", "1000"),
+    ("upstream.query_timeout_ms", "20000"),
+];
 
 static SERVERS: Pool = Pool::new(start);
 
@@ -59,6 +63,35 @@ fn start() -> anyhow::Result<Server> {
         format!("GRANT ALL ON *.* TO {OTHER_USER}@'%'"),
     ])?;
     Ok(server)
+}
+
+/// With options for which hardly a pause is too long, where a test sets none.
+pub fn patient(mut options: RemoraOptions) -> RemoraOptions {
+    for (option, value) in PATIENT {
+        if !options.set.iter().any(|(set, _)| set == option) {
+            options = options.with(option, value);
+        }
+    }
+    options
+}
+
+/// Waits until a Remora has seen all that its server has committed so far.
+pub fn catch_up(remora: &InProcessRemora) {
+    let shared = remora.app().unwrap().shared();
+    let (timeline, clock) = (&shared.timeline, &shared.clock);
+    // A fence that nobody's tables have is lowered when the log has passed it.
+    let tag = Tag::table("no schema has this name", "nor any table");
+    timeline.raise(FenceScope::Tables(vec![tag])).answered();
+    shared.upstream.wake();
+    wait_for("the follower to have seen everything", PATIENCE, || {
+        let as_of = timeline.as_of();
+        let is_lowered = |as_of| timeline.check(as_of, &[tag], clock.now_ms()).is_ok();
+        // The list of views last: what is applied before may outdate it.
+        let is_done =
+            as_of.is_some_and(is_lowered) && shared.upstream.catalogue.hidden_code.is_known();
+        Ok(is_done.then_some(()))
+    })
+    .unwrap();
 }
 
 /// A server that a test has to itself, a schema on it, and a Remora in front.
@@ -101,13 +134,10 @@ impl Front {
         let prepare = [format!("CREATE DATABASE {schema}"), format!("USE {schema}")];
         let given = statements.iter().map(|text| (*text).to_owned());
         server.execute(prepare.into_iter().chain(given)).unwrap();
-        let mut options = RemoraOptions {
+        let options = patient(RemoraOptions {
             threads: Some(1),
             ..options
-        };
-        if !options.set.iter().any(|(option, _)| option == PATIENT) {
-            options = options.with(PATIENT, "20000");
-        }
+        });
         Front {
             remora: InProcessRemora::start_broken(&server, &options, broken).unwrap(),
             server,
@@ -116,7 +146,7 @@ impl Front {
     }
 
     /// The same behind a log that can be held back. The age of the last proof or check shall not be
-    /// what stops hits then, nor that the server has been silent for long.
+    /// what stops hits then.
     pub fn behind_gate(
         server: Arc<Leased>,
         schema: &str,
@@ -124,13 +154,10 @@ impl Front {
         statements: &[&str],
     ) -> (Front, LogGate) {
         let gate = LogGate::start(server.address()).unwrap();
-        let mut options = options
+        let options = options
             .with("upstream.address", &gate.address().to_string())
             .with("follow.lag_ms_max", "60000")
             .with("follow.check_age_ms_max", "3600000");
-        if !options.set.iter().any(|(option, _)| option == HEARTBEAT) {
-            options = options.with(HEARTBEAT, "30000");
-        }
         (Front::on(server, schema, options, statements), gate)
     }
 
@@ -196,21 +223,7 @@ impl Front {
 
     /// Waits until Remora has seen all that the server has committed so far.
     pub fn catch_up(&self) {
-        let shared = self.remora.app().unwrap().shared();
-        let (timeline, clock) = (&shared.timeline, &shared.clock);
-        // A fence that nobody's tables have is lowered when the log has passed it.
-        let tag = Tag::table(&self.schema, "no table has this name");
-        timeline.raise(FenceScope::Tables(vec![tag])).answered();
-        shared.upstream.wake();
-        wait_for("the follower to have seen everything", PATIENCE, || {
-            let as_of = timeline.as_of();
-            let is_lowered = |as_of| timeline.check(as_of, &[tag], clock.now_ms()).is_ok();
-            // The list of views last: what is applied before may outdate it.
-            let is_done =
-                as_of.is_some_and(is_lowered) && shared.upstream.catalogue.hidden_code.is_known();
-            Ok(is_done.then_some(()))
-        })
-        .unwrap();
+        catch_up(&self.remora);
     }
 
     /// Waits until all that was committed is known, and known to be visible: transactions that

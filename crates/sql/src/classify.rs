@@ -35,10 +35,27 @@ pub fn analyse_prepared(text: &[u8], dialect: Dialect) -> Statement {
     analyse_with(text, dialect, Placeholders::AreBound)
 }
 
+/// The same as [`analyse`] for a `SELECT` in which each constant that a column is compared with is
+/// one number or one string of the text, as it stands or negated. `None` for others: a calculated
+/// one, strings behind one another, a decimal number.
+pub(crate) fn analyse_single_values(text: &[u8], dialect: Dialect) -> Option<Statement> {
+    let cursor = Cursor::new(text, dialect);
+    if !begins_select(cursor) {
+        return None;
+    }
+    let mut parser = SelectParser::at(cursor);
+    parser.statement().ok()?;
+    (!parser.combines_values).then(|| of_select(parser))
+}
+
+fn begins_select(cursor: Cursor<'_>) -> bool {
+    matches!(cursor.kind(), T::Word(K::Select | K::With) | T::LeftParen)
+}
+
 fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {
     let cursor = Cursor::new(text, dialect);
     match cursor.kind() {
-        T::Word(K::Select | K::With) | T::LeftParen => select(cursor, placeholders),
+        _ if begins_select(cursor) => select(cursor, placeholders),
         T::End | T::Semicolon if cursor.at_end() => empty(cursor),
         _ => other(cursor, placeholders),
     }
@@ -145,19 +162,21 @@ fn select(cursor: Cursor<'_>, placeholders: Placeholders) -> Statement {
     let mut parser = SelectParser::at(cursor);
     parser.set_placeholders(placeholders);
     let refusal = match parser.statement() {
-        Ok(()) => {
-            let findings = parser.findings;
-            let mut statement = Statement::harmless(Kind::Select, Refusal::NotSelect);
-            apply(&mut statement, findings);
-            statement.cacheable = parser.into_result();
-            return statement;
-        }
+        Ok(()) => return of_select(parser),
         Err(refusal) => refusal,
     };
     if let Some(statement) = with_statement(cursor) {
         return statement;
     }
     finish(Head::new(Kind::Select), refusal, scan(cursor, None))
+}
+
+/// A `SELECT` that was parsed to its end.
+fn of_select(parser: SelectParser<'_>) -> Statement {
+    let mut statement = Statement::harmless(Kind::Select, Refusal::NotSelect);
+    apply(&mut statement, parser.findings);
+    statement.cacheable = parser.into_result();
+    statement
 }
 
 /// `WITH … UPDATE` and `WITH … DELETE`.

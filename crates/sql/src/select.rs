@@ -97,6 +97,9 @@ pub(crate) struct SelectParser<'a> {
     groups: bool,
     /// It reads a session setting that has one value in all sessions that share its result.
     reads_settings: bool,
+    /// Values of the text were calculated or joined with one another, or one is a decimal number,
+    /// of which the text's skeleton leaves out a part only.
+    pub(crate) combines_values: bool,
 }
 
 /// What a `?` in the text means for a result.
@@ -132,6 +135,7 @@ impl<'a> SelectParser<'a> {
             counts_found_rows: false,
             groups: false,
             reads_settings: false,
+            combines_values: false,
         }
     }
 

@@ -15,6 +15,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::dialect::Dialect;
 use crate::lexer::is_word_byte;
 
+/// Values of a text whose places are of use.
+pub(crate) const VALUES_MAX: usize = 64;
+
 /// A number or a string in a text, with its quotes: bytes from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValuePlace {
@@ -25,18 +28,18 @@ pub struct ValuePlace {
 }
 
 impl ValuePlace {
-    /// Its bytes. `None` if it is of another text.
+    /// Its bytes. `None` if the text is too short for it.
     pub(crate) fn of(self, text: &[u8]) -> Option<&[u8]> {
         text.get(self.start as usize..self.end as usize)
     }
 }
 
 /// Puts the text without its numbers and strings into `skeleton`, and where those are into
-/// `values`; gives a hash of the skeleton. `None` if the text can't be read that way: it has
-/// comments, or a string without an end.
+/// `values`, up to one more than [`VALUES_MAX`]; gives a hash of the skeleton. `None` if the text
+/// can't be read that way: it has comments, or a string without an end.
 ///
-/// Texts with one skeleton under one [`Dialect`] have one [`crate::normalise`]d text, and one
-/// [`crate::ReadTemplate`]. The hash alone proves neither.
+/// Texts with one skeleton under one [`Dialect`] have one [`crate::normalise`]d text, and a
+/// [`crate::ReadTemplate`] of one does for all. The hash alone proves neither.
 pub fn skeleton(
     text: &[u8],
     dialect: Dialect,
@@ -81,7 +84,9 @@ pub fn skeleton(
                 kept = left_out.end;
                 // Behind what closes it.
                 let end = left_out.end + usize::from(!byte.is_ascii_digit());
-                values.push(place(at, end));
+                if values.len() <= VALUES_MAX {
+                    values.push(place(at, end));
+                }
                 end
             }
             Err(end) => end,

@@ -3,21 +3,22 @@
 //! **Why one analysis does for all of them.** Texts with one [`crate::skeleton`] have the same
 //! tokens, but for what numbers and strings say. The parser looks at what they say in three places:
 //!
-//! - the constants that columns are compared with. Each is a value of the text as it stands or
-//!   negated, or the template has no gaps: a sum of two, a decimal number, strings behind one
-//!   another are found by comparing the analyses of two texts;
-//! - whether a number fits into 64 bits, and whether a string is short enough to be a constant.
-//!   Values that are longer than in all such cases are refused ([`DIGITS_MAX`]);
-//! - whether a `LIMIT` is 0. A 0 is refused unless it fills a gap, or the first text had one in its
+//! - The constants that columns are compared with. Each is one value of the text, as it stands or
+//!   negated: the parser tells where one is made of several, and then the template has no gaps.
+//!   Which value it is, is found by analysing the same text with other values.
+//! - Whether a number fits into a signed integer of 64 bits, and whether a string is short enough
+//!   to be a constant. Longer ones are refused.
+//! - Whether a `LIMIT` is 0. A 0 is refused unless it fills a gap, or the first text had one in its
 //!   place and was found to say the same with another number.
 //!
 //! `tests/template.rs` compares random statements with their own analysis, and so does the proxy in
 //! debug builds, each time.
 
+use crate::classify::analyse_single_values;
 use crate::dialect::Dialect;
 use crate::reads::{CONSTANT_BYTES_MAX, Constant, Reads, Test};
 use crate::select::{Select, integer, unescape};
-use crate::skeleton::ValuePlace;
+use crate::skeleton::{VALUES_MAX, ValuePlace};
 use crate::statement::Statement;
 
 /// The analysis of a cacheable read, for every statement with the same skeleton and dialect, if
@@ -62,10 +63,6 @@ enum Form {
     Text,
 }
 
-/// Values that a text may have.
-const VALUES_MAX: usize = 64;
-/// Digits that a number may have: every one fits into a signed integer of 64 bits.
-const DIGITS_MAX: usize = 18;
 /// The values that stand for those of a text: the n-th is this plus n, or this and n.
 const NUMBER: i128 = 700_000_000_000;
 const TEXT: &str = "remora";
@@ -149,7 +146,7 @@ impl WithGaps {
         if values.len() > VALUES_MAX {
             return None;
         }
-        let mut other = crate::analyse(&with_known_values(text, values)?, dialect);
+        let mut other = analyse_single_values(&with_known_values(text, values)?, dialect)?;
         let mut statement = statement.clone();
         let own = take_constants(&mut statement)?;
         let known = take_constants(&mut other)?;
@@ -158,6 +155,10 @@ impl WithGaps {
         }
         let mut gaps = Vec::with_capacity(own.len());
         for ((place, own), (_, known)) in own.into_iter().zip(known) {
+            // It stays as it is in all texts, whatever it looks like.
+            if own == known {
+                return None;
+            }
             let (value, is_negated) = which(&known)?;
             let bytes = values.get(value)?.of(text)?;
             if constant(bytes, dialect, is_negated)? != own {
@@ -191,9 +192,8 @@ impl Form {
     fn fits(self, value: &[u8]) -> bool {
         match self {
             Form::Number { may_be_zero } => {
-                value.len() <= DIGITS_MAX
-                    && value.iter().all(u8::is_ascii_digit)
-                    && (may_be_zero || !is_zero(value))
+                let is_short = integer(value).is_some_and(|number| i64::try_from(number).is_ok());
+                is_short && (may_be_zero || !is_zero(value))
             }
             Form::Text => value.len() <= CONSTANT_BYTES_MAX,
         }

@@ -8,7 +8,8 @@ mod common;
 use common::dialects;
 use proptest::prelude::*;
 use remora_sql::{
-    Dialect, Lexer, ReadTemplate, Statement, TokenKind, ValuePlace, analyse, skeleton,
+    CONSTANT_BYTES_MAX, Dialect, Lexer, ReadTemplate, Statement, TokenKind, ValuePlace, analyse,
+    skeleton,
 };
 
 /// Pieces of statements; `{}` stands for a value.
@@ -97,6 +98,12 @@ const PIECES: &[&str] = &[
 const NUMBERS: &[&str] = &[
     "0",
     "1",
+    "2",
+    "3",
+    "5",
+    "9223372036854775807",
+    "700000000000",
+    "700000000001",
     "7",
     "10",
     "255",
@@ -106,6 +113,8 @@ const NUMBERS: &[&str] = &[
 ];
 const STRINGS: &[&str] = &[
     "'x'",
+    "'remora0'",
+    "'remora1'",
     "''",
     "'it''s'",
     "'a\\'b'",
@@ -185,6 +194,13 @@ const CONDITIONS: &[&str] = &[
     "b BETWEEN {} AND {}",
     "b BETWEEN -{} AND {}",
     "b < {} + {}",
+    "b = {} - {} + {}",
+    "b IN ({} + {} - {}, {})",
+    "b = -{} + {}",
+    "b = {} * {}",
+    "(a = {} AND b = {} * {})",
+    "c = {} AND{} = d",
+    "c BETWEEN{}AND {}",
     "b = {}.{}",
     "b = {} {}",
     "c IN ({}, {})",
@@ -222,7 +238,7 @@ fn two_reads() -> impl Strategy<Value = (String, String)> {
             any::<prop::sample::Index>(),
             any::<prop::sample::Index>(),
         );
-        prop::collection::vec(value, 3)
+        prop::collection::vec(value, 4)
     };
     let conditions = (prop::sample::select(CONDITIONS), values());
     let begins = prop::sample::select(
@@ -437,6 +453,12 @@ fn reads_that_differ_in_values_have_one_template() {
 #[test]
 fn what_a_value_may_make_another_statement_is_analysed() {
     let long = format!("SELECT c FROM t WHERE s='{}'", "x".repeat(2_000));
+    // Together too long to be a constant; whether a condition is lost decides about the other.
+    let beside = |condition: &str| format!("SELECT c FROM t WHERE (a=1 AND {condition}) OR a=5");
+    let of_strings = |string: &str| beside(&format!("s='{string}' '{string}'"));
+    let strings = ["p", &"x".repeat(900)].map(of_strings);
+    let digits = "0".repeat(CONSTANT_BYTES_MAX - 2);
+    let decimals = ["1", "11"].map(|whole| beside(&format!("s={whole}.{digits}")));
     for (first, second) in [
         // Nothing is read.
         ("SELECT c FROM t LIMIT 5", "SELECT c FROM t LIMIT 0"),
@@ -451,12 +473,22 @@ fn what_a_value_may_make_another_statement_is_analysed() {
             "SELECT c FROM t WHERE id=3+4",
         ),
         (
+            "SELECT c FROM t WHERE id=1-2+3",
+            "SELECT c FROM t WHERE id=10-2+3",
+        ),
+        (
+            "SELECT c FROM t WHERE s='remora0' AND'remora0'=u",
+            "SELECT c FROM t WHERE s='zzz' AND'remora0'=u",
+        ),
+        (
             "SELECT c FROM t WHERE s='a' 'b'",
             "SELECT c FROM t WHERE s='c' 'd'",
         ),
         ("SELECT c FROM t WHERE d=1.5", "SELECT c FROM t WHERE d=2.5"),
         // Too long to be a constant.
         ("SELECT c FROM t WHERE s='x'", &long),
+        (&strings[0], &strings[1]),
+        (&decimals[0], &decimals[1]),
     ] {
         let shared = check(first, second, Dialect::default()).unwrap();
         assert_eq!(shared, Shared::Effects, "{first}");

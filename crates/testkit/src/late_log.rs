@@ -15,7 +15,7 @@ use crate::log_gate::LogGate;
 #[derive(Debug)]
 pub struct LateLog {
     is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<LogGate>>,
 }
 
 impl LateLog {
@@ -31,20 +31,29 @@ impl LateLog {
                 gate.hold(is_held);
                 std::thread::sleep(Duration::from_micros(random.below(longest_us) as u64));
             }
+            gate.hold(false);
+            gate
         });
         LateLog {
             is_over,
             thread: Some(thread),
         }
     }
+
+    /// Ends it. The log goes freely then, and the gate stays open for connections.
+    pub fn end(mut self) -> Option<LogGate> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Option<LogGate> {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.thread.take()?.join().ok()
+    }
 }
 
 impl Drop for LateLog {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        // The gate goes with the thread, and lets go.
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // The gate lets go as it is dropped.
+        self.join();
     }
 }

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 /// The two ways to the server.
 pub const SIDES: [&str; 2] = ["direct", "remora"];
-/// How often the reads are repeated until memory answers all of them.
-pub const ROUNDS: usize = 8;
-/// How long transactions are repeated until memory answers as many of their reads as it can.
+/// How long reads are repeated until memory answers as many of them as it can.
 pub const WARM_UP: Duration = Duration::from_secs(120);
 
 /// A failure, in words.

@@ -815,7 +815,9 @@ fn truths_inside(front: &Front, sql: &str, values: &[Value]) -> Vec<Vec<u8>> {
 #[test]
 fn the_server_learns_the_types_of_an_execution_that_had_to_wait() {
     const FIRST: &str = "SELECT s FROM t WHERE a = 1";
-    let front = Front::new("prepared_waiting", &T);
+    // Whatever the machine does, the proof comes in time.
+    let options = RemoraOptions::following().with("cache.snapshot_wait_ms_max", "10000");
+    let front = Front::with("prepared_waiting", options, &T);
     let mut waited = 0;
     for number in 0..20 {
         // Each time a statement that nobody has executed yet.

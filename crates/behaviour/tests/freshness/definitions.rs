@@ -256,6 +256,8 @@ fn two_thousand_tables_are_asked_for_once_each() {
         .iter()
         .map(|name| format!("CREATE TABLE {name} (id INT PRIMARY KEY, v INT)"));
     front.server().execute(create).unwrap();
+    // A table that is asked for before it is created is asked for again.
+    front.catch_up();
     let options = front.options().at(front.remora().address());
     let mut client = options.connect().unwrap();
     let mut read_all = |what: &str| {

@@ -260,20 +260,18 @@ fn the_metrics_show_hits() {
     assert!(metrics::get(remora.admin(), "/readyz").unwrap().is_ok());
 }
 
-/// A statement that runs until the server is told, seen running there.
+/// A statement that takes long, seen running at the server.
 fn start_long_statement(
     server: &Server,
     mut client: Client,
-    seconds: u32,
+    sql: &'static str,
 ) -> std::thread::JoinHandle<Option<String>> {
     let id = client.connection_id();
-    let running = std::thread::spawn(move || {
-        let sql = format!("SELECT IF(SLEEP({seconds}) = 0, 'slept', 'woken')");
-        client.query_value(&sql).ok().flatten()
-    });
+    let running = std::thread::spawn(move || client.query_value(sql).ok().flatten());
     let mut root = server.root().unwrap();
+    let text = sql.replace('\'', "''");
     let sql = format!(
-        "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND info LIKE '%SLEEP%'"
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND info = '{text}'"
     );
     wait_for("the statement to run", PATIENCE, || {
         Ok((root.query_value(&sql)?.as_deref() == Some("1")).then_some(()))
@@ -285,11 +283,19 @@ fn start_long_statement(
 #[test]
 fn at_sigterm_running_statements_finish_and_everything_else_ends() {
     let server = lease();
-    let mut remora = serve(&server, &RemoraOptions::following());
+    // The statement ends when it may, and not by this.
+    let options = RemoraOptions::following().with("shutdown.grace_ms", "3600000");
+    let mut remora = serve(&server, &options);
     let (address, admin) = (remora.address(), remora.admin());
     let mut idle = Raw::log_in(address, "lab");
-    let running = start_long_statement(&server, through(&remora, &server).unwrap(), 2);
+    let mut holder = server.app().connect().unwrap();
+    let held = holder.query_value("SELECT GET_LOCK('awaited', 0)").unwrap();
+    assert_eq!(held.as_deref(), Some("1"));
+    let awaiting = "SELECT GET_LOCK('awaited', 3600)";
+    let running = start_long_statement(&server, through(&remora, &server).unwrap(), awaiting);
     std::thread::scope(|scope| {
+        // If this fails, the lock is released, and nobody waits for the statement.
+        let mut holder = holder;
         let stopping = scope.spawn(|| remora.stop().unwrap());
         assert_eq!(idle.receive(), None, "an idle connection is closed");
         wait_for("new connections to be refused", PATIENCE, || {
@@ -300,7 +306,8 @@ fn at_sigterm_running_statements_finish_and_everything_else_ends() {
         assert_eq!(readiness.status, 503);
         assert!(readiness.body.contains("stopping"), "{}", readiness.body);
         assert!(!running.is_finished(), "all that while the statement runs");
-        assert_eq!(running.join().unwrap().as_deref(), Some("slept"));
+        holder.query("SELECT RELEASE_LOCK('awaited')").unwrap();
+        assert_eq!(running.join().unwrap().as_deref(), Some("1"));
         assert!(stopping.join().unwrap(), "the exit status is 0");
     });
 }
@@ -310,7 +317,8 @@ fn a_statement_that_outlasts_the_grace_period_does_not_keep_it_from_ending() {
     let server = lease();
     let options = RemoraOptions::following().with("shutdown.grace_ms", "100");
     let mut remora = serve(&server, &options);
-    let running = start_long_statement(&server, through(&remora, &server).unwrap(), 60);
+    let client = through(&remora, &server).unwrap();
+    let running = start_long_statement(&server, client, "SELECT SLEEP(60)");
     let began = Instant::now();
     assert!(remora.stop().unwrap(), "the exit status is 0");
     assert!(began.elapsed() < Duration::from_secs(20));

@@ -18,13 +18,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use remora_behaviour::front::catch_up;
 use remora_cache::BrokenRules;
 use remora_testkit::late_log::LateLog;
 use remora_testkit::late_rows::LateRows;
 use remora_testkit::load::{Oracle, Random};
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::mixed::{self, MixedLoad, questions, tables};
-use remora_testkit::process::wait_for;
+use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::semisync::Acknowledge;
 use remora_testkit::servers::{Server, ServerOptions};
@@ -64,7 +65,7 @@ enum Surroundings {
 struct World {
     // Dropped in this order: who waits for the replica is let go first, then the log.
     _late_rows: Option<LateRows>,
-    _late_log: Option<LateLog>,
+    late_log: Option<LateLog>,
     remora: InProcessRemora,
     server: Server,
     oracle: Oracle,
@@ -102,7 +103,7 @@ impl World {
         .then(|| LateRows::begin(&server, Acknowledge::After(SLOW)).unwrap());
         World {
             _late_rows: late_rows,
-            _late_log: gate.map(|gate| LateLog::begin(gate, HELD_MAX, Random::new(seed))),
+            late_log: gate.map(|gate| LateLog::begin(gate, HELD_MAX, Random::new(seed))),
             remora,
             server,
             oracle: Oracle::new(tables::COUNTERS, 0, lag),
@@ -138,7 +139,10 @@ impl World {
 
     /// Everybody rests: whatever is in memory must be what the server says, byte for byte, and come
     /// from memory.
-    fn check_rest(&self) {
+    fn check_rest(mut self) {
+        // Until the last direct write has been read from the log, it may be lacking.
+        let _gate = self.late_log.take().map(LateLog::end);
+        catch_up(&self.remora);
         let mut direct = self.server.app().connect().unwrap();
         let mut through = self
             .server
@@ -163,7 +167,7 @@ impl World {
                 continue;
             }
             let what = format!("a hit of {}", question.text);
-            wait_for(&what, Duration::from_secs(20), || {
+            wait_for(&what, PATIENCE, || {
                 let before = self.hits();
                 assert_eq!(through.query_bytes(&question.text).unwrap(), expected);
                 let is_hit = self.hits() > before;

@@ -20,8 +20,8 @@ use remora_testkit::{interrupt, programs};
 
 /// The schema that the programs use.
 const SCHEMA: &str = "drivers";
-/// Longest run of one program.
-const PATIENCE: Duration = Duration::from_mins(4);
+/// Longest run of one program: three of its checks may wait for memory for two minutes each.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// What the programs run against.
 pub(super) struct Bed {

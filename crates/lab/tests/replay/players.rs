@@ -8,7 +8,7 @@ use std::time::Duration;
 use remora_lab::replay::{Outcome, Plan, replay};
 use remora_lab::results::{Results, State};
 use remora_testkit::client::ConnectOptions;
-use remora_testkit::process::wait_for;
+use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
 use remora_testkit::scratch::Scratch;
 use remora_testkit::servers::{APP_PASSWORD, APP_USER, Kind, Server, ServerOptions};
@@ -110,7 +110,13 @@ fn warm(bed: &Bed, remora: &InProcessRemora) {
 #[test]
 fn reads_give_the_same_through_remora_and_hit() {
     let bed = Bed::new();
-    let remora = InProcessRemora::start(&bed.server, &RemoraOptions::following()).unwrap();
+    // On a busy machine the last proof may be old, and what was in memory a miss.
+    let options = RemoraOptions::following()
+        .with("follow.lag_ms_max", "60000")
+        .with("follow.check_age_ms_max", "3600000")
+        .with("follow.heartbeat_ms", "30000")
+        .with("upstream.query_timeout_ms", "20000");
+    let remora = InProcessRemora::start(&bed.server, &options).unwrap();
     warm(&bed, &remora);
     let (to, admin) = (
         format!("--to=remora={}", remora.address()),
@@ -330,11 +336,12 @@ fn an_interrupted_replay_keeps_what_it_has_measured() {
     let bed = Bed::new();
     let directory = bed.scratch.join("results");
     let output = format!("--output={}", directory.display());
-    // The last is due in half a minute; one more keeps its connection waiting for an answer.
+    // One connection waits for an answer, which it only does after it has had the one before. The
+    // other's statement is due much later.
     let text = log(&[
         (0, 1, "SELECT v FROM t"),
-        (1, 2, "SELECT SLEEP(30)"),
-        (30_000, 1, "SELECT 2"),
+        (1, 1, "SELECT SLEEP(600)"),
+        (600_000, 2, "SELECT 2"),
     ]);
     let arguments = bed.arguments(&text, &["--rounds=1", &output]);
     let mut child = program(&bed, &arguments)
@@ -343,9 +350,9 @@ fn an_interrupted_replay_keeps_what_it_has_measured() {
         .spawn()
         .unwrap();
     let mut root = bed.server.root().unwrap();
-    wait_for("the statement that sleeps", Duration::from_secs(20), || {
+    wait_for("the statement that sleeps", PATIENCE, || {
         let rows = root
-            .query("SELECT 1 FROM information_schema.processlist WHERE info = 'SELECT SLEEP(30)'")?
+            .query("SELECT 1 FROM information_schema.processlist WHERE info = 'SELECT SLEEP(600)'")?
             .rows()?;
         Ok((!rows.is_empty()).then_some(()))
     })
@@ -353,7 +360,7 @@ fn an_interrupted_replay_keeps_what_it_has_measured() {
     let id = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     let mut status = None;
-    wait_for("the end of the replay", Duration::from_secs(15), || {
+    wait_for("the end of the replay", PATIENCE, || {
         status = child.try_wait()?;
         Ok(status)
     })

@@ -485,11 +485,12 @@ impl Session {
             _ => Ok(()),
         };
         // If the settings aren't known, other SQL modes may give the text another meaning. Only a
-        // full analysis looks at those. It also tells which tables have outdated a result.
+        // full analysis looks at those.
         let known = recognised.filter(|_| self.state.fingerprint().is_some());
         let mut worth_storing = None;
         if let Some(read) = known.as_ref().and_then(|known| known.read.as_ref()) {
             let is_stored = worth_storing.insert(is_worth_storing()).is_ok();
+            // What has outdated a result is told by the rows that it read.
             if !is_stored && self.outdated.is_none() {
                 return Analysed {
                     label,

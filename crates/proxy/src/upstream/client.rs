@@ -441,7 +441,7 @@ mod tests {
         (client, server)
     }
 
-    /// Sends a message in pieces, over more than [`QUIET_MAX`]. Gives the longest pause between two.
+    /// Sends a message in pieces, for longer than [`QUIET_MAX`]. Gives the longest pause in that.
     async fn send_slowly(socket: &mut TcpStream, message: &[u8]) -> Duration {
         let mut longest = Duration::ZERO;
         let mut sent_at = Instant::now();

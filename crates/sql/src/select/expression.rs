@@ -139,7 +139,11 @@ impl SelectParser<'_> {
                 return Ok(match power {
                     AND => conjunction(left, right),
                     OR => disjunction(left, right),
-                    SUM | PRODUCT => calculated(&left, operator, &right),
+                    SUM | PRODUCT => {
+                        let is_literal = |value: &Value| matches!(value, Value::Literal(_));
+                        self.combines_values |= is_literal(&left) && is_literal(&right);
+                        calculated(&left, operator, &right)
+                    }
                     _ => Value::Other,
                 });
             }

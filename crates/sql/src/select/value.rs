@@ -315,6 +315,7 @@ impl SelectParser<'_> {
             return Value::Literal(signed.unwrap_or(Literal::Unsigned(value)));
         }
         // An integer that is too large for the server's integers is a decimal number there.
+        self.combines_values = true;
         match Place::new(token.start, token.end) {
             Some(place) => Value::Literal(Literal::Decimal {
                 negative: false,
@@ -331,6 +332,7 @@ impl SelectParser<'_> {
         let mut plain = true;
         while self.cursor.at(T::String) {
             let token = self.cursor.advance();
+            self.combines_values |= token.start != start;
             plain &= matches!(self.cursor.bytes(token).first(), Some(b'\'' | b'"'));
             end = token.end;
         }

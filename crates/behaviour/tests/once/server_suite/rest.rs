@@ -3,18 +3,14 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
 
-use remora_cache::{Entry, Position};
+use remora_cache::{Entry, FenceScope, Position, Tag};
 use remora_testkit::client::Client;
 use remora_testkit::metrics;
-use remora_testkit::process::wait_for;
+use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::InProcessRemora;
 
 use super::script::{Script, bytes_of};
-
-/// Where a statement waits that another one blocks, this must be over soon.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A program for the shell that asks, with the line's number as its argument. The client would take
 /// a `$` in its own script for a variable of its own.
@@ -87,21 +83,25 @@ impl Calm<'_> {
         let number = file.rsplit_once('.').unwrap().1.parse().unwrap();
         let at = Position::new(number, offset.parse().unwrap()).unwrap();
         let shared = self.remora.app().unwrap().shared();
-        let timeline = &shared.timeline;
-        // What waits for a lock is still on its way then.
-        let _ = wait_for("Remora to come to rest", PATIENCE, || {
+        let (timeline, clock) = (&shared.timeline, &shared.clock);
+        // A fence that nobody's tables have is lowered with or after all that were answered before.
+        let tag = Tag::table("no schema", "has this name");
+        timeline.raise(FenceScope::Tables(vec![tag])).answered();
+        wait_for("Remora to come to rest", PATIENCE, || {
             shared.upstream.wake();
+            let is_lowered = |as_of| timeline.check(as_of, &[tag], clock.now_ms()).is_ok();
             let knows = timeline.applied() >= at
                 && timeline.visible() >= at
+                && timeline.as_of().is_some_and(is_lowered)
                 && shared.upstream.catalogue.hidden_code.is_known();
             if !knows {
                 return Ok(None);
             }
-            let metrics = self.remora.metrics()?;
-            let waiting =
-                metrics.sum("remora_fence_batches") + metrics.sum("remora_fills_in_flight");
-            Ok((waiting == 0.0).then_some(()))
-        });
+            // The files wait nowhere while one of their statements is blocked by another.
+            let on_their_way = self.remora.metrics()?.sum("remora_fills_in_flight");
+            Ok((on_their_way == 0.0).then_some(()))
+        })
+        .unwrap();
         let outdated = |entry: &Entry| timeline.outdated(entry.as_of(), entry.tags());
         while !shared.store.sweep_step(usize::MAX, outdated).finished {}
         self.rested_at = place;
@@ -122,13 +122,18 @@ impl Calm<'_> {
         };
         let text = text.trim().trim_end_matches(';');
         let page = format!("/explain?schema={}&sql={}", encoded(schema), encoded(text));
-        // It says so of what is no statement that reads.
-        drop(metrics::get(self.remora.admin(), &page));
+        wait_for("the definitions of tables", PATIENCE, || {
+            // It says so of what is no statement that reads.
+            let page = metrics::get(self.remora.admin(), &page);
+            let is_loading = page.is_ok_and(|page| page.body.contains("table_loading"));
+            Ok((!is_loading).then_some(()))
+        })
+        .unwrap();
     }
 }
 
-/// Has [`Calm::answer`] return.
+/// Has [`Calm::answer`] return, unless it has failed: that is told then.
 pub fn end(address: SocketAddr) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"end\n").unwrap();
+    let stream = TcpStream::connect(address);
+    let _ = stream.and_then(|mut stream| stream.write_all(b"end\n"));
 }

@@ -16,6 +16,7 @@ use super::guest::{Guest, Trust, Who};
 use super::{server_of, with_certificate};
 
 const PATIENCE: Duration = remora_testkit::process::PATIENCE;
+const HEADER_LIMIT: &str = "listen.proxy_protocol_timeout_ms";
 const VERSIONS: [(ProxyProtocol, &str); 2] = [(ProxyProtocol::V1, "v1"), (ProxyProtocol::V2, "v2")];
 
 /// A server that takes the PROXY protocol from this machine.
@@ -179,35 +180,39 @@ fn tls_begins_behind_the_header() {
 #[test]
 fn from_a_balancers_network_nothing_comes_without_the_header() {
     let server = server();
-    let options = RemoraOptions::default()
-        .with("listen.proxy_protocol_from", "127.0.0.0/8")
-        .with("listen.proxy_protocol_timeout_ms", "200");
-    let remora = InProcessRemora::start(&server, &options).unwrap();
-    for (bytes, limit) in [
-        (&b""[..], 1.0),
-        (b"PROXY TCP4 1.2.3.4", 2.0),
-        (b"GET / HTTP/1.1\r\n\r\n", 2.0),
-        (b"PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n", 2.0),
-        (b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x01\x00", 2.0),
-        (b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff", 2.0),
+    let start = |limit_ms| {
+        let options = RemoraOptions::default()
+            .with("listen.proxy_protocol_from", "127.0.0.0/8")
+            .with(HEADER_LIMIT, limit_ms);
+        InProcessRemora::start(&server, &options).unwrap()
+    };
+    let hurried = start("200");
+    assert_closed(&hurried, b"", 1.0);
+    assert_closed(&hurried, b"PROXY TCP4 1.2.3.4", 2.0);
+    // What is wrong is refused at once. Before the limit here, that is, and not by it.
+    let patient = start("60000");
+    for wrong in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x01\x00",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff",
     ] {
-        let mut stream = connect_with(remora.address(), bytes);
-        let mut answer = Vec::new();
-        // A closed connection or one that was reset, for what it sent and nobody wanted.
-        let _ = stream.read_to_end(&mut answer);
-        assert_eq!(answer, b"", "{bytes:?}");
-        let metrics = remora.metrics().unwrap();
-        let option = "listen.proxy_protocol_timeout_ms";
-        let reached = metrics.sum_where("remora_limit_reached_total", "limit", option);
-        assert!((reached - limit).abs() < 0.5, "{bytes:?}: {reached}");
+        assert_closed(&patient, wrong, 0.0);
     }
-    assert!(
-        remora
-            .metrics()
-            .unwrap()
-            .sum("remora_protocol_errors_total")
-            >= 4.0
-    );
+    let errors = patient.metrics().unwrap();
+    assert!(errors.sum("remora_protocol_errors_total") >= 4.0);
+}
+
+/// A connection that begins like this is closed; so often has the limit been reached then.
+fn assert_closed(remora: &InProcessRemora, bytes: &[u8], limit: f64) {
+    let mut stream = connect_with(remora.address(), bytes);
+    let mut answer = Vec::new();
+    // A closed connection or one that was reset, for what it sent and nobody wanted.
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(answer, b"", "{bytes:?}");
+    let metrics = remora.metrics().unwrap();
+    let reached = metrics.sum_where("remora_limit_reached_total", "limit", HEADER_LIMIT);
+    assert!((reached - limit).abs() < 0.5, "{bytes:?}: {reached}");
 }
 
 #[test]
