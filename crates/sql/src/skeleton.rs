@@ -35,7 +35,7 @@ impl ValuePlace {
 }
 
 /// Puts the text without its numbers and strings into `skeleton`, and where those are into
-/// `values`, up to one more than [`VALUES_MAX`]; gives a hash of the skeleton. `None` if the text
+/// `values`, as far as they are of use; gives a hash of the skeleton. `None` if the text
 /// can't be read that way: it has comments, or a string without an end.
 ///
 /// Texts with one skeleton under one [`Dialect`] have one [`crate::normalise`]d text, and a
