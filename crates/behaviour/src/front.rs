@@ -29,14 +29,17 @@ pub const OTHER_USER: &str = "other";
 /// Its password.
 pub const OTHER_PASSWORD: &str = "other-password";
 
-/// Options of every test that doesn't set others. A machine, or the server, may stand still for
-/// some seconds. Then neither shall the last proof be too old for a hit, nor the server's silence
-/// end the following, nor a question be given up. What happens then has tests of its own.
+const HEARTBEAT: &str = "follow.heartbeat_ms";
+
+/// Options of every test that doesn't set others. A machine, or the server, may stand still: for a
+/// second the last proof shall not be too old for a hit, for five the server's silence shall not
+/// end the following, and for twenty no question be given up. What happens then has tests of its
+/// own.
 const PATIENT: [(&str, &str); 3] = [
     // Remora asks for a proof four times as often: a longer time would make many tests wait.
     ("follow.lag_ms_max", "2000"),
     // Five times as long a silence ends the following.
-    ("follow.heartbeat_ms", "1000"),
+    (HEARTBEAT, "1000"),
     ("upstream.query_timeout_ms", "20000"),
 ];
 
@@ -146,7 +149,7 @@ impl Front {
     }
 
     /// The same behind a log that can be held back. The age of the last proof or check shall not be
-    /// what stops hits then.
+    /// what stops hits then, nor that the server has been silent for long.
     pub fn behind_gate(
         server: Arc<Leased>,
         schema: &str,
@@ -154,10 +157,13 @@ impl Front {
         statements: &[&str],
     ) -> (Front, LogGate) {
         let gate = LogGate::start(server.address()).unwrap();
-        let options = options
+        let mut options = options
             .with("upstream.address", &gate.address().to_string())
             .with("follow.lag_ms_max", "60000")
             .with("follow.check_age_ms_max", "3600000");
+        if !options.set.iter().any(|(option, _)| option == HEARTBEAT) {
+            options = options.with(HEARTBEAT, "30000");
+        }
         (Front::on(server, schema, options, statements), gate)
     }
 

@@ -35,9 +35,9 @@ pub fn analyse_prepared(text: &[u8], dialect: Dialect) -> Statement {
     analyse_with(text, dialect, Placeholders::AreBound)
 }
 
-/// The same as [`analyse`] for a `SELECT` in which each constant that a column is compared with is
-/// one number or one string of the text, as it stands or negated. `None` for others: a calculated
-/// one, strings behind one another, a decimal number.
+/// The same as [`analyse`] for a `SELECT`. `None` if values of the text are calculated with one
+/// another or joined, or if one is a decimal number. So each constant that a column is compared
+/// with is one number or one string of the text, as it stands or negated.
 pub(crate) fn analyse_single_values(text: &[u8], dialect: Dialect) -> Option<Statement> {
     let cursor = Cursor::new(text, dialect);
     if !begins_select(cursor) {

@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -13,6 +14,10 @@ use anyhow::Context as _;
 const DUMPS: [u8; 2] = [0x12, 0x1e];
 const HEADER_BYTES: usize = 4;
 const PIECE_BYTES: usize = 64 << 10;
+/// Packets of so many bytes are long.
+const LONG_BYTES: usize = 256 << 10;
+/// In how many pieces they come after [`LogGate::trickle`].
+pub const LONG_PIECES: usize = 40;
 
 /// What becomes of the log's packets.
 #[derive(Debug, Default)]
@@ -30,6 +35,8 @@ enum Passing {
 struct Gate {
     target: Mutex<SocketAddr>,
     passing: Mutex<Passing>,
+    /// Before each piece of a long packet of the log.
+    pause: Mutex<Duration>,
     changed: Condvar,
     is_ended: AtomicBool,
 }
@@ -42,6 +49,19 @@ impl Gate {
 
     fn target(&self) -> MutexGuard<'_, SocketAddr> {
         self.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands on a packet of the log.
+    fn hand_on(&self, packet: &[u8], to: &mut TcpStream) -> std::io::Result<()> {
+        let pause = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        if pause.is_zero() || packet.len() < LONG_BYTES {
+            return to.write_all(packet);
+        }
+        for piece in packet.chunks(packet.len().div_ceil(LONG_PIECES)) {
+            std::thread::sleep(pause);
+            to.write_all(piece)?;
+        }
+        Ok(())
     }
 
     /// Returns when this packet may pass.
@@ -86,6 +106,7 @@ impl LogGate {
         let gate = Arc::new(Gate {
             target: Mutex::new(server),
             passing: Mutex::default(),
+            pause: Mutex::default(),
             changed: Condvar::new(),
             is_ended: AtomicBool::new(false),
         });
@@ -119,6 +140,15 @@ impl LogGate {
     /// Lets go of what is held up to the first packet that has these bytes, and holds the rest.
     pub fn let_through(&self, last: &[u8]) {
         self.gate.set(Passing::UpTo(last.to_vec()));
+    }
+
+    /// Has long packets of the log come in [`LONG_PIECES`] pieces, with this pause before each.
+    pub fn trickle(&self, pause: Duration) {
+        *self
+            .gate
+            .pause
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = pause;
     }
 
     /// New connections go to this server; those that there are stay.
@@ -164,7 +194,7 @@ fn relay(client: TcpStream, gate: &Arc<Gate>) -> std::io::Result<()> {
             while let Some(length) = packet_bytes(&log[at..]) {
                 let packet = &log[at..at + length];
                 gate.pass(packet);
-                client.write_all(packet)?;
+                gate.hand_on(packet, client)?;
                 at += length;
             }
             log.drain(..at);

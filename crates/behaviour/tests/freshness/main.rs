@@ -15,6 +15,7 @@ mod hidden_code;
 mod late_checkpoint;
 mod late_definitions;
 mod literal_settings;
+mod long_events;
 mod oracle;
 mod refused_begin;
 mod refused_streams;

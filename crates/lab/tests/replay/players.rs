@@ -336,8 +336,8 @@ fn an_interrupted_replay_keeps_what_it_has_measured() {
     let bed = Bed::new();
     let directory = bed.scratch.join("results");
     let output = format!("--output={}", directory.display());
-    // One connection waits for an answer, which it only does after it has had the one before. The
-    // other's statement is due much later.
+    // The first connection's second statement is sent when the first was answered, and sleeps. The
+    // other connection's is due much later.
     let text = log(&[
         (0, 1, "SELECT v FROM t"),
         (1, 1, "SELECT SLEEP(600)"),

@@ -40,7 +40,7 @@ const SAMPLE: u64 = 16;
 const SLICE_MS: u64 = 250;
 /// A sample says nothing with fewer results than this.
 const SAMPLE_RESULTS: u64 = 512;
-/// What storing one result costs: about 15,000 instructions, and a place in memory.
+/// What storing one result costs: about 10,500 instructions, and a place in memory.
 const STORING_COST: Duration = Duration::from_micros(10);
 /// What a hit costs.
 const HIT_COST: Duration = Duration::from_micros(10);

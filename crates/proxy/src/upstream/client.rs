@@ -243,14 +243,16 @@ impl Client {
 
     /// The next message of the log: the event's bytes after the status byte. Of an event longer
     /// than `keep_bytes_max` only the beginning is kept. Waits up to `quiet_max` whenever nothing
-    /// has come yet: a long event may take longer than that on a slow link.
+    /// has come yet: a long event may take longer than that on a slow link. `heard_more` is called
+    /// as more of such an event comes.
     pub async fn next_event(
         &mut self,
         keep_bytes_max: usize,
         quiet_max: Duration,
+        heard_more: impl Fn(),
     ) -> Result<Message<'_>, ClientError> {
         let payload_bytes = self
-            .next_message(keep_bytes_max + 1, Some(quiet_max))
+            .next_message(keep_bytes_max + 1, Some(quiet_max), heard_more)
             .await?;
         match self.payload.first() {
             Some(&OK_MARK) => Ok(Message {
@@ -311,7 +313,7 @@ impl Client {
 
     /// Reads a message whole into `payload`; an ERR packet is an error.
     async fn next_answer(&mut self) -> Result<(), ClientError> {
-        let payload_bytes = self.next_message(ANSWER_BYTES_MAX, None).await?;
+        let payload_bytes = self.next_message(ANSWER_BYTES_MAX, None, || {}).await?;
         if payload_bytes > ANSWER_BYTES_MAX as u64 {
             return Err(ClientError::Answer("a message over the limit"));
         }
@@ -327,6 +329,7 @@ impl Client {
         &mut self,
         keep_bytes_max: usize,
         quiet_max: Option<Duration>,
+        heard_more: impl Fn(),
     ) -> Result<u64, ClientError> {
         self.payload.clear();
         self.payload.shrink_to(PAYLOAD_BYTES_KEPT);
@@ -345,6 +348,7 @@ impl Client {
             while left > 0 {
                 if self.input_start == self.input_end {
                     self.read_more(quiet_max).await?;
+                    heard_more();
                 }
                 let have = &self.input[self.input_start..self.input_end];
                 let have = &have[..have.len().min(left)];
@@ -462,7 +466,7 @@ mod tests {
             let (mut client, mut server) = connected().await;
             let (longest, event) = tokio::join!(
                 send_slowly(&mut server, &message),
-                client.next_event(10_000, QUIET_MAX)
+                client.next_event(10_000, QUIET_MAX, || {})
             );
             // A machine that stands still for so long proves nothing.
             if longest < QUIET_MAX / 2 {
@@ -476,7 +480,7 @@ mod tests {
     async fn a_server_that_is_silent_for_too_long_is_given_up() {
         let (mut client, _server) = connected().await;
         let limit = Duration::from_millis(1);
-        let event = client.next_event(10, limit).await;
+        let event = client.next_event(10, limit, || {}).await;
         assert!(matches!(event, Err(ClientError::Timeout(_))), "{event:?}");
     }
 }

@@ -19,6 +19,7 @@ const LOG_NOT_AVAILABLE: u16 = 1236;
 /// The follower's side of one session with the server.
 pub(super) struct Follower<'a> {
     shared: &'a UpstreamShared,
+    progress: &'a Progress,
     applier: Applier<&'a UpstreamShared, &'a Progress>,
     event_bytes_max: usize,
     quiet_max: Duration,
@@ -45,6 +46,7 @@ impl<'a> Follower<'a> {
         };
         Follower {
             shared,
+            progress,
             applier: Applier::new(shared, progress, limits, server_id, start),
             event_bytes_max: config.event_bytes_max,
             quiet_max: Duration::from_millis((config.heartbeat_ms * 5).max(1_000)),
@@ -105,7 +107,10 @@ impl<'a> Follower<'a> {
         let mut events = 0_u32;
         loop {
             let message = match client
-                .next_event(self.event_bytes_max, self.quiet_max)
+                .next_event(self.event_bytes_max, self.quiet_max, || {
+                    // Else it would be taken for stuck before a long event is there.
+                    self.progress.saw_event();
+                })
                 .await
             {
                 Ok(message) => message,

@@ -186,7 +186,7 @@ impl Progress {
         self.is_verified() && is_base_visible
     }
 
-    /// An event arrived that isn't a heartbeat.
+    /// An event arrived that isn't a heartbeat, or more of one that takes several reads.
     pub(super) fn saw_event(&self) {
         self.last_event.set(Instant::now());
     }

@@ -29,7 +29,7 @@ const MEMORY: &str = "/dev/shm";
 /// So much must be free there, KiB.
 const MEMORY_KIB_MIN: u64 = 8 << 20;
 
-/// Where the tests are that a quick check leaves out: in modules of this name.
+/// Where the tests are that a quick check leaves out: in modules of this name inside others.
 const LONG_TESTS: &str = "::long::";
 
 /// What is to run.
