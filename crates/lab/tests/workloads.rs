@@ -48,14 +48,7 @@ impl Bed {
         })
         .unwrap();
         server.execute(statements).unwrap();
-        // On a busy machine the last proof may be old, and what was in memory a miss.
-        let options = RemoraOptions::following()
-            .with("follow.lag_ms_max", "60000")
-            .with("follow.check_age_ms_max", "3600000")
-            .with("follow.heartbeat_ms", "30000")
-            .with("workers.server_contact_ms", "3600000")
-            .with("upstream.query_timeout_ms", "20000");
-        let remora = InProcessRemora::start(&server, &options).unwrap();
+        let remora = InProcessRemora::start(&server, &RemoraOptions::unhurried()).unwrap();
         Bed { remora, server }
     }
 

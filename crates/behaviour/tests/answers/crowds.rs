@@ -24,14 +24,8 @@ const T: [&str; 2] = [
 const READ: &str = "SELECT COUNT(*) FROM t";
 const PREPARED: &str = "SELECT COUNT(*) FROM t WHERE a > ?";
 
-/// Nobody is in a hurry, and on a busy machine the last proof may be old.
 fn options() -> RemoraOptions {
-    RemoraOptions::following()
-        .with("follow.lag_ms_max", "60000")
-        .with("follow.check_age_ms_max", "3600000")
-        .with("follow.heartbeat_ms", "30000")
-        .with("workers.server_contact_ms", "3600000")
-        .with("cache.fill_wait_ms_max", "3600000")
+    RemoraOptions::unhurried().with("cache.fill_wait_ms_max", "3600000")
 }
 
 /// A server whose table can be locked, with a Remora in front that knows the table.

@@ -27,13 +27,8 @@ const TOO_MANY: u16 = 1637;
 /// `ER_QUERY_INTERRUPTED`.
 const INTERRUPTED: u16 = 1317;
 
-/// Nobody is in a hurry, and on a busy machine the last proof may be old.
 fn options(statements_max: &str) -> RemoraOptions {
-    RemoraOptions::following()
-        .with("follow.lag_ms_max", "60000")
-        .with("follow.check_age_ms_max", "3600000")
-        .with("follow.heartbeat_ms", "30000")
-        .with("workers.server_contact_ms", "3600000")
+    RemoraOptions::unhurried()
         .with("upstream.statements_max", statements_max)
         .with("upstream.statement_wait_ms_max", "3600000")
 }

@@ -110,13 +110,7 @@ fn warm(bed: &Bed, remora: &InProcessRemora) {
 #[test]
 fn reads_give_the_same_through_remora_and_hit() {
     let bed = Bed::new();
-    // On a busy machine the last proof may be old, and what was in memory a miss.
-    let options = RemoraOptions::following()
-        .with("follow.lag_ms_max", "60000")
-        .with("follow.check_age_ms_max", "3600000")
-        .with("follow.heartbeat_ms", "30000")
-        .with("upstream.query_timeout_ms", "20000");
-    let remora = InProcessRemora::start(&bed.server, &options).unwrap();
+    let remora = InProcessRemora::start(&bed.server, &RemoraOptions::unhurried()).unwrap();
     warm(&bed, &remora);
     let (to, admin) = (
         format!("--to=remora={}", remora.address()),

@@ -53,6 +53,17 @@ impl RemoraOptions {
         RemoraOptions::following().with("cache.storing", "always")
     }
 
+    /// One that follows the log, and for which no pause of the machine or the server is too long:
+    /// for tests that count hits exactly, or have a server hold statements up.
+    pub fn unhurried() -> RemoraOptions {
+        RemoraOptions::following()
+            .with("follow.lag_ms_max", "60000")
+            .with("follow.check_age_ms_max", "3600000")
+            .with("follow.heartbeat_ms", "30000")
+            .with("workers.server_contact_ms", "3600000")
+            .with("upstream.query_timeout_ms", "20000")
+    }
+
     /// With one more option, by its full name.
     #[must_use]
     pub fn with(mut self, option: &str, value: &str) -> RemoraOptions {

@@ -95,15 +95,8 @@ impl Sides {
         let options = RemoraOptions {
             threads: Some(1),
             memory_mib: Some(CACHE_MIB),
-            ..RemoraOptions::following()
+            ..RemoraOptions::unhurried()
         };
-        // On a busy machine the last proof may be old, and what was in memory a miss.
-        let options = options
-            .with("follow.lag_ms_max", "60000")
-            .with("follow.check_age_ms_max", "3600000")
-            .with("follow.heartbeat_ms", "30000")
-            .with("workers.server_contact_ms", "3600000")
-            .with("upstream.query_timeout_ms", "20000");
         let behind = server(0);
         Sides {
             caching: server(CACHE_MIB),

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use remora_cache::{Entry, FenceScope, Position, Tag};
+use remora_behaviour::front::catch_up;
+use remora_cache::{Entry, Position};
 use remora_testkit::client::Client;
 use remora_testkit::metrics;
 use remora_testkit::process::{PATIENCE, wait_for};
@@ -83,16 +84,13 @@ impl Calm<'_> {
         let number = file.rsplit_once('.').unwrap().1.parse().unwrap();
         let at = Position::new(number, offset.parse().unwrap()).unwrap();
         let shared = self.remora.app().unwrap().shared();
-        let (timeline, clock) = (&shared.timeline, &shared.clock);
-        // A fence that nobody's tables have is lowered with or after all that were answered before.
-        let tag = Tag::table("no schema", "has this name");
-        timeline.raise(FenceScope::Tables(vec![tag])).answered();
+        let timeline = &shared.timeline;
+        // Then all fences are lowered that were answered before.
+        catch_up(self.remora);
         wait_for("Remora to come to rest", PATIENCE, || {
             shared.upstream.wake();
-            let is_lowered = |as_of| timeline.check(as_of, &[tag], clock.now_ms()).is_ok();
             let knows = timeline.applied() >= at
                 && timeline.visible() >= at
-                && timeline.as_of().is_some_and(is_lowered)
                 && shared.upstream.catalogue.hidden_code.is_known();
             if !knows {
                 return Ok(None);
