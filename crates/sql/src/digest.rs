@@ -24,7 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::dialect::Dialect;
 use crate::functions::find_function;
 use crate::keyword::Keyword;
-use crate::lexer::Lexer;
+use crate::lexer::{Lexer, is_word_byte};
 use crate::token::{Token, TokenKind};
 
 /// The longest normalised text, bytes. Statements that differ behind it have the same digest. It is
@@ -90,6 +90,7 @@ enum Before {
 enum Piece {
     Keyword,
     Name,
+    Variable,
     Value,
     LeftParen,
     RightParen,
@@ -169,11 +170,25 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, piece: Piece, bytes: &[u8]) {
-        if self.wants_space(piece) {
+        if self.wants_space(piece) || self.would_join(piece, bytes) {
             self.normal.push(b' ');
         }
         self.normal.extend_from_slice(bytes);
         self.last = Some(piece);
+    }
+
+    /// Whether this would be a part of something else without a space: a point behind a variable of
+    /// its name, digits behind a point that follows no word of a number.
+    fn would_join(&self, piece: Piece, bytes: &[u8]) -> bool {
+        if self.last == Some(Piece::Variable) {
+            return piece == Piece::Dot;
+        }
+        let is_number = bytes.first().is_some_and(u8::is_ascii_digit);
+        let before = match &self.normal[..] {
+            [before @ .., b'.'] => before.last(),
+            _ => return false,
+        };
+        is_number && !before.is_some_and(|byte| is_word_byte(*byte))
     }
 
     fn wants_space(&self, piece: Piece) -> bool {
@@ -184,7 +199,7 @@ impl Writer<'_> {
             piece,
             Piece::Comma | Piece::Dot | Piece::RightParen | Piece::Semicolon
         );
-        let is_call = piece == Piece::LeftParen && last == Piece::Name;
+        let is_call = piece == Piece::LeftParen && matches!(last, Piece::Name | Piece::Variable);
         !is_closed && !is_call && !matches!(last, Piece::LeftParen | Piece::Dot)
     }
 
@@ -194,9 +209,10 @@ impl Writer<'_> {
             TokenKind::Word(Keyword::Null) if self.last != Some(Piece::Keyword) => {
                 self.write(Piece::Value, b"?");
             }
-            TokenKind::Word(Keyword::Other) | TokenKind::QuotedName | TokenKind::UserVariable => {
+            TokenKind::Word(Keyword::Other) | TokenKind::QuotedName => {
                 self.write(Piece::Name, bytes);
             }
+            TokenKind::UserVariable => self.write(Piece::Variable, bytes),
             TokenKind::Word(keyword) => {
                 // `LEFT(`, but `AND (`.
                 let is_name = !keyword.is_reserved() || find_function(bytes).is_some();
@@ -248,7 +264,7 @@ fn is_sign(kind: TokenKind) -> bool {
 fn end_of_sign(mut lexer: Lexer<'_>, last: Option<Piece>) -> Option<Lexer<'_>> {
     let is_operand = matches!(
         last,
-        None | Some(Piece::Name | Piece::Value | Piece::RightParen)
+        None | Some(Piece::Name | Piece::Variable | Piece::Value | Piece::RightParen)
     );
     if is_operand {
         return None;
@@ -383,6 +399,13 @@ mod tests {
         );
         assert_ne!(first, of("SELECT b FROM t WHERE id = 1"));
         assert_ne!(first, of("SELECT A FROM t WHERE id = 1"));
+    }
+
+    #[test]
+    fn what_was_apart_stays_apart() {
+        assert_eq!(normal("SELECT @a .b"), "SELECT @a .b");
+        assert_eq!(normal("SELECT `a` . 0b"), "SELECT `a`. 0b");
+        assert_eq!(normal("SELECT t . 2fa"), "SELECT t.2fa");
     }
 
     #[test]

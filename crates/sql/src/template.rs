@@ -121,8 +121,10 @@ impl ReadTemplate {
             gaps,
             forms,
         } = self.with_gaps.as_ref()?;
-        let fits = |(value, form): (&ValuePlace, &Form)| form.fits(value.of(text)?).then_some(());
-        if values.len() != forms.len() || !values.iter().zip(forms).all(|one| fits(one).is_some()) {
+        let fits = |(value, form): (&ValuePlace, &Form)| {
+            value.of(text).is_some_and(|value| form.fits(value))
+        };
+        if values.len() != forms.len() || !values.iter().zip(forms).all(fits) {
             return None;
         }
         let mut statement = statement.clone();
