@@ -61,6 +61,6 @@ pub use store::{
 };
 pub use tag::Tag;
 pub use timeline::{
-    AsOf, BrokenCode, BrokenRules, BrokenSnapshots, BrokenSurroundings, BrokenTags, Epoch,
-    Timeline, TimelineLimits,
+    AsOf, BrokenCode, BrokenLiveness, BrokenRules, BrokenSnapshots, BrokenSurroundings, BrokenTags,
+    Epoch, Timeline, TimelineLimits,
 };

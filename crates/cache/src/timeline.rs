@@ -104,6 +104,20 @@ pub struct BrokenRules {
     pub surroundings: BrokenSurroundings,
     /// What is thought of a transaction's snapshot.
     pub snapshots: BrokenSnapshots,
+    /// What is thought of a log that is late, or another.
+    pub liveness: BrokenLiveness,
+}
+
+/// Faults about the log's being late or another, for tests.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub enum BrokenLiveness {
+    /// None.
+    #[default]
+    Right,
+    /// A proof never grows too old.
+    OldProofs,
+    /// A restart forgets nothing.
+    Restarts,
 }
 
 /// Faults about the snapshots of transactions, for tests.
@@ -320,7 +334,9 @@ impl Timeline {
         side.epoch += 1;
         side.proven = false;
         side.suspended = false;
-        side.next_generation();
+        if self.broken.liveness != BrokenLiveness::Restarts {
+            side.next_generation();
+        }
         // First the state, then what it covers: see "Why the order of the loads matters".
         self.state.store(side.state(), Ordering::SeqCst);
         self.proved_at_ms.0.store(0, Ordering::SeqCst);
@@ -435,7 +451,13 @@ impl Timeline {
         if side.epoch != epoch.0 {
             return false;
         }
-        self.proved_at_ms.0.fetch_max(asked_at_ms, Ordering::SeqCst);
+        let proved_at_ms = match self.broken.liveness {
+            BrokenLiveness::OldProofs => u64::MAX,
+            _ => asked_at_ms,
+        };
+        self.proved_at_ms
+            .0
+            .fetch_max(proved_at_ms, Ordering::SeqCst);
         side.proven = true;
         let state = side.state();
         // Most proofs change nothing here, and a store would take the line away from the readers.

@@ -1,6 +1,7 @@
 //! Remora's clock: milliseconds, the same for all its threads.
 
-use std::time::Instant;
+/// A moment of it. It is the runtime's: a test that holds the runtime's clock holds this one.
+pub use tokio::time::Instant;
 
 /// What the clock reads when the process begins to serve, milliseconds: a day. It is more than any
 /// bound on an age, so that such a bound can be taken off any reading; and 0 is no moment.

@@ -26,8 +26,8 @@ mod sampler;
 pub mod session;
 pub mod settings;
 pub mod shared;
-#[cfg(test)]
-mod simulation;
+#[cfg(any(test, fuzzing))]
+pub mod simulation;
 pub mod tags;
 mod terminal;
 pub mod tls;

@@ -124,7 +124,7 @@ fn spawn(
     tokio::task::spawn_local(async move {
         // Made in here: a future that is captured and then awaited is there twice, in each
         // connection.
-        session::serve(shared, worker, client).await;
+        session::serve(shared, worker, client, None).await;
         drop(counted);
     });
 }

@@ -11,6 +11,8 @@ mod compression;
 mod keepalive;
 mod layers;
 mod listen;
+#[cfg(any(test, fuzzing))]
+mod memory;
 mod proxy_protocol;
 mod socket;
 mod tls_layer;
@@ -61,6 +63,14 @@ impl Stream {
             socket,
             layers: OnceCell::new(),
         }
+    }
+
+    /// Both ends of a connection within this thread that holds so many bytes in each direction.
+    #[cfg(any(test, fuzzing))]
+    pub fn pair(bytes_max: usize) -> (Stream, Stream) {
+        let (near, far) = memory::MemorySocket::pair(bytes_max);
+        let over = |end| Stream::over(Socket::Memory(end));
+        (over(near), over(far))
     }
 
     /// Connects, giving up after `limit`.

@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
+#[cfg(any(test, fuzzing))]
+use super::memory::MemorySocket;
 use super::{Endpoint, Keepalive};
 
 /// A connected socket that never blocks.
@@ -16,6 +18,9 @@ pub(super) enum Socket {
     Tcp(TcpStream),
     /// Over a Unix socket.
     Unix(UnixStream),
+    /// Within a test.
+    #[cfg(any(test, fuzzing))]
+    Memory(MemorySocket),
 }
 
 impl Socket {
@@ -37,6 +42,8 @@ impl Socket {
         let read = match self {
             Socket::Tcp(stream) => stream.try_read(buffer),
             Socket::Unix(stream) => stream.try_read(buffer),
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(socket) => return socket.try_read(buffer),
         };
         if read
             .as_ref()
@@ -55,6 +62,8 @@ impl Socket {
         let _ = match self {
             Socket::Tcp(stream) => stream.try_io(Interest::READABLE, nothing),
             Socket::Unix(stream) => stream.try_io(Interest::READABLE, nothing),
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(_) => nothing(),
         };
     }
 
@@ -64,6 +73,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.try_write(bytes),
             Socket::Unix(stream) => stream.try_write(bytes),
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(socket) => socket.try_write(bytes),
         }
     }
 
@@ -72,6 +83,10 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.try_write_vectored(pieces),
             Socket::Unix(stream) => stream.try_write_vectored(pieces),
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(socket) => {
+                socket.try_write(pieces.iter().find(|it| !it.is_empty()).map_or(&[], |it| it))
+            }
         }
     }
 
@@ -81,6 +96,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.poll_read_ready(cx),
             Socket::Unix(stream) => stream.poll_read_ready(cx),
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(socket) => socket.poll_read_ready(cx),
         }
     }
 
@@ -94,6 +111,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.writable().await,
             Socket::Unix(stream) => stream.writable().await,
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(socket) => std::future::poll_fn(|cx| socket.poll_write_ready(cx)).await,
         }
     }
 
@@ -102,6 +121,11 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => socket2::SockRef::from(stream).shutdown(how),
             Socket::Unix(stream) => socket2::SockRef::from(stream).shutdown(how),
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(socket) => {
+                socket.shutdown(how);
+                Ok(())
+            }
         }
     }
 
@@ -110,6 +134,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => Ok(Some((stream.peer_addr()?, stream.local_addr()?))),
             Socket::Unix(_) => Ok(None),
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(_) => Ok(None),
         }
     }
 
@@ -120,6 +146,8 @@ impl Socket {
                 .peer_addr()
                 .is_ok_and(|address| canonical(address.ip()).is_loopback()),
             Socket::Unix(_) => true,
+            #[cfg(any(test, fuzzing))]
+            Socket::Memory(_) => true,
         }
     }
 }

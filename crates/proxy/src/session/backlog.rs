@@ -10,11 +10,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use remora_cache::BrokenSurroundings;
 use remora_wire::walker::{Progress, ResponseWalker};
-use tokio::time::{Instant as Moment, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::exchange::{Piece, Plan, Receiver, Writing};
 use super::{Ended, Session};
@@ -121,7 +121,7 @@ impl Session {
                 self.hand_on_fence(writing);
             }
             if is_over && plan.effects.may_turn_log_off {
-                let forgets_at = Moment::now() + self.shared.limits.unseen_text_wait;
+                let forgets_at = Instant::now() + self.shared.limits.unseen_text_wait;
                 unseen.get_or_insert(Some(forgets_at));
             }
             let reads = progress == Progress::More
@@ -170,10 +170,10 @@ impl Session {
         &self,
         reads: bool,
         patience: Option<&mut Patience>,
-        unseen: Option<Moment>,
+        unseen: Option<Instant>,
     ) -> io::Result<Ready> {
         let ready = async {
-            let forgets_at = unseen.unwrap_or_else(Moment::now);
+            let forgets_at = unseen.unwrap_or_else(Instant::now);
             tokio::select! {
                 ready = self.server.readable(), if reads => ready.map(|()| Ready::Server),
                 ready = self.client.writable() => ready.map(|()| Ready::Client),

@@ -16,7 +16,6 @@
 //! both statements, and answers with warnings aren't kept.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use remora_cache::{Entry, KeyRef, Scope};
 use remora_wire::result_set::Parts;
@@ -26,6 +25,7 @@ use super::dispatch::Step;
 use super::fill::Fill;
 use super::found_rows::ROWS_MAX;
 use super::{Ended, Session};
+use crate::clock::Instant;
 use crate::digests::{Count, Label};
 use crate::key::Note;
 

@@ -9,7 +9,6 @@
 
 use std::io;
 use std::rc::Rc;
-use std::time::Instant;
 
 use remora_cache::{AsOf, BrokenCode, Definitions, Fence, FenceScope};
 use remora_sql::{SessionEffect, ShowNames, Transaction, UnknownEffect};
@@ -27,6 +26,7 @@ use super::prepared::{PreparedStatement, StatementId};
 use super::state::{Effects, UnseenCode, WriteScope};
 use super::types::Namer;
 use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
+use crate::clock::Instant;
 use crate::digests::{Count, Label};
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 use crate::upstream::catalogue::CodeBasis;

@@ -5,7 +5,6 @@
 //! prepares, executes and closes finds the result that another has left.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use remora_cache::KeyRef;
 use remora_sql::SessionEffect;
@@ -24,6 +23,7 @@ use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, Wri
 use super::state::UnseenCode;
 use super::types::{Namer, Typed};
 use super::{Ended, Session};
+use crate::clock::Instant;
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// Bytes of a statement's number at the start of a message's body.

@@ -88,7 +88,7 @@ impl FirstReads {
     const PLACES: usize = 256;
 
     /// With another idea of what is slow.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn with_slow(slow: Duration) -> FirstReads {
         FirstReads {
             slow,

@@ -1,7 +1,6 @@
 //! Looking a statement up, and answering it from memory.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 
@@ -9,6 +8,7 @@ use super::dispatch::Step;
 use super::early::{EarlyHit, TooMuch};
 use super::prepared::StatementId;
 use super::{Ended, Session};
+use crate::clock::Instant;
 use crate::digests::{Count, Label};
 use crate::key::{Note, may_be_select};
 use crate::reason::Stage;

@@ -86,7 +86,7 @@ use self::counted_rows::CountedRows;
 use self::dispatch::{Prerequisite, Step};
 use self::early::EarlyTransaction;
 use self::first_read::FirstRead;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use self::first_read::FirstReads;
 use self::hidden::UnseenText;
 use self::outdated::OutdatedResult;
@@ -240,12 +240,18 @@ pub(crate) struct Session {
     registration: Registration,
 }
 
-/// Serves a client from its accepted socket to its end.
-pub(crate) async fn serve(shared: Arc<Shared>, worker: Rc<WorkerContext>, client: Rc<Stream>) {
+/// Serves a client from its accepted socket to its end. It connects to the server, unless it is
+/// given a connection: that is how tests put a server of theirs behind it.
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    worker: Rc<WorkerContext>,
+    client: Rc<Stream>,
+    server: Option<Box<Stream>>,
+) {
     let metrics = Arc::clone(&shared.metrics);
     let protocol_errors = &metrics.rare.protocol_errors;
     // Apart, for the time it takes: what a login needs is more than what a session needs.
-    let logging_in = Box::pin(Session::log_in(shared, worker, Rc::clone(&client)));
+    let logging_in = Box::pin(Session::log_in(shared, worker, Rc::clone(&client), server));
     let ended = match logging_in.await {
         Ok(mut session) => {
             let ended = session.run().await;
@@ -290,12 +296,16 @@ impl Session {
         shared: Arc<Shared>,
         worker: Rc<WorkerContext>,
         client: Rc<Stream>,
+        server: Option<Box<Stream>>,
     ) -> Result<Session, Ended> {
         // Before the server looks at privileges, so that a change of them can't be missed.
         let look = shared.privileges().begin_look();
         let addresses = login::addresses(&client, &shared).await?;
         let client_address = addresses.as_ref().map(|both| both.source);
-        let server = connect_to_server(&shared, addresses).await?;
+        let server = match server {
+            Some(server) => *server,
+            None => connect_to_server(&shared, addresses).await?,
+        };
         let logged_in = login::relay_login(&client, &server, &shared).await?;
         let privilege_epoch = shared.privileges().end_look(look);
         let flavour = Flavour {

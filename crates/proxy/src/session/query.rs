@@ -2,7 +2,6 @@
 
 use std::ops::Deref;
 use std::rc::Rc;
-use std::time::Instant;
 
 use remora_sql::{
     Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
@@ -24,6 +23,7 @@ use super::hidden::{
 use super::look_up::{Look, Place};
 use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
+use crate::clock::Instant;
 use crate::config::Storing;
 use crate::digests::{KnownRead, Label, Recognised, Room, is_time_for_sample};
 use crate::key::may_be_select;

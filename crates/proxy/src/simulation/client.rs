@@ -13,7 +13,7 @@ use super::engine::{
 };
 use super::prepared::{ClientStatements, Sending, message, parse_row};
 use super::random::Random;
-use super::server::CAPABILITIES;
+use super::server::{CAPABILITIES, damage};
 use super::statement::{Isolation, Lock, Read, Statement};
 use crate::net::Stream;
 
@@ -37,6 +37,8 @@ pub(super) struct Client {
     prepared: ClientStatements,
     asked: Option<Asked>,
     received: Vec<u8>,
+    /// What the socket hasn't taken.
+    unsent: Vec<u8>,
     /// What it executes next: the first value was sent ahead.
     planned: Option<Statement>,
     /// The last statement that was answered, if the server's name for it is known.
@@ -133,6 +135,7 @@ impl Client {
             prepared: ClientStatements::default(),
             asked: None,
             received: Vec::new(),
+            unsent: Vec::new(),
             planned: None,
             last: None,
             may_be_closed: false,
@@ -169,7 +172,7 @@ impl Client {
         engine: &Engine,
     ) -> std::io::Result<()> {
         let payload = [&[QUERY], statement.text().as_bytes()].concat();
-        self.stream.write_now(&message(&payload))?;
+        self.put(&message(&payload))?;
         self.expect_answer(statement, Form::Text, acknowledged, engine);
         Ok(())
     }
@@ -198,7 +201,7 @@ impl Client {
                 Form::Execution { loses_if_refused }
             }
         };
-        self.stream.write_now(&messages)?;
+        self.put(&messages)?;
         self.expect_answer(statement, form, acknowledged, engine);
         Ok(())
     }
@@ -208,7 +211,7 @@ impl Client {
         let Some(payload) = self.prepared.send_ahead(&statement.text()) else {
             return Ok(false);
         };
-        self.stream.write_now(&message(&payload))?;
+        self.put(&message(&payload))?;
         self.planned = Some(statement.clone());
         Ok(true)
     }
@@ -229,12 +232,32 @@ impl Client {
             return Ok(());
         };
         if let Some(payload) = self.prepared.send_rest(&statement.text(), random) {
-            self.stream.write_now(&message(&payload))?;
+            self.put(&message(&payload))?;
             let loses_if_refused = true;
             let form = Form::Execution { loses_if_refused };
             self.expect_answer(statement, form, acknowledged, engine);
         }
         Ok(())
+    }
+
+    /// Sends, or keeps for later what the socket doesn't take.
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.unsent.extend_from_slice(bytes);
+        let sent = self.stream.write_now(&self.unsent)?;
+        self.unsent.drain(..sent);
+        Ok(())
+    }
+
+    /// Sends a message that is damaged, whatever else is on its way.
+    pub(super) fn send_damaged(&mut self, statement: &Statement, random: &mut Random) {
+        let commands = [QUERY, QUERY, random.byte()];
+        let command = commands[random.index(commands.len())];
+        let mut message = message(&[&[command], statement.text().as_bytes()].concat());
+        for _ in 0..random.below(4) {
+            damage(&mut message, random);
+        }
+        // If that fails, reading says why.
+        let _ = self.put(&message);
     }
 
     fn expect_answer(
@@ -255,6 +278,8 @@ impl Client {
     /// Takes what has come. If that is a whole answer, checks it: an error says why it is wrong.
     pub(super) fn receive(&mut self, engine: &Engine) -> Result<Option<Told>, String> {
         let mut chunk = [0; 4096];
+        // If that fails, reading says why.
+        let _ = self.put(&[]);
         let mut is_closed = false;
         loop {
             match self.stream.try_read(&mut chunk) {
@@ -264,11 +289,6 @@ impl Client {
                 }
                 Ok(count) => self.received.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-                // Remora has not read all that was sent.
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
-                    is_closed = true;
-                    break;
-                }
                 Err(error) => return Err(error.to_string()),
             }
         }

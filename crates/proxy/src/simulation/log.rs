@@ -68,6 +68,14 @@ impl Log {
         log
     }
 
+    /// The server begins a log in place of this one. It says nothing of the commits so far.
+    pub(super) fn begin_anew(&mut self, engine: &Engine) {
+        self.offset = LOG_BEGINS_AT;
+        self.commits = engine.logged();
+        self.unread.clear();
+        self.put_format();
+    }
+
     /// Whether there is something to read.
     pub(super) fn has_more(&self, engine: &Engine) -> bool {
         !self.unread.is_empty() || self.commits < engine.logged()

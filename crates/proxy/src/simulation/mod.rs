@@ -1,14 +1,20 @@
 //! Simulates clients, a server, its log and the watermark around the real sessions. Everything runs
-//! in one thread, and a seed decides the order of events. The sessions use real sockets, store,
-//! timeline, fences, analysis and tags.
+//! in one thread, in memory and in a time of its own. A seed decides the order of events: a seed
+//! that fails fails each time. The sessions use the real store, timeline, fences, analysis and
+//! tags.
+//!
+//! Time passes between steps, connections are lost, and so is the log: it goes on, or another
+//! begins. What is sent may be damaged, too. Then nothing is expected of answers, but each session
+//! must end when its client and its server are gone, and none may panic.
 //!
 //! `cache/tests/simulation` tests the cache's rules alone, and is faster. This one also finds old
 //! rows that come from a session's wrong idea of its transaction, a statement or an answer.
 //!
 //! `client.rs` decides what a client may read. Each read must match what its query gives after
 //! *one* commit. It must include every write through Remora that was acknowledged before the read
-//! was sent. In a transaction at `REPEATABLE READ` all plain reads must show the same commit: that
-//! of the server's snapshot, once it has made one.
+//! was sent, and every write elsewhere that could be seen for longer than `follow.lag_ms_max`.
+//! In a transaction at `REPEATABLE READ` all plain reads must show the same commit: that of the
+//! server's snapshot, once it has made one.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -18,12 +24,14 @@
 //! | `log` | its log, byte for byte |
 //! | `server` | the server's side of the protocol |
 //! | `client` | a client, and what it expects |
-//! | `random` | random numbers from a seed |
+//! | `random` | random numbers, from a seed or as a fuzzer chooses them |
+//! | `tests` | what is found, and that planted faults are |
 //!
 //! `upstream/simulated.rs` feeds the real applier, and steps the watermark and the catalogue.
 //!
 //! `REMORA_SIMULATIONS` sets how many seeds `no_client_reads_what_its_session_must_not_show` tries.
-//! `REMORA_SIMULATION_SEED` makes it rerun one seed and print each step.
+//! `REMORA_SIMULATION_SEED` makes it rerun one seed and print each step. The fuzz target `session`
+//! chooses the steps by its input ([`of_bytes`]).
 
 mod client;
 mod engine;
@@ -32,17 +40,18 @@ mod prepared;
 mod random;
 mod server;
 mod statement;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use remora_cache::{BrokenRules, BrokenSnapshots, BrokenTags};
-use tokio::net::UnixListener;
-use tokio::task::{LocalSet, yield_now};
+use remora_cache::BrokenRules;
+use remora_wire::packet::{Extent, extent};
+use tokio::task::{JoinHandle, LocalSet, yield_now};
+use tokio::time::{Instant, timeout};
 
 use self::client::{Acknowledged, Client, Told};
 use self::log::{Format, Log};
@@ -53,7 +62,7 @@ use crate::app::build_shared;
 use crate::config::{Override, Settings, TransactionReads};
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
-use crate::net::Accepted;
+use crate::net::Stream;
 use crate::reason::Outcome;
 use crate::session::{self, FirstReads, WorkerContext};
 use crate::shared::Shared;
@@ -68,6 +77,20 @@ const WORKERS: usize = 2;
 /// How many turns each task gets after a step: more than a message needs from client to server.
 const TURNS: usize = 5;
 
+/// `follow.lag_ms_max`.
+const LAG_MS_MAX: u64 = 60_000;
+/// For how long a session may go on when everybody has left: longer than any limit of theirs.
+const END_WAIT: Duration = Duration::from_hours(2);
+/// How often connections are lost at least, once something was damaged.
+const ONE_LOSS_IN_IF_DAMAGED: u64 = 50;
+/// How long nothing may happen. The last is longer than a proof allows hits.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(1),
+    Duration::from_millis(100),
+    Duration::from_secs(20),
+    Duration::from_secs(61),
+];
+
 /// What has happened, so that a test can tell that something has.
 #[derive(Debug, Default)]
 struct Seen {
@@ -79,6 +102,8 @@ struct Seen {
     commits: u64,
     conflicts: u64,
     closed: u64,
+    /// How often the follower found another log.
+    logs: u64,
 }
 
 impl Seen {
@@ -91,6 +116,7 @@ impl Seen {
         self.commits += other.commits;
         self.conflicts += other.conflicts;
         self.closed += other.closed;
+        self.logs += other.logs;
     }
 }
 
@@ -109,10 +135,18 @@ struct Odds {
     read_delay: u64,
     /// After how many of four steps, on average, the log and the watermark catch up.
     pace: u64,
+    /// One step in this many may let time pass; 0: none.
+    one_pause_in: u64,
+    /// One step in this many may take the log away from the follower; 0: none.
+    one_lost_log_in: u64,
+    /// One step in this many may damage a message or an answer; 0: none.
+    one_damage_in: u64,
     /// How many statements may be at the server; 0: any number.
     statements_max: usize,
     /// How commits are logged.
     format: Format,
+    /// What a socket holds, bytes.
+    socket_bytes: usize,
     /// From when on a first read counts as slow: all do, or none.
     slow_read: Duration,
 }
@@ -126,7 +160,11 @@ impl Odds {
             show_delay: [1, 5][random.index(2)],
             read_delay: [1, 8][random.index(2)],
             pace: [0, 1, 3, 4][random.index(4)],
+            one_pause_in: [0, 12, 60][random.index(3)],
+            one_lost_log_in: [0, 0, 60, 300][random.index(4)],
+            one_damage_in: 0,
             statements_max: [0, 0, 1, 2][random.index(4)],
+            socket_bytes: [40, 300, 65_536, 65_536][random.index(4)],
             slow_read: [Duration::ZERO, Duration::MAX, Duration::MAX][random.index(3)],
             format: Format {
                 is_minimal: random.below(3) == 0,
@@ -137,9 +175,25 @@ impl Odds {
     }
 }
 
+/// What a simulation is of.
+#[derive(Debug, Clone, Copy)]
+struct Setup<'a> {
+    /// `cache.transaction_reads`.
+    transaction_reads: &'a str,
+    broken: BrokenRules,
+    /// What is sent may be damaged, by either side. After that nothing is expected of answers, but
+    /// each session must come to its end.
+    damages: bool,
+    /// Whether each step is printed.
+    is_told: bool,
+}
+
 /// A simulation under way.
 struct World {
     may_be_refused: bool,
+    /// Something was damaged.
+    is_damaged: bool,
+    sessions: RefCell<Vec<JoinHandle<()>>>,
     shared: Arc<Shared>,
     workers: Vec<Rc<WorkerContext>>,
     random: Random,
@@ -150,6 +204,8 @@ struct World {
     follower: SimulatedFollower,
     clients: Vec<Client>,
     acknowledged: Acknowledged,
+    /// When each commit could first be seen.
+    shown_at: Vec<Instant>,
     next_value: u64,
     is_told: bool,
     seen: Seen,
@@ -168,21 +224,23 @@ enum Step {
     ShowCommit,
     /// The follower reads one event.
     ReadLog,
+    /// Its connection is lost.
+    LoseLog,
+    /// It is connected again: to the same log, or to another.
+    FindLog {
+        is_same: bool,
+    },
+    PassTime(Duration),
+    DamageAnswer(usize),
+    SendDamaged(usize),
     Ask(crate::upstream::simulated::Asked),
     Answer,
 }
 
 impl World {
     /// Logs the clients in.
-    async fn new(
-        mut random: Random,
-        odds: Odds,
-        shared: Arc<Shared>,
-        listener: UnixListener,
-        metrics: &Metrics,
-    ) -> World {
+    async fn new(mut random: Random, odds: Odds, shared: Arc<Shared>, metrics: &Metrics) -> World {
         let server = Server::new();
-        tokio::task::spawn_local(server::listen(Rc::clone(&server), listener));
         let follower =
             SimulatedFollower::start(Arc::clone(&shared.upstream), instance(), MARK_HOLDER);
         follower.load();
@@ -198,6 +256,8 @@ impl World {
         let may_be_refused = shared.limits.transaction_reads == TransactionReads::Early;
         let mut world = World {
             may_be_refused,
+            is_damaged: false,
+            sessions: RefCell::default(),
             shared,
             workers,
             odds,
@@ -208,6 +268,7 @@ impl World {
             follower,
             clients: Vec::new(),
             acknowledged: Acknowledged::new(),
+            shown_at: Vec::new(),
             next_value: 100,
             is_told: false,
             seen: Seen::default(),
@@ -221,15 +282,17 @@ impl World {
 
     /// Logs a client in.
     async fn connect(&self) -> Client {
-        let (near, far) = UnixStream::pair().expect("sockets can be made");
-        let stream = |socket: UnixStream| {
-            socket.set_nonblocking(true).expect("a socket");
-            Rc::new(Accepted::Unix(socket).into_stream().expect("a socket"))
-        };
-        let (near, far) = (stream(near), stream(far));
+        let (near, of_client) = Stream::pair(self.odds.socket_bytes);
+        let (of_server, far) = Stream::pair(self.odds.socket_bytes);
+        let conversation = server::converse(Rc::clone(&self.server), Rc::new(far));
+        tokio::task::spawn_local(conversation);
         let number = self.server.borrow().connections.len() % WORKERS;
         let (shared, worker) = (Arc::clone(&self.shared), Rc::clone(&self.workers[number]));
-        tokio::task::spawn_local(session::serve(shared, worker, far));
+        let of_server = Some(Box::new(of_server));
+        let session = session::serve(shared, worker, Rc::new(of_client), of_server);
+        let session = tokio::task::spawn_local(session);
+        self.sessions.borrow_mut().push(session);
+        let near = Rc::new(near);
         log_in(&near).await;
         let server = self.server.borrow();
         let newest = server.connections.last().expect("a session was made");
@@ -237,7 +300,11 @@ impl World {
     }
 
     async fn run(&mut self) -> Result<(), String> {
+        let is_chosen = !self.random.is_used_up();
         for number in 0..STEPS {
+            if is_chosen && self.random.is_used_up() {
+                break;
+            }
             let possible = self.possible();
             if possible.is_empty() {
                 continue;
@@ -252,22 +319,54 @@ impl World {
             }
             for _ in 0..TURNS {
                 yield_now().await;
+                self.listen().await?;
             }
             self.server.borrow_mut().notice_closed();
             self.follower.load();
-            self.listen().await?;
-            if let Some(what) = self.server.borrow_mut().unexpected.take() {
+            self.note_shown();
+            if let Some(what) = self.server.borrow_mut().unexpected.take()
+                && !self.is_damaged
+            {
                 return Err(format!("the server didn't expect: {what}"));
             }
         }
         let of_workers = self.workers.iter();
         self.seen.hits = of_workers.map(|it| it.metrics.outcome(Outcome::Hit)).sum();
         self.seen.commits = self.server.borrow().engine.logged() as u64;
+        self.end().await
+    }
+
+    /// Everybody leaves: each session comes to its end, and none has failed.
+    async fn end(&mut self) -> Result<(), String> {
+        self.clients.clear();
+        self.server.borrow_mut().stop();
+        for (number, session) in self.sessions.take().into_iter().enumerate() {
+            // Time passes when nobody has anything to do.
+            let ended = timeout(END_WAIT, session).await;
+            let ended = ended.map_err(|_| format!("session {number} goes on with nobody"))?;
+            ended.map_err(|error| format!("a session: {error}"))?;
+        }
         Ok(())
+    }
+
+    /// From now on nothing is certain.
+    fn damaged(&mut self) {
+        self.is_damaged = true;
+        self.server.borrow_mut().is_lenient = true;
+        self.odds.one_loss_in = self.odds.one_loss_in.min(ONE_LOSS_IN_IF_DAMAGED);
+    }
+
+    fn note_shown(&mut self) {
+        let visible = self.server.borrow().engine.visible();
+        // The first state was there before everything.
+        self.shown_at.resize(visible + 1, Instant::now());
     }
 
     /// All that is logged becomes visible and is applied; what is wanted is asked and answered.
     fn catch_up(&mut self) {
+        if self.follower.is_lost() {
+            return;
+        }
         let mut server = self.server.borrow_mut();
         let engine = &mut server.engine;
         while engine.visible() < engine.logged() {
@@ -308,8 +407,21 @@ impl World {
         if engine.visible() < engine.logged() && self.random.below(self.odds.show_delay) == 0 {
             steps.push(Step::ShowCommit);
         }
-        if self.log.has_more(engine) && self.random.below(self.odds.read_delay) == 0 {
+        if self.follower.is_lost() {
+            steps.extend([true, false].map(|is_same| Step::FindLog { is_same }));
+        } else if self.log.has_more(engine) && self.random.below(self.odds.read_delay) == 0 {
             steps.push(Step::ReadLog);
+        }
+        let is_drawn = |random: &mut Random, one_in| one_in > 0 && random.below(one_in) == 0;
+        if is_drawn(&mut self.random, self.odds.one_lost_log_in) {
+            steps.push(Step::LoseLog);
+        }
+        if is_drawn(&mut self.random, self.odds.one_damage_in) {
+            steps.extend(server.deliverable().into_iter().map(Step::DamageAnswer));
+            steps.extend((0..self.clients.len()).map(Step::SendDamaged));
+        }
+        if is_drawn(&mut self.random, self.odds.one_pause_in) {
+            steps.extend(PAUSES.map(Step::PassTime));
         }
         steps.extend(self.follower.wanted().into_iter().map(Step::Ask));
         if self.follower.is_asking() {
@@ -340,6 +452,25 @@ impl World {
                     self.follower.take(&event.kept, event.bytes);
                 }
             }
+            Step::LoseLog => self.follower.lose(),
+            Step::FindLog { is_same: true } => self.follower.go_on(),
+            Step::FindLog { is_same: false } => {
+                let engine = &server.borrow().engine;
+                self.log.begin_anew(engine);
+                self.follower.begin_anew(engine.logged());
+                self.seen.logs += 1;
+            }
+            Step::PassTime(time) => tokio::time::advance(time).await,
+            Step::DamageAnswer(at) => {
+                server.borrow_mut().damage(at, &mut self.random);
+                self.damaged();
+            }
+            Step::SendDamaged(at) => {
+                let (random, mix) = (&mut self.random, &self.mix);
+                let statement = Statement::draw(random, mix, false, self.next_value);
+                self.clients[at].send_damaged(&statement, random);
+                self.damaged();
+            }
             Step::Ask(asked) => self.follower.ask(asked),
             Step::Answer => {
                 let engine = &server.borrow().engine;
@@ -361,10 +492,13 @@ impl World {
         let known = (statement.text(), statement.clone());
         server.statements.extend([known]);
         let (client, engine) = (&mut self.clients[at], &server.engine);
-        // What was changed elsewhere counts from when the follower has read it.
-        let known = self.follower.applied().min(engine.visible());
+        // What was changed elsewhere counts from when the follower has read it, and in any case
+        // when it could be seen for as long as a proof allows hits.
+        let read = self.follower.applied().min(engine.visible());
+        let is_old = |at: &Instant| at.elapsed() > Duration::from_millis(LAG_MS_MAX);
+        let old = self.shown_at.partition_point(is_old).saturating_sub(1);
         let mut acknowledged = self.acknowledged.clone();
-        acknowledged.extend(1..=known);
+        acknowledged.extend(1..=read.max(old));
         let sent = if client.has_sent_ahead() {
             match random.below(3) {
                 0 => client.send(Statement::Warnings, acknowledged, engine),
@@ -379,7 +513,7 @@ impl World {
         };
         match sent {
             // It is noticed next.
-            Err(_) if client.may_be_closed => Ok(()),
+            Err(_) if client.may_be_closed || self.is_damaged => Ok(()),
             sent => sent.map_err(|error| error.to_string()),
         }
     }
@@ -388,8 +522,14 @@ impl World {
     async fn listen(&mut self) -> Result<(), String> {
         for number in 0..self.clients.len() {
             let told = self.clients[number].receive(&self.server.borrow().engine);
-            let Some(told) = told.map_err(|why| format!("client {number}: {why}"))? else {
-                continue;
+            let told = match told {
+                Ok(Some(told)) => told,
+                Ok(None) => continue,
+                Err(_) if self.is_damaged => {
+                    self.clients[number] = self.connect().await;
+                    continue;
+                }
+                Err(why) => return Err(format!("client {number}: {why}")),
             };
             if self.is_told {
                 eprintln!("    client {number}: {told:?}");
@@ -397,7 +537,8 @@ impl World {
             if told.is_closed {
                 let session = self.clients[number].session;
                 let may_be = self.clients[number].may_be_closed;
-                if !may_be && !self.server.borrow().was_killed(session) {
+                let is_due = may_be || self.is_damaged;
+                if !is_due && !self.server.borrow().was_killed(session) {
                     return Err(format!("client {number}: its session was closed"));
                 }
                 self.clients[number] = self.connect().await;
@@ -422,16 +563,19 @@ impl World {
     }
 }
 
-async fn log_in(stream: &crate::net::Stream) {
-    let mut chunk = [0; 1024];
-    for packet in [Client::login(), Vec::new()] {
-        loop {
+/// Sends the login when the greeting is there, and takes what that is answered with.
+async fn log_in(stream: &Stream) {
+    for (number, packet) in [(0, Client::login()), (2, Vec::new())] {
+        let mut received = Vec::new();
+        while !matches!(extent(&received, number), Ok(Extent::Complete { .. })) {
             stream.readable().await.expect("the session lives");
+            let mut chunk = [0; 1024];
             match stream.try_read(&mut chunk) {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 read => {
-                    assert!(read.expect("the session lives") > 0);
-                    break;
+                    let count = read.expect("the session lives");
+                    assert!(count > 0, "the session lives");
+                    received.extend_from_slice(&chunk[..count]);
                 }
             }
         }
@@ -439,13 +583,11 @@ async fn log_in(stream: &crate::net::Stream) {
     }
 }
 
-/// The settings of a simulation: few slots, and time limits too long to be reached.
-fn settings(socket: &Path, transaction_reads: &str, statements_max: usize) -> Settings {
-    let socket = format!("unix:{}", socket.display());
+/// The settings of a simulation: few slots, and time limits for clients too long to be reached.
+fn settings(transaction_reads: &str, statements_max: usize) -> Settings {
     let statements_max = statements_max.to_string();
     let options = [
-        ("upstream.address", socket.as_str()),
-        ("upstream.statements_max", &statements_max),
+        ("upstream.statements_max", statements_max.as_str()),
         ("upstream.statement_wait_ms_max", "3600000"),
         ("workers.threads", &WORKERS.to_string()),
         ("cache.transaction_reads", transaction_reads),
@@ -455,7 +597,7 @@ fn settings(socket: &Path, transaction_reads: &str, statements_max: usize) -> Se
         ("cache.fence_slots", "1024"),
         ("cache.snapshot_wait_ms_max", "10000"),
         ("cache.fill_wait_ms_max", "3600000"),
-        ("follow.lag_ms_max", "60000"),
+        ("follow.lag_ms_max", &LAG_MS_MAX.to_string()),
     ];
     let options = options.map(|(option, value)| Override {
         flag: option.to_owned(),
@@ -466,37 +608,45 @@ fn settings(socket: &Path, transaction_reads: &str, statements_max: usize) -> Se
 }
 
 /// Runs one simulation: whether anything was wrong, and what happened.
-fn simulate(
-    seed: u64,
-    transaction_reads: &str,
-    broken: BrokenRules,
-    is_told: bool,
-) -> Result<Seen, String> {
-    let directory = tempfile::tempdir().expect("a directory");
-    let socket = directory.path().join("server");
-    let mut random = Random::new(seed);
-    let odds = Odds::draw(&mut random);
-    let settings = settings(&socket, transaction_reads, odds.statements_max);
+fn simulate(mut random: Random, setup: Setup<'_>) -> Result<Seen, String> {
+    let mut odds = Odds::draw(&mut random);
+    if setup.damages {
+        odds.one_damage_in = [20, 300][random.index(2)];
+    }
+    let settings = settings(setup.transaction_reads, odds.statements_max);
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        // Sockets are looked at between any two turns of a task.
-        .event_interval(1)
+        .enable_time()
+        .start_paused(true)
         .build()
         .expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
-        let listener = UnixListener::bind(&socket).expect("a socket");
         let metrics = Metrics::new(WORKERS);
         let link = ServerLink::new(&settings.listen, &settings.upstream).expect("no files");
-        let shared = build_shared(&settings, broken, &metrics, Arc::new(link), None);
-        let world = World::new(random, odds, shared, listener, &metrics);
+        let shared = build_shared(&settings, setup.broken, &metrics, Arc::new(link), None);
+        let world = World::new(random, odds, shared, &metrics);
         let mut world = Box::pin(world).await;
-        world.is_told = is_told;
+        world.is_told = setup.is_told;
         world.run().await.map(|()| world.seen)
     })
 }
 
-fn number_from(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
+/// Runs the simulation that a fuzzer's bytes choose: the first one says what it is of, the others
+/// what happens.
+///
+/// # Errors
+///
+/// What was wrong.
+pub fn of_bytes(bytes: &[u8]) -> Result<(), String> {
+    let Some((first, bytes)) = bytes.split_first() else {
+        return Ok(());
+    };
+    let setup = Setup {
+        transaction_reads: transaction_reads_of(u64::from(*first >> 1)),
+        broken: BrokenRules::default(),
+        damages: first & 1 == 1,
+        is_told: std::env::var_os("REMORA_SIMULATION_TOLD").is_some(),
+    };
+    simulate(Random::chosen(bytes), setup).map(drop)
 }
 
 /// The value of `cache.transaction_reads` that a seed gives.
@@ -506,119 +656,4 @@ fn transaction_reads_of(seed: u64) -> &'static str {
         1..4 => "after_snapshot",
         _ => "early",
     }
-}
-
-#[test]
-fn no_client_reads_what_its_session_must_not_show() {
-    let right = BrokenRules::default();
-    if let Some(seed) = number_from("REMORA_SIMULATION_SEED") {
-        let seen = simulate(seed, transaction_reads_of(seed), right, true);
-        eprintln!("{:?}", seen.expect("nothing is wrong"));
-        return;
-    }
-    let seeds = number_from("REMORA_SIMULATIONS").unwrap_or(200);
-    let mut all = Seen::default();
-    for seed in 0..seeds {
-        match simulate(seed, transaction_reads_of(seed), right, false) {
-            Err(what) => panic!("REMORA_SIMULATION_SEED={seed}: {what}"),
-            Ok(seen) => all.add(&seen),
-        }
-    }
-    eprintln!("{seeds} seeds: {all:?}");
-    // A simulation in which nothing happens proves nothing.
-    assert!(all.hits > seeds * 10, "{all:?}");
-    assert!(all.hits_inside > seeds, "{all:?}");
-    assert!(all.hits_prepared > seeds, "{all:?}");
-    assert!(all.commits > seeds * 5, "{all:?}");
-    assert!(all.closed > seeds / 10, "{all:?}");
-}
-
-#[test]
-fn broken_rules_of_freshness_are_found() {
-    let right = BrokenRules::default();
-    let fences = BrokenRules {
-        fences: true,
-        ..right
-    };
-    let watermark = BrokenRules {
-        watermark: true,
-        ..right
-    };
-    for broken in [fences, watermark] {
-        assert_found(broken, "off", 10_000);
-    }
-}
-
-#[test]
-fn broken_rules_of_snapshots_are_found() {
-    for (broken, transaction_reads) in [
-        (BrokenSnapshots::Low, "after_snapshot"),
-        (BrokenSnapshots::High, "after_snapshot"),
-        (BrokenSnapshots::OwnWrites, "after_snapshot"),
-        (BrokenSnapshots::EarlySnapshot, "early"),
-    ] {
-        assert_found(snapshots(broken), transaction_reads, 10_000);
-    }
-}
-
-#[test]
-fn broken_rules_of_tags_are_found() {
-    for tags in [
-        BrokenTags::BeforeImage,
-        BrokenTags::ConditionColumns,
-        BrokenTags::IntervalBounds,
-    ] {
-        let broken = BrokenRules {
-            tags,
-            ..BrokenRules::default()
-        };
-        assert_found(broken, "off", 10_000);
-    }
-}
-
-/// What `make check` leaves out.
-mod long {
-    use super::{BrokenSnapshots, assert_found, snapshots};
-
-    #[test]
-    fn broken_rules_of_first_reads_are_found() {
-        for (broken, transaction_reads) in [
-            (BrokenSnapshots::FirstReads, "after_snapshot"),
-            (BrokenSnapshots::BoundTooSoon, "early"),
-        ] {
-            assert_found(snapshots(broken), transaction_reads, 10_000);
-        }
-    }
-}
-
-/// These take several events in a certain order, or early in a simulation.
-#[test]
-#[ignore = "takes minutes"]
-fn rules_that_are_seldom_needed_are_found_when_broken() {
-    for (broken, transaction_reads) in [
-        (BrokenSnapshots::Shapes, "after_snapshot"),
-        (BrokenSnapshots::EarlyHits, "early"),
-    ] {
-        assert_found(snapshots(broken), transaction_reads, 40_000);
-    }
-}
-
-fn snapshots(snapshots: BrokenSnapshots) -> BrokenRules {
-    BrokenRules {
-        snapshots,
-        ..BrokenRules::default()
-    }
-}
-
-/// Some seed shows that the rules are broken, and shows nothing if they are not.
-fn assert_found(broken: BrokenRules, transaction_reads: &str, seeds_max: u64) {
-    let run = |seed, broken| simulate(seed, transaction_reads, broken, false).err();
-    let found = (0..seeds_max).find(|seed| run(*seed, broken).is_some());
-    let seed = found.unwrap_or_else(|| panic!("{broken:?} isn't found"));
-    eprintln!("{broken:?}: seed {seed}");
-    assert_eq!(
-        run(seed, BrokenRules::default()),
-        None,
-        "seed {seed}, {transaction_reads}"
-    );
 }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::net::Shutdown;
 use std::rc::Rc;
 
 use remora_sql::RESULT_SETTINGS;
@@ -11,14 +12,13 @@ use remora_wire::packet::{Extent, HEADER_BYTES, extent, put_message};
 use remora_wire::response::ServerError;
 use remora_wire::result_set::{Column, ResultSet};
 use remora_wire::{Capabilities, StatusFlags};
-use socket2::SockRef;
-use tokio::net::{UnixListener, UnixStream};
 
 use super::engine::{DEADLOCK, Engine, Number, Outcome, Rows, WAITED_TOO_LONG};
 use super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
 use super::random::Random;
 use super::statement::{Begin, Isolation, Statement};
 use crate::facts::Instance;
+use crate::net::Stream;
 
 /// What both sides can do.
 pub(super) const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
@@ -38,6 +38,8 @@ const PING: u8 = 14;
 
 /// What the question for a session's settings begins with.
 const SELECT_SETTINGS: &str = "SELECT CAST(CURRENT_USER()";
+/// `ER_UNKNOWN_COM_ERROR`.
+const UNKNOWN_COMMAND: u16 = 1047;
 /// The question how many tables a session has created.
 const SHOW_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
 
@@ -54,7 +56,7 @@ pub(super) fn instance() -> Instance {
 
 /// A connection of Remora's for a client.
 pub(super) struct Connection {
-    stream: Rc<UnixStream>,
+    stream: Rc<Stream>,
     pub(super) session: Number,
     waiting: VecDeque<Vec<u8>>,
     prepared: ServerStatements,
@@ -86,6 +88,8 @@ pub(super) struct Server {
     pub(super) statements: HashMap<String, Statement>,
     /// A message that the server doesn't expect.
     pub(super) unexpected: Option<String>,
+    /// What comes may be damaged: what it doesn't expect gets an error.
+    pub(super) is_lenient: bool,
 }
 
 impl Server {
@@ -104,6 +108,7 @@ impl Server {
             connections: Vec::new(),
             statements: statements.map(|(text, it)| (text.to_owned(), it)).collect(),
             unexpected: None,
+            is_lenient: false,
         }))
     }
 
@@ -142,7 +147,10 @@ impl Server {
         let Some(message) = connection.waiting.front().cloned() else {
             return;
         };
-        let (command, body) = (message[HEADER_BYTES], &message[HEADER_BYTES + 1..]);
+        let Some((command, body)) = message[HEADER_BYTES..].split_first() else {
+            return self.did_not_expect(at, "an empty message".to_owned());
+        };
+        let command = *command;
         let text = String::from_utf8_lossy(body).into_owned();
         let text = match command {
             QUIT => {
@@ -165,7 +173,7 @@ impl Server {
                     CLOSE => connection.prepared.close(body),
                     _ => connection.prepared.take_ahead(body),
                 };
-                if done.is_none() {
+                if done.is_none() && !self.is_lenient {
                     self.unexpected = Some("an unknown statement".to_owned());
                 }
                 return;
@@ -173,8 +181,7 @@ impl Server {
             _ => None,
         };
         let Some(text) = text else {
-            self.unexpected = Some(format!("{message:?}"));
-            return;
+            return self.did_not_expect(at, format!("{message:?}"));
         };
         let own = match text.as_str() {
             SHOW_CREATED => Some(created(self.status(session))),
@@ -188,8 +195,7 @@ impl Server {
             return;
         }
         let Some(statement) = self.statements.get(&text).cloned() else {
-            self.unexpected = Some(text);
-            return;
+            return self.did_not_expect(at, text);
         };
         let outcome = match self.engine.run(session, &statement) {
             Outcome::Blocked => match random.below(4) {
@@ -206,11 +212,26 @@ impl Server {
         self.answer(at, outcome);
     }
 
+    /// A message that nobody should have sent.
+    fn did_not_expect(&mut self, at: usize, what: String) {
+        if self.is_lenient {
+            self.answer(at, Outcome::Failed(UNKNOWN_COMMAND));
+        } else {
+            self.unexpected = Some(what);
+        }
+    }
+
+    /// Damages an answer that waits to be delivered.
+    pub(super) fn damage(&mut self, at: usize, random: &mut Random) {
+        damage(&mut self.connections[at].answer, random);
+    }
+
     fn answer(&mut self, at: usize, outcome: Outcome) {
         let session = self.connections[at].session;
         let status = self.status(session);
         let waiting = self.connections[at].waiting.front();
-        let is_binary = waiting.is_some_and(|message| message[HEADER_BYTES] == EXECUTE);
+        let command = waiting.and_then(|message| message.get(HEADER_BYTES));
+        let is_binary = command == Some(&EXECUTE);
         let answer = match outcome {
             Outcome::Rows(rows) if is_binary => as_binary(&result_set(&rows, status), &rows),
             Outcome::Rows(rows) => result_set(&rows, status),
@@ -221,7 +242,8 @@ impl Server {
         if let Some(message) = connection.waiting.pop_front()
             && is_binary
         {
-            connection.prepared.executed(&message[HEADER_BYTES + 1..]);
+            let body = message.get(HEADER_BYTES + 1..).unwrap_or_default();
+            connection.prepared.executed(body);
         }
         connection.answer = answer;
     }
@@ -244,12 +266,21 @@ impl Server {
         status
     }
 
+    /// Is gone, with all connections.
+    pub(super) fn stop(&mut self) {
+        for at in 0..self.connections.len() {
+            self.kill(at);
+        }
+    }
+
     /// Sees which connections were closed and have nothing left to run.
     pub(super) fn notice_closed(&mut self) {
         for connection in &mut self.connections {
             let is_idle = connection.waiting.is_empty() && connection.until_visible.is_none();
             if connection.end == End::Closed && is_idle {
                 connection.end = End::Noticed;
+                // An error says that nobody is there any more.
+                let _ = connection.stream.shutdown(Shutdown::Both);
                 self.engine.disconnect(connection.session);
             }
         }
@@ -271,7 +302,7 @@ impl Server {
     pub(super) fn kill(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         // An error says that the other side was faster.
-        let _ = SockRef::from(&*connection.stream).shutdown(std::net::Shutdown::Both);
+        let _ = connection.stream.shutdown(Shutdown::Both);
         connection.waiting.clear();
         connection.until_visible = None;
         connection.end = End::Noticed;
@@ -286,7 +317,7 @@ impl Server {
             0 => 1 + random.index(connection.answer.len()),
             _ => connection.answer.len(),
         };
-        match connection.stream.try_write(&connection.answer[..length]) {
+        match connection.stream.write_now(&connection.answer[..length]) {
             Ok(written) => drop(connection.answer.drain(..written)),
             // The session is gone.
             Err(_) => connection.answer.clear(),
@@ -396,15 +427,8 @@ fn result_set(rows: &Rows, status: StatusFlags) -> Vec<u8> {
     set.finish()
 }
 
-/// Accepts connections.
-pub(super) async fn listen(server: Rc<RefCell<Server>>, listener: UnixListener) {
-    while let Ok((stream, _)) = listener.accept().await {
-        tokio::task::spawn_local(converse(Rc::clone(&server), Rc::new(stream)));
-    }
-}
-
 /// Logs a session in, then queues what it sends.
-async fn converse(server: Rc<RefCell<Server>>, stream: Rc<UnixStream>) {
+pub(super) async fn converse(server: Rc<RefCell<Server>>, stream: Rc<Stream>) {
     let greeting = Greeting {
         server_version: "10.11.6-MariaDB".to_owned(),
         connection_id: 1,
@@ -416,14 +440,15 @@ async fn converse(server: Rc<RefCell<Server>>, stream: Rc<UnixStream>) {
     };
     let mut packet = Vec::new();
     put_message(&mut packet, 0, &greeting.payload());
-    if stream.try_write(&packet).is_err() {
+    if stream.write_all(&packet).await.is_err() {
         return;
     }
     let mut received = Vec::new();
     let Some(_login) = next_message(&stream, &mut received, 1).await else {
         return;
     };
-    if stream.try_write(&ok(StatusFlags::AUTOCOMMIT, 2)).is_err() {
+    let accepted = ok(StatusFlags::AUTOCOMMIT, 2);
+    if stream.write_all(&accepted).await.is_err() {
         return;
     }
     let at = {
@@ -452,7 +477,7 @@ async fn converse(server: Rc<RefCell<Server>>, stream: Rc<UnixStream>) {
     }
 }
 
-async fn next_message(stream: &UnixStream, received: &mut Vec<u8>, first: u8) -> Option<Vec<u8>> {
+async fn next_message(stream: &Stream, received: &mut Vec<u8>, first: u8) -> Option<Vec<u8>> {
     loop {
         if let Ok(Extent::Complete { bytes, .. }) = extent(received, first) {
             return Some(received.drain(..bytes).collect());
@@ -465,5 +490,17 @@ async fn next_message(stream: &UnixStream, received: &mut Vec<u8>, first: u8) ->
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => return None,
         }
+    }
+}
+
+/// Changes, adds or takes away a byte, or cuts the end off.
+pub(super) fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    let at = random.index(bytes.len() + 1);
+    let byte = random.byte();
+    match random.below(4) {
+        0 => bytes.insert(at, byte),
+        1 => bytes.truncate(at),
+        2 if at < bytes.len() => drop(bytes.remove(at)),
+        _ => bytes.iter_mut().skip(at).take(1).for_each(|it| *it = byte),
     }
 }

@@ -1,11 +1,12 @@
 //! What a traced statement carries while it is under way.
 
 use std::cell::{Cell, RefCell};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use remora_sql::Digest;
 
 use super::{Parent, Trace, TracedCommand};
+use crate::clock::Instant;
 use crate::reason::{Outcome, Stage};
 
 /// Notes where the time of one statement goes.

@@ -30,7 +30,7 @@ pub mod privileges;
 mod recheck;
 pub mod server_facts;
 mod session;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod simulated;
 pub mod state;
 pub mod table_changes;

@@ -115,7 +115,7 @@ impl Progress {
     }
 
     /// For the simulation: the progress of a first session with MariaDB.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn simulated(shared: &UpstreamShared) -> Progress {
         let check_date = CheckDate::with_bounds(u64::MAX, 0, Asked::now(shared));
         Progress::new(false, &mut Memory::new(), true, check_date)

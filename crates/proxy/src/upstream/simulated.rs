@@ -19,9 +19,9 @@ use super::{UpstreamShared, UpstreamState};
 use crate::facts::{ColumnFacts, ColumnKind, Instance, TableFacts};
 use crate::settings::{FollowedMark, ServerFeatures, SettingsQuery};
 
-/// The log file.
-const FILE: &str = "log.000001";
-const FILE_NUMBER: u64 = 1;
+/// The log's files are named so, and numbered from here on.
+const FILE_BASE: &str = "log";
+const FIRST_FILE: u64 = 1;
 /// Where the log's first event begins: after the magic number.
 pub(crate) const LOG_BEGINS_AT: u32 = 4;
 /// Where the type stands in an event's header.
@@ -52,10 +52,19 @@ struct Question {
 /// The follower's side of one Remora.
 pub(crate) struct SimulatedFollower {
     shared: Arc<UpstreamShared>,
+    server_id: u32,
+    mark_holder: String,
+    query: SettingsQuery,
     applier: Applier<Arc<UpstreamShared>, Rc<Progress>>,
-    /// The log's beginning, then the end of each commit that was applied.
+    /// The log file that it reads, and how many commits lie before it.
+    file: u64,
+    base: usize,
+    /// The file's beginning, then the end of each commit that was applied.
     ends: Vec<Position>,
     questions: VecDeque<Question>,
+    is_lost: bool,
+    /// The timeline is suspended until the next proof.
+    resumes_when_proven: bool,
 }
 
 impl SimulatedFollower {
@@ -79,37 +88,74 @@ impl SimulatedFollower {
         shared.set_natives(Natives::Oldest);
         shared.set_logins(false, false);
         shared.catalogue.set_lower_case_table_names(0);
-        shared.timeline.restart(position(LOG_BEGINS_AT.into()));
-        shared.set_settings_query(query.with_mark(FollowedMark {
-            number: shared.next_mark_number(),
-            name: "mark".to_owned(),
-            holder: mark_holder.to_owned(),
-        }));
-        let now_ms = shared.clock.now_ms();
-        shared.checked(now_ms);
-        shared.set_state(UpstreamState::Following { lagging: false });
-        shared.timeline.prove(shared.timeline.epoch(), now_ms);
-        let progress = Rc::new(Progress::simulated(&shared));
-        let limits = TransactionLimits {
-            tables_max: 10,
-            tags_max: 100,
-        };
-        let file = LogName::parse(FILE).expect("a file's name");
-        let start = Start::Anew(file, LOG_BEGINS_AT.into());
         let server_id = instance.server_id;
         shared.set_instance(instance);
-        let applier = Applier::new(Arc::clone(&shared), progress, limits, server_id, start);
-        SimulatedFollower {
-            ends: vec![shared.timeline.applied()],
+        let mut follower = SimulatedFollower {
+            applier: applier(&shared, server_id, FIRST_FILE),
+            ends: vec![position(FIRST_FILE, LOG_BEGINS_AT.into())],
             shared,
-            applier,
+            server_id,
+            mark_holder: mark_holder.to_owned(),
+            query,
+            file: FIRST_FILE,
+            base: 0,
             questions: VecDeque::new(),
-        }
+            is_lost: false,
+            resumes_when_proven: false,
+        };
+        follower.shared.timeline.restart(follower.ends[0]);
+        follower.connected();
+        let timeline = &follower.shared.timeline;
+        timeline.prove(timeline.epoch(), follower.shared.clock.now_ms());
+        follower
     }
 
-    /// How many commits it has applied.
+    /// Each time that it connects, it holds another mark.
+    fn connected(&mut self) {
+        let shared = &self.shared;
+        shared.set_settings_query(self.query.clone().with_mark(FollowedMark {
+            number: shared.next_mark_number(),
+            name: "mark".to_owned(),
+            holder: self.mark_holder.clone(),
+        }));
+        shared.checked(shared.clock.now_ms());
+        shared.set_state(UpstreamState::Following { lagging: true });
+        self.is_lost = false;
+    }
+
+    /// The connection to the server is lost, and the questions on it.
+    pub(crate) fn lose(&mut self) {
+        self.questions.clear();
+        self.shared.timeline.suspend();
+        self.shared.set_state(UpstreamState::Lost("lost".into()));
+        self.is_lost = true;
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// It is connected again, and the log goes on where it was.
+    pub(crate) fn go_on(&mut self) {
+        self.connected();
+        self.resumes_when_proven = true;
+    }
+
+    /// It is connected again, and the log is another: its files begin behind this many commits.
+    pub(crate) fn begin_anew(&mut self, commits: usize) {
+        self.file += 1;
+        self.base = commits;
+        self.ends = vec![position(self.file, LOG_BEGINS_AT.into())];
+        self.applier = applier(&self.shared, self.server_id, self.file);
+        self.resumes_when_proven = false;
+        self.shared.timeline.restart(self.ends[0]);
+        self.shared.privileges.changed();
+        self.connected();
+    }
+
+    /// How many commits it has applied, or begun behind.
     pub(crate) fn applied(&self) -> usize {
-        self.ends.len() - 1
+        self.base + self.ends.len() - 1
     }
 
     /// The log's next event comes.
@@ -131,6 +177,9 @@ impl SimulatedFollower {
 
     /// What sessions want to have asked.
     pub(crate) fn wanted(&self) -> Vec<Asked> {
+        if self.is_lost {
+            return Vec::new();
+        }
         let shared = &self.shared;
         let end = shared.is_end_wanted() || shared.is_end_wanted_soon();
         let wanted = [
@@ -148,6 +197,8 @@ impl SimulatedFollower {
             Asked::Visible => shared.take_watermark_wanted(),
             Asked::End => shared.take_end_wanted(),
         }
+        // As often as it asks anything, it checks the server.
+        shared.checked(shared.clock.now_ms());
         let timeline = &shared.timeline;
         self.questions.push_back(Question {
             epoch: timeline.epoch(),
@@ -182,7 +233,7 @@ impl SimulatedFollower {
 
     /// Lowers and proves what the log has been applied up to.
     fn settle(&mut self) {
-        let shared = &self.shared;
+        let (shared, base) = (&self.shared, self.base);
         let timeline = &shared.timeline;
         let told = self
             .questions
@@ -190,15 +241,23 @@ impl SimulatedFollower {
             .filter(|question| question.end.is_none());
         let told = told.filter_map(|question| Some((question.epoch, question.answer?)));
         for (epoch, commit) in told {
-            let visible = self.ends[commit.min(self.applied())];
+            let visible = self.ends[commit.min(self.applied()).saturating_sub(base)];
             if visible > timeline.visible() {
                 timeline.advance_visible(epoch, visible);
                 shared.visible_bell.notify_waiters();
             }
         }
         let applied = self.applied();
-        let is_due = |question: &mut Question| question.answer.is_some_and(|it| it <= applied);
+        // While a commit before the file isn't visible, nobody knows what reads may show.
+        let is_due = |question: &mut Question| {
+            question
+                .answer
+                .is_some_and(|it| base <= it && it <= applied)
+        };
         while let Some(question) = self.questions.pop_front_if(is_due) {
+            if std::mem::take(&mut self.resumes_when_proven) {
+                timeline.resume();
+            }
             if timeline.prove(question.epoch, question.asked_at_ms) {
                 if let Some(end) = question.end {
                     timeline.prove_end(question.epoch, end);
@@ -220,8 +279,24 @@ impl SimulatedFollower {
     }
 }
 
-fn position(offset: u64) -> Position {
-    Position::new(FILE_NUMBER, offset).expect("a place in the log")
+fn position(file: u64, offset: u64) -> Position {
+    Position::new(file, offset).expect("a place in the log")
+}
+
+/// One that reads a file from its beginning.
+fn applier(
+    shared: &Arc<UpstreamShared>,
+    server_id: u32,
+    file: u64,
+) -> Applier<Arc<UpstreamShared>, Rc<Progress>> {
+    let progress = Rc::new(Progress::simulated(shared));
+    let limits = TransactionLimits {
+        tables_max: 10,
+        tags_max: 100,
+    };
+    let name = LogName::parse(&format!("{FILE_BASE}.{file:06}")).expect("a file's name");
+    let start = Start::Anew(name, LOG_BEGINS_AT.into());
+    Applier::new(Arc::clone(shared), progress, limits, server_id, start)
 }
 
 /// A table of InnoDB with the columns `id`, which is its key, `g` and `v`.

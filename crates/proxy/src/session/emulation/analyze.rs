@@ -6,7 +6,7 @@
 //! statement.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use remora_cache::Entry;
 use remora_wire::command::ResponseKind;
@@ -21,6 +21,7 @@ use super::super::query::Planned;
 use super::super::{Ended, Session};
 use super::listings::Table;
 use super::replace::{Asked, Replacement};
+use crate::clock::Instant;
 use crate::digests::Count;
 use crate::key::Note;
 use crate::reason::{Bypass, Outcome, Stage};

@@ -1,7 +1,6 @@
 //! Emulated statements that the server answers in other words.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use remora_sql::{
     Dialect, EmulatedSelect, EmulatedStatement, EmulatedVariable, Refusal, Statement,
@@ -15,6 +14,7 @@ use super::super::exchange::{OnSuccess, Plan};
 use super::super::hidden::effects_of;
 use super::super::{Ended, Session};
 use super::replace::Asked;
+use crate::clock::Instant;
 use crate::reason::{Bypass, Outcome};
 
 /// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and

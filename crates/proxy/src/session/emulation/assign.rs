@@ -8,8 +8,6 @@
 //! OK goes to the client. An error that is not about the privilege is given by the server, too, so
 //! that `SHOW WARNINGS` tells of it.
 
-use std::time::Instant;
-
 use remora_sql::{Dialect, EmulatedExpression, EmulatedSet, EmulatedValue, Refusal};
 use remora_wire::command::ResponseKind;
 use remora_wire::result_set::Parts;
@@ -19,6 +17,7 @@ use remora_wire::{Capabilities, WireError};
 use super::super::dispatch::{Prerequisite, Step};
 use super::super::state::Effects;
 use super::super::{Ended, Session};
+use crate::clock::Instant;
 use crate::digests::{Count, Label};
 use crate::emulation::{Change, Decision, Judge, Refused};
 use crate::reason::{Bypass, Outcome};

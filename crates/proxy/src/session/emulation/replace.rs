@@ -7,8 +7,6 @@
 //!
 //! Of the server's answer only the last packet is kept, however long the answer is.
 
-use std::time::Instant;
-
 use remora_sql::{Dialect, Refusal, ShowRemora};
 use remora_wire::StatusFlags;
 use remora_wire::command::ResponseKind;
@@ -24,6 +22,7 @@ use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
 use super::listings::Table;
+use crate::clock::Instant;
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What the client gets in place of the server's answer, if that isn't an error.

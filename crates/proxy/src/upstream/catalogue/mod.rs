@@ -348,7 +348,7 @@ impl Catalogue {
 
     /// Lists the views that run code, of which there are none, and loads all tables that are asked
     /// for, with facts of the caller's.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn load_made_up(&self, as_of: AsOf, facts: impl Fn(&str, &str) -> TableFacts) {
         if self.hidden_code.wants_list() {
             self.hidden_code.insert(as_of, HashSet::new());
