@@ -49,22 +49,69 @@ pub(super) struct Plan {
     pub code: Option<CodeBasis>,
     /// Whether it changes rows without a trace in the log.
     pub forgets: bool,
-    /// The read whose answer may be kept.
-    pub fill: Option<Fill>,
+    /// What becomes of the answer.
+    pub relay: Relay,
     /// When it was looked up, if memory might have answered it.
     pub looked_up: Option<Instant>,
     /// What it is counted under, and when it came, if it is a statement.
     pub counted: Option<(Label, Instant)>,
     /// What its success means beyond that.
     pub on_success: OnSuccess,
-    /// The listing that rows of Remora's own belong into.
-    pub merged: Option<Box<ShowNames>>,
-    /// What the client gets in place of the answer.
-    pub replacement: Option<Replacement>,
     /// Where in the message its sent part ends, if the client hasn't sent all of it yet.
     pub rest: Option<MessageWalker>,
     /// What was sent before it to open its transaction, and is answered first.
     pub opening: Option<SentOpening>,
+}
+
+/// What becomes of an answer on its way to the client.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a fill stays where it is made: boxing would cost each stored miss an allocation"
+)]
+pub(super) enum Relay {
+    /// It is passed on as it comes.
+    Pass,
+    /// So it is, and memory keeps it if all about it is right.
+    Keep(Fill),
+    /// Rows of Remora's own are put into this listing.
+    Merge(Box<ShowNames>),
+    /// The client gets something of Remora's own instead.
+    Replace(Replacement),
+}
+
+impl Relay {
+    /// Takes the fill out: nothing is kept any more.
+    pub(super) fn take_fill(&mut self) -> Option<Fill> {
+        match std::mem::replace(self, Relay::Pass) {
+            Relay::Keep(fill) => Some(fill),
+            Relay::Replace(mut replacement) => replacement.take_fill(),
+            Relay::Pass | Relay::Merge(_) => None,
+        }
+    }
+
+    /// Takes out what the client gets instead, if it does. What is left says whether memory keeps
+    /// the answer.
+    fn take_replacement(&mut self) -> Option<Replacement> {
+        if !matches!(self, Relay::Replace(_)) {
+            return None;
+        }
+        let Relay::Replace(mut replacement) = std::mem::replace(self, Relay::Pass) else {
+            return None;
+        };
+        if let Some(fill) = replacement.take_fill() {
+            *self = Relay::Keep(fill);
+        }
+        Some(replacement)
+    }
+
+    /// The same, but what the client gets instead says where the time went.
+    pub(super) fn analysed(self) -> Relay {
+        let fill = match self {
+            Relay::Keep(fill) => Some(Box::new(fill)),
+            Relay::Pass | Relay::Merge(_) | Relay::Replace(_) => None,
+        };
+        Relay::Replace(Replacement::Analysed(fill))
+    }
 }
 
 /// What the success of a command means for the session.
@@ -106,12 +153,10 @@ impl Plan {
             writes: PlannedWrites::Nothing,
             code: Some(CodeBasis::ReadsNothing),
             forgets: false,
-            fill: None,
+            relay: Relay::Pass,
             looked_up: None,
             counted: None,
             on_success: OnSuccess::Plain,
-            merged: None,
-            replacement: None,
             rest: None,
             opening: None,
         }
@@ -273,7 +318,7 @@ impl Session {
         let result = self.converse(plan, writing, *look).await;
         let was_sent = writing.must_finish() || writing.is_answered;
         self.hand_on_fence(writing);
-        if let Some(fill) = plan.fill.take() {
+        if let Some(fill) = plan.relay.take_fill() {
             self.count_bypass(fill.label, Bypass::AnswerCutShort);
         }
         if result.is_err() {
@@ -467,12 +512,12 @@ impl Session {
         writing: &mut Writing,
     ) -> Result<Summary, Ended> {
         let mut walker = ResponseWalker::new(plan.expect, self.capabilities());
-        if let Some(names) = plan.merged.take()
-            && let Some(summary) = self.relay_merged(&mut walker, &names).await?
+        if let Relay::Merge(names) = &plan.relay
+            && let Some(summary) = self.relay_merged(&mut walker, names).await?
         {
             return Ok(summary);
         }
-        if let Some(replacement) = plan.replacement.take() {
+        if let Some(replacement) = plan.relay.take_replacement() {
             return self
                 .relay_replaced(&mut walker, plan, replacement, writing)
                 .await;
@@ -565,7 +610,7 @@ impl Session {
         }
         self.mark(Stage::Write);
         self.worker.metrics.count_client_bytes_out(count);
-        if plan.fill.is_some() {
+        if matches!(plan.relay, Relay::Keep(_)) {
             self.keep_piece(plan, &chunk[..used], progress);
             self.mark(Stage::Store);
         }
@@ -603,7 +648,7 @@ impl Session {
     }
 
     pub(super) fn keep_piece(&mut self, plan: &mut Plan, piece: &[u8], progress: Progress) {
-        let Some(fill) = plan.fill.take() else {
+        let Some(fill) = plan.relay.take_fill() else {
             return;
         };
         match progress {
@@ -613,7 +658,7 @@ impl Session {
             Progress::More => {
                 let label = fill.label;
                 match self.capture(fill, piece) {
-                    Ok(fill) => plan.fill = Some(fill),
+                    Ok(fill) => plan.relay = Relay::Keep(fill),
                     Err(why) => self.count_bypass(label, why),
                 }
             }

@@ -13,7 +13,7 @@ use remora_wire::packet::{HEADER_BYTES, put_message};
 use remora_wire::{Capabilities, Command};
 
 use super::dispatch::{Prerequisite, Step};
-use super::exchange::{Executed, OnSuccess, Plan};
+use super::exchange::{Executed, OnSuccess, Plan, Relay};
 use super::fence::PlannedWrites;
 use super::fill::Read;
 use super::found_rows::FoundRows;
@@ -254,7 +254,7 @@ impl Session {
         let outcome = match fill {
             Some(Ok(fill)) => {
                 plan.rest_on_tables(|| fill.as_of_tables());
-                plan.fill = Some(fill);
+                plan.relay = Relay::Keep(fill);
                 Outcome::Fill
             }
             Some(Err(why)) => {

@@ -12,7 +12,7 @@ use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
 
 use super::dispatch::{Prerequisite, Step};
-use super::exchange::Plan;
+use super::exchange::{Plan, Relay};
 use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
 use super::found_rows::FoundRows;
@@ -265,10 +265,6 @@ impl Session {
         if self.must_await_catalogue(statement) {
             return Ok(Step::Requires(Prerequisite::AwaitCatalogue));
         }
-        let merged = match emulated {
-            Some(EmulatedStatement::Show(names)) => Some(Box::new(names)),
-            _ => None,
-        };
         let message = self.statement_as_read(message, statement);
         let asked = Planned {
             text,
@@ -285,10 +281,12 @@ impl Session {
             return Ok(Step::Requires(first));
         }
         if let Some(fill) = self.fill_of_count(text, asked.label) {
-            plan.fill = Some(fill);
+            plan.relay = Relay::Keep(fill);
             outcome = Outcome::Fill;
         }
-        plan.merged = merged;
+        if let Some(EmulatedStatement::Show(names)) = emulated {
+            plan.relay = Relay::Merge(Box::new(names));
+        }
         self.forward(&message, plan, outcome)
     }
 
@@ -328,7 +326,7 @@ impl Session {
         let code = self.code_basis(statement, text, asked.dialect);
         let outcome = match self.plan_read(statement, asked) {
             Ok(fill) => {
-                plan.fill = Some(fill);
+                plan.relay = Relay::Keep(fill);
                 Outcome::Fill
             }
             Err(_) if plan.writes != PlannedWrites::Nothing => Outcome::Write,
@@ -344,15 +342,15 @@ impl Session {
         }
         plan.effects.snapshot = self.evidence_of(statement.cacheable.as_ref().ok());
         plan.rest_on(code);
-        match (&plan.fill, &statement.cacheable) {
-            (Some(fill), _) => {
+        match (&plan.relay, &statement.cacheable) {
+            (Relay::Keep(fill), _) => {
                 let as_of = fill.as_of_tables();
                 plan.rest_on_tables(|| as_of);
             }
-            (None, Ok(select)) if asked.worth_storing.is_err() => {
+            (_, Ok(select)) if asked.worth_storing.is_err() => {
                 plan.rest_on_tables(|| self.tables_of_unstored(select, asked.known));
             }
-            (None, _) => {}
+            _ => {}
         }
         (plan, outcome)
     }

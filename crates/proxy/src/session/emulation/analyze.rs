@@ -15,12 +15,12 @@ use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
 
 use super::super::dispatch::{Prerequisite, Step};
 use super::super::early::EarlyHit;
-use super::super::exchange::Plan;
+use super::super::exchange::{Plan, Relay};
 use super::super::look_up::Look;
 use super::super::query::Planned;
 use super::super::{Ended, Session};
 use super::listings::Table;
-use super::replace::{Asked, Replacement};
+use super::replace::Asked;
 use crate::clock::Instant;
 use crate::digests::Count;
 use crate::key::Note;
@@ -54,7 +54,7 @@ impl Session {
                 Err(Look::NotNow(label, why)) => {
                     let plan = Plan {
                         counted: Some((label, began)),
-                        replacement: Some(Replacement::Analysed),
+                        relay: Relay::Pass.analysed(),
                         ..Plan::plain(ResponseKind::Results)
                     };
                     let plan = self.with_code_of_entry(plan, text);
@@ -85,7 +85,7 @@ impl Session {
         if let Some(first) = self.take_look_again() {
             return Ok(Step::Requires(first));
         }
-        plan.replacement = Some(Replacement::Analysed);
+        plan.relay = plan.relay.analysed();
         self.forward(&message, plan, outcome)
     }
 

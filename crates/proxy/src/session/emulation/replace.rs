@@ -16,7 +16,8 @@ use remora_wire::result_set::ResultSet;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::super::dispatch::Step;
-use super::super::exchange::{Plan, Writing};
+use super::super::exchange::{Plan, Relay, Writing};
+use super::super::fill::Fill;
 use super::super::hidden::effects_of;
 use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
@@ -26,14 +27,23 @@ use crate::clock::Instant;
 use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What the client gets in place of the server's answer, if that isn't an error.
-#[derive(Debug)]
 pub(in super::super) enum Replacement {
     /// What `SHOW REMORA` shows.
     Shown(Box<ShowRemora>),
     /// What `EXPLAIN REMORA` explains.
     Explained(Explain),
-    /// Where the time of the statement went, which the server has run.
-    Analysed,
+    /// Where the time of the statement went, which the server has run. Its result may be kept.
+    Analysed(Option<Box<Fill>>),
+}
+
+impl Replacement {
+    /// Takes the fill out, if the server's answer may be kept.
+    pub(in super::super) fn take_fill(&mut self) -> Option<Fill> {
+        match self {
+            Replacement::Analysed(fill) => fill.take().map(|fill| *fill),
+            Replacement::Shown(_) | Replacement::Explained(_) => None,
+        }
+    }
 }
 
 /// What Remora answers a statement with.
@@ -70,7 +80,7 @@ impl Session {
             effects: effects_of(&sent, text_sent),
             writes: self.plan_writes(&sent),
             counted: Some((label, asked.began)),
-            replacement: Some(replacement),
+            relay: Relay::Replace(replacement),
             ..Plan::plain(ResponseKind::Results)
         };
         plan.rest_on(self.code_basis(&sent, text_sent, asked.dialect));
@@ -129,7 +139,7 @@ impl Session {
                 self.look_again_at(writing);
                 self.note_evidence(&mut plan.effects, walker.has_rows());
             }
-            if plan.fill.is_some() {
+            if matches!(plan.relay, Relay::Keep(_)) {
                 self.keep_piece(plan, &chunk[..used], progress);
                 self.mark(Stage::Store);
             }
@@ -150,7 +160,7 @@ impl Session {
         match replacement {
             Replacement::Shown(show) => self.shown(&show).await,
             Replacement::Explained(explain) => self.explained(&explain).await,
-            Replacement::Analysed => OwnAnswer::Rows(self.analysed()),
+            Replacement::Analysed(_) => OwnAnswer::Rows(self.analysed()),
         }
     }
 
