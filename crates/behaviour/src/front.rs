@@ -10,8 +10,8 @@ pub mod raw;
 
 use std::sync::Arc;
 
-use remora::reason::Outcome;
 use remora_cache::{BrokenRules, FenceScope, Tag};
+use remora_engine::reason::Outcome;
 use remora_testkit::client::{Client, ClientError, ConnectOptions};
 use remora_testkit::log_gate::LogGate;
 use remora_testkit::process::wait_for;

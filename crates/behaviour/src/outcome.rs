@@ -1,7 +1,6 @@
 //! What Remora says became of a command, from its own counters.
 
-use remora::reason::Outcome;
-
+use remora_engine::reason::Outcome;
 use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::proxies::InProcessRemora;
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use remora_engine::reason::Limit;
 use remora_wire::response::ServerError;
 use tokio::sync::watch;
 
 use crate::metrics::Metrics;
 use crate::net::{Accepted, Listener};
-use crate::reason::Limit;
 use crate::worker::{Phase, WorkerHandle};
 
 /// How long accepting pauses when the system refuses, for want of file descriptors say.

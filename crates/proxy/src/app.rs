@@ -20,6 +20,7 @@ use remora_cache::{
     BrokenRules, Entry, FillsInFlight, InvalidationReason, ShapesLimits, Store, StoreLimits,
     Timeline, TimelineLimits,
 };
+use remora_engine::settings::Fingerprints;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
@@ -33,7 +34,6 @@ use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::{Endpoint, Keepalive, Listener};
 use crate::observe::{Observer, configured_off};
-use crate::settings::Fingerprints;
 use crate::shared::{
     BacklogRoom, LastAttempt, ReloadError, Reloaded, RulesInForce, SessionLimits, Sessions, Shared,
     Turns,

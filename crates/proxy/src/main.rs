@@ -13,7 +13,8 @@ use remora::config::{self, Settings};
 use remora::digests::{DigestReport, table};
 use remora::top::{self, TopError, View};
 use remora::traces::{self, TraceReport};
-use remora::{commands, logging, metrics, open_files, reason};
+use remora::{commands, logging, metrics, open_files};
+use remora_engine::reason;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use remora_engine::reason::{CachingOff, Limit, Reason};
 use tokio::sync::watch;
 
 use crate::acceptor::open_connections;
@@ -12,7 +13,6 @@ use crate::metrics::{
     Caching, FollowerObservation, Observation, Observed, ReasonCounts, RulesObservation,
     StatementsObservation, StoreObservation,
 };
-use crate::reason::{CachingOff, Limit, Reason};
 use crate::shared::Shared;
 use crate::worker::Phase;
 

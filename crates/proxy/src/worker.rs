@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use remora_engine::reason::Limit;
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
 use crate::digests::WorkerDigests;
 use crate::metrics::WorkerMetrics;
 use crate::net::Accepted;
-use crate::reason::Limit;
 use crate::session::{self, WorkerContext};
 use crate::shared::Shared;
 

@@ -18,7 +18,7 @@ use remora::metrics::{
     Caching, FollowerObservation, Kind, Metrics, Observation, Observed, Reachability,
     RulesObservation, StatementsObservation, StoreObservation, declared,
 };
-use remora::reason::{Bypass, CachingOff, Limit, Outcome};
+use remora_engine::reason::{Bypass, CachingOff, Limit, Outcome};
 
 /// A Remora that is in whatever state the test puts it.
 struct Scripted(Mutex<Observation>);

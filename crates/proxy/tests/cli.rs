@@ -43,7 +43,7 @@ fn config_prints_what_it_accepts() {
 fn the_references_are_printed() {
     assert_eq!(
         printed(&["reasons", "--markdown"]),
-        remora::reason::reference_markdown()
+        remora_engine::reason::reference_markdown()
     );
     assert_eq!(
         printed(&["metrics", "--markdown"]),

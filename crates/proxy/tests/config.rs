@@ -13,7 +13,8 @@ use remora::config::{
     ByteSize, ConfigError, Endpoint, Options, Override, Settings, example_toml, reference_markdown,
 };
 
-use remora::{metrics, reason};
+use remora::metrics;
+use remora_engine::reason;
 use tempfile::TempDir;
 
 fn file_with(text: &str) -> (TempDir, PathBuf) {

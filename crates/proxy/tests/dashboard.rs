@@ -17,7 +17,7 @@ use remora::metrics::{
     Caching, FollowerObservation, Metrics, Observation, Observed, Reachability, RulesObservation,
     StoreObservation,
 };
-use remora::reason::{CachingOff, Outcome};
+use remora_engine::reason::{CachingOff, Outcome};
 use serde_json::Value;
 
 /// A Remora that can't reach its server.

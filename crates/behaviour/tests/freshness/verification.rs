@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use remora::reason::{NotVerified, Verdict};
 use remora_cache::{BrokenRules, BrokenTags};
+use remora_engine::reason::{NotVerified, Verdict};
 use remora_testkit::client::{Client, Value};
 use remora_testkit::load::{Oracle, Random};
 use remora_testkit::mixed::{self, MixedLoad, tables};

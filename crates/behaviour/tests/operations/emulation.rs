@@ -209,7 +209,7 @@ fn an_answer_that_is_too_long_to_be_held_passes_as_it_is() {
         app.shared()
             .metrics
             .rare
-            .limit(remora::reason::Limit::MergedBytes)
+            .limit(remora_engine::reason::Limit::MergedBytes)
     };
     wait_for("the limit to be counted", PATIENCE, || {
         Ok((limited() == 1).then_some(()))

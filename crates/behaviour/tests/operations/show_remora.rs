@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use remora::reason::{Limit, Outcome};
+use remora_engine::reason::{Limit, Outcome};
 use remora_testkit::client::{Client, ConnectOptions, Value};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;

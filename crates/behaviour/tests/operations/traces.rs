@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime};
 
 use remora::admin::client;
-use remora::reason::Stage;
 use remora::traces::{Trace, TraceReport, table};
+use remora_engine::reason::Stage;
 use remora_testkit::client::{Client, ConnectOptions, Value};
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;

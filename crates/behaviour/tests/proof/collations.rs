@@ -1,5 +1,5 @@
 //! Whether texts that a server takes for equal are the same to Remora, under each collation that
-//! narrows reads; see `remora::tags::collations` for the rule.
+//! narrows reads; see `remora_engine::tags::collations` for the rule.
 //!
 //! The strings: every one or two printable ASCII characters, random ones made of what is special
 //! somewhere, and some beyond ASCII. `SEED` in the environment repeats a run.
@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use remora::tags::collations::{folded, is_known, known};
+use remora_engine::tags::collations::{folded, is_known, known};
 use remora_testkit::client::{Client, ClientError, Value};
 use remora_testkit::load::Random;
 use remora_testkit::servers::{SCHEMA, Server, ServerOptions};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use remora::digests::DigestReport;
-use remora::reason::Outcome;
+use remora_engine::reason::Outcome;
 use remora_testkit::client::{StatementId, Value};
 use remora_testkit::load::Random;
 use remora_testkit::metrics::{self, Metrics};

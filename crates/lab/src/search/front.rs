@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use remora::reason::Outcome;
 use remora::upstream::UpstreamState;
 use remora_cache::BrokenRules;
+use remora_engine::reason::Outcome;
 use remora_testkit::metrics;
 use remora_testkit::proxies::{InProcessRemora, Remora, RemoraOptions};
 use remora_testkit::servers::Server;

@@ -43,6 +43,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use remora_engine::reason::CachingOff;
 use tokio::sync::oneshot;
 
 pub use self::control::Control;
@@ -53,7 +54,6 @@ pub use self::token::{AdminToken, TokenError};
 use crate::config::options::AdminOptions;
 use crate::explain::Explainer;
 use crate::metrics::{self, Caching, Metrics, Observation, Observed, Reachability};
-use crate::reason::CachingOff;
 
 /// Why the admin listener could not be started. Its text names the option and what to do.
 #[derive(Debug, thiserror::Error)]

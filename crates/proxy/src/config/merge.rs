@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use remora_engine::rules::Rule;
+
 use super::error::{ConfigError, Origin};
 use super::options::Options;
 use super::rules::WrittenRules;
 use super::spec::{self, OptionSpec};
-use crate::rules::Rule;
 
 /// An option given on the command line, which takes the place of the file's.
 #[derive(Clone, Debug, PartialEq, Eq)]

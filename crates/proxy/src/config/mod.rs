@@ -19,7 +19,6 @@ mod spec;
 mod transport;
 mod value;
 
-pub use crate::rules::TransactionReads;
 pub(crate) use error::one_line;
 pub use error::{ConfigError, Origin};
 pub use host_name::HostName;
@@ -28,6 +27,7 @@ pub use merge::Override;
 pub use opentelemetry::{Collector, OpenTelemetryOptions};
 pub use options::Options;
 pub use print::{example_toml, reference_markdown};
+pub use remora_engine::rules::TransactionReads;
 pub(crate) use secret::{open_file_warning, read_secret};
 pub use settings::{Account, Settings};
 pub use source::{Reread, Source};

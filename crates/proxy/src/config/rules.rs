@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use remora_engine::rules::{Action, Bounds, Rule, TransactionReads, is_unlike_a_name};
 use remora_sql::Digest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -12,7 +13,6 @@ use super::error::ConfigError;
 use super::merge::{line_of, nearest};
 use super::options::CacheOptions;
 use super::value::ByteSize;
-use crate::rules::{Action, Bounds, Rule, TransactionReads, is_unlike_a_name};
 
 /// The longest time to live: a year.
 const TIME_TO_LIVE_MS_MAX: u64 = 365 * 24 * 60 * 60 * 1_000;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use remora_engine::rules::Rule;
+
 use super::error::{ConfigError, Origin};
 use super::merge::{Merged, Override, merge};
 use super::opentelemetry::{Collector, OpenTelemetryOptions};
@@ -15,7 +17,6 @@ use super::secret::{open_file_warning, read_secret};
 use super::source::Source;
 use super::transport;
 use super::value::{AdminListen, Endpoint, LogLevel};
-use crate::rules::Rule;
 
 /// A configuration that can be used: each value is in its range and they fit one another.
 #[derive(Clone, Debug)]

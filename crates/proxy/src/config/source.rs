@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use remora_engine::rules::Rule;
+
 use super::error::ConfigError;
 use super::merge::{Override, merge};
 use super::options::Options;
 use super::settings::check_together;
-use crate::rules::Rule;
 
 /// Options that have their effect only where rules are read.
 const OF_RULES: [&str; 1] = ["cache.rules_max"];

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use remora_engine::reason::Outcome;
+
 use super::Label;
 use super::outdated_by::{OutdatedBy, OutdatedByCounts};
 use super::report::DigestReport;
 use super::storing::{Decision, Room, StoringTally};
 use crate::metrics::{BUCKETS, add, bucket_bound_seconds, bucket_of, nanoseconds};
-use crate::reason::Outcome;
 
 /// Different reasons that are counted of a digest: it rarely has more than two.
 const REFUSALS_MAX: usize = 4;

@@ -1,12 +1,12 @@
 //! What was counted of a digest, for people and programs.
 
+use remora_engine::reason::Outcome;
 use serde::{Deserialize, Serialize};
 
 use super::About;
 use super::outdated_by::OutdatedByCounts;
 use crate::clock::BEGINS_AT_MS;
 use crate::metrics::{BUCKETS, bucket_bound_seconds};
-use crate::reason::Outcome;
 
 /// A reason for which statements of a digest went to the server, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

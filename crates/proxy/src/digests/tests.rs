@@ -1,9 +1,9 @@
 use std::time::Duration;
 
+use remora_engine::reason::{Bypass, Outcome};
 use remora_sql::{Dialect, normalise};
 
 use super::*;
-use crate::reason::{Bypass, Outcome};
 
 const MISS: Count = Count::Miss {
     took: Duration::from_millis(3),

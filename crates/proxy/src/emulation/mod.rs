@@ -4,9 +4,10 @@
 mod assign;
 mod settings;
 
+use remora_engine::reason::CachingOff;
+
 pub(crate) use self::assign::{Decision, Judge, Refused};
 pub use self::settings::{Change, Configured, OwnValues, QueryCacheSettings};
-use crate::reason::CachingOff;
 
 /// What the statements of the query cache's SQL interface may do, from the configuration.
 #[derive(Debug, Clone, Copy)]

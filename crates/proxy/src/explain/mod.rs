@@ -18,6 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_cache::TableTags;
+use remora_engine::facts::{CascadeParent, TableFacts};
+use remora_engine::reason::{Bypass, Words};
+use remora_engine::tags::explain::{Dependency, Names, explain_read};
+use remora_engine::tags::{Purpose, ReadTables, ReadTags, StringConversion};
 use remora_sql::{Dialect, Refusal, Select, Statement};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
@@ -25,12 +29,8 @@ use tokio::time::{Instant, sleep};
 pub use self::held::{Held, HeldResult};
 pub use self::ruled::{DecidingRule, Ruled};
 use crate::digests::{DigestReport, Digests};
-use crate::facts::{CascadeParent, TableFacts};
 use crate::key::may_be_select;
-use crate::reason::{Bypass, Words};
 use crate::shared::Shared;
-use crate::tags::explain::{Dependency, Names, explain_read};
-use crate::tags::{Purpose, ReadTables, ReadTags, StringConversion};
 use crate::traces::Traces;
 use crate::upstream::catalogue::Lookup;
 
@@ -52,7 +52,7 @@ pub struct Question {
     /// How that session's `sql_mode` makes the server read text.
     pub dialect: Dialect,
     /// Of the results in memory, count only those of sessions with these settings
-    /// ([`crate::settings::Fingerprint::id`]).
+    /// ([`remora_engine::settings::Fingerprint::id`]).
     pub fingerprint: Option<u64>,
 }
 

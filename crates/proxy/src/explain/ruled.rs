@@ -1,11 +1,11 @@
 //! What the operator's rules say of a statement.
 
+use remora_engine::rules::{Action, Decision, Facts, behind_view};
+use remora_engine::tags::ReadTables;
+use remora_engine::tags::explain::Names;
 use serde::Serialize;
 
 use super::{Explainer, Question};
-use crate::rules::{Action, Decision, Facts, behind_view};
-use crate::tags::ReadTables;
-use crate::tags::explain::Names;
 
 /// The rules that decide about a statement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -1,9 +1,8 @@
 //! The scope: the number under which results are kept for the sessions that share them.
 
 use remora_cache::Scope;
+use remora_engine::reason::Bypass;
 use remora_wire::StatusFlags;
-
-use crate::reason::Bypass;
 
 /// The status flags that differ between sessions and stand in each result.
 const STATUS_IN_KEY: [StatusFlags; 5] = [

@@ -9,11 +9,11 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+use remora_engine::reason::{Limit, NotVerified, Outcome, TraceDropped, Verdict};
 
 use super::catalogue::{self as metric, Kind, Metric};
 use super::histogram::{BUCKETS, HistogramTotals, bucket_bound_seconds};
 use super::{Caching, Histogram, Metrics, Observation, Reachability, WorkerMetrics};
-use crate::reason::{Limit, NotVerified, Outcome, TraceDropped, Verdict};
 
 /// The media type of what [`encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

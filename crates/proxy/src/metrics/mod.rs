@@ -19,8 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::reason::{Limit, NotVerified, Outcome, Reason, TraceDropped, Verdict};
-
 pub use catalogue::{Kind, Metric, declared, reference_markdown};
 pub use collect::{CONTENT_TYPE, encode};
 pub use histogram::{
@@ -30,6 +28,7 @@ pub use observation::{
     Caching, FollowerObservation, Observation, Observed, Reachability, ReasonCounts,
     RulesObservation, StatementsObservation, StoreObservation,
 };
+use remora_engine::reason::{Limit, NotVerified, Outcome, Reason, TraceDropped, Verdict};
 pub use single_writer::add;
 
 /// All that is counted. One for each Remora in the process; clones of the `Arc` go to whoever

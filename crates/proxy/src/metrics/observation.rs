@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use remora_engine::reason::{CachingOff, Limit};
+
 use crate::config::OptionInForce;
-use crate::reason::{CachingOff, Limit};
 use crate::upstream::table_changes::TableCounts;
 
 /// Gives the state of a running Remora. Asked from the admin thread, at each scrape: it must not

@@ -21,12 +21,12 @@ use std::time::Duration;
 use remora_cache::{
     AsOf, Entry, FillPermit, FillRefused, FillStage, FillWait, KeyRef, NoWait, NotStored, Tag,
 };
+use remora_engine::reason::{Bypass, Limit};
 use tokio::time::{Instant, timeout_at};
 
 use super::Session;
 use super::dispatch::Prerequisite;
 use super::look_up::Place;
-use crate::reason::{Bypass, Limit};
 
 /// How long to wait for the rest of an answer that has begun.
 const REST_WAIT: Duration = Duration::from_millis(50);

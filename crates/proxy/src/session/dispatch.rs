@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use remora_cache::{Entry, FillWait, Snapshot};
+use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_sql::{SessionEffect, Transaction};
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
@@ -21,7 +22,6 @@ use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::prepared::StatementId;
 use super::state::Effects;
 use super::{Ended, Session};
-use crate::reason::{Bypass, Limit, Outcome, Stage};
 use crate::shared::Waiting;
 
 /// `COM_REFRESH`: flushes what its bits say, privileges among them, without a trace in the log.

@@ -17,6 +17,7 @@
 use std::ops::Range;
 
 use remora_cache::{AsOf, BrokenSnapshots, EarlyRead, Entry, Snapshot, Unservable};
+use remora_engine::reason::{Limit, Outcome};
 use remora_sql::{Transaction, TransactionControl};
 use remora_wire::Command;
 use remora_wire::command::ResponseKind;
@@ -34,7 +35,6 @@ use super::snapshot::{Evidence, OpenSnapshot};
 use super::state::Effects;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
 use crate::key::Note;
-use crate::reason::{Limit, Outcome};
 
 /// A read may be sent behind `BEGIN` before that is answered if it is no longer than this, bytes.
 const SENT_TOGETHER_BYTES_MAX: usize = 16 * 1024;

@@ -11,6 +11,7 @@ use std::io;
 use std::rc::Rc;
 
 use remora_cache::{AsOf, BrokenCode, Definitions, Fence, FenceScope};
+use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_sql::{SessionEffect, ShowNames, Transaction, UnknownEffect};
 use remora_wire::command::ResponseKind;
 use remora_wire::message::MessageWalker;
@@ -28,7 +29,6 @@ use super::types::Namer;
 use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
 use crate::clock::Instant;
 use crate::digests::{Count, Label};
-use crate::reason::{Bypass, Limit, Outcome, Stage};
 use crate::upstream::catalogue::CodeBasis;
 use crate::upstream::catalogue::yielding::DefinitionChange;
 use crate::upstream::privileges::{Look, PrivilegeChange};

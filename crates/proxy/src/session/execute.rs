@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use remora_cache::KeyRef;
+use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_sql::SessionEffect;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
@@ -24,7 +25,6 @@ use super::state::UnseenCode;
 use super::types::{Namer, Typed};
 use super::{Ended, Session};
 use crate::clock::Instant;
-use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// Bytes of a statement's number at the start of a message's body.
 const ID_BYTES: usize = 4;

@@ -12,15 +12,15 @@
 use std::sync::Arc;
 
 use remora_cache::{Fence, FenceScope, TableTags};
+use remora_engine::facts::TableFacts;
+use remora_engine::reason::Limit;
+use remora_engine::settings::TextCharset;
+use remora_engine::tags::{bind, fences_of_write};
 use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, TableName, Writes};
 use remora_wire::execute::BoundValue;
 
 use super::Session;
 use super::state::{Effects, UnseenCode, WriteScope};
-use crate::facts::TableFacts;
-use crate::reason::Limit;
-use crate::settings::TextCharset;
-use crate::tags::{bind, fences_of_write};
 use crate::upstream::catalogue::Lookup;
 use crate::upstream::catalogue::yielding::DefinitionChange;
 

@@ -9,6 +9,9 @@ use remora_cache::{
     AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Snapshot,
     TableTags, Tag,
 };
+use remora_engine::reason::{Bypass, Limit, Outcome};
+use remora_engine::rules::{Bounds, Facts, behind_view};
+use remora_engine::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use remora_sql::{Select, TableName};
 use remora_wire::StatusFlags;
 use remora_wire::execute::BoundValue;
@@ -22,10 +25,7 @@ use super::snapshot::Evidence;
 use crate::config::{CacheType, Storing};
 use crate::digests::Label;
 use crate::key::Note;
-use crate::reason::{Bypass, Limit, Outcome};
-use crate::rules::{Bounds, Facts, behind_view};
 use crate::shared::Shared;
-use crate::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use crate::upstream::catalogue::Lookup;
 
 /// A statement that reads, with what its execution binds.

@@ -17,6 +17,7 @@
 //! that it writes (by the catalogue). Whatever isn't known counts as code.
 
 use remora_cache::{AsOf, Definitions};
+use remora_engine::facts::TableFacts;
 use remora_sql::{
     Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
     TableName, UnknownEffect, Writes,
@@ -36,7 +37,6 @@ use super::snapshot::Evidence;
 use super::state::{Effects, OwnTransaction, UnseenCode};
 use super::{Ended, Session};
 use crate::digests::KnownRead;
-use crate::facts::TableFacts;
 use crate::upstream::catalogue::{CodeBasis, Lookup};
 
 /// The question for the tables that a session has created. What functions and triggers create is

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
+use remora_engine::reason::Stage;
 
 use super::dispatch::Step;
 use super::early::{EarlyHit, TooMuch};
@@ -11,7 +12,6 @@ use super::{Ended, Session};
 use crate::clock::Instant;
 use crate::digests::{Count, Label};
 use crate::key::{Note, may_be_select};
-use crate::reason::Stage;
 
 /// Where a statement is looked up.
 #[derive(Debug, Clone, Copy)]

@@ -77,6 +77,8 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use remora_cache::{Entry, Snapshot};
+use remora_engine::reason::{Limit, Stage};
+use remora_engine::settings::Flavour;
 use remora_wire::WireError;
 use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
@@ -97,8 +99,6 @@ use self::replay::UnreplayedHit;
 use self::state::SessionState;
 pub(crate) use self::worker_context::WorkerContext;
 use crate::net::{Addresses, Endpoint, Stream};
-use crate::reason::{Limit, Stage};
-use crate::settings::Flavour;
 use crate::shared::{Shared, Turn};
 use crate::traces::Recorder;
 use crate::upstream::catalogue::yielding::DefinitionChange;

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Tag, Timeline};
+use remora_engine::reason::Bypass;
+use remora_engine::settings::Fingerprint;
 use remora_sql::{Mentions, Select};
 use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
@@ -12,8 +14,6 @@ use super::fence::PlannedWrites;
 use super::found_rows::FoundRows;
 use super::state::Effects;
 use crate::digests::Label;
-use crate::reason::Bypass;
-use crate::settings::Fingerprint;
 
 /// The server's number of a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

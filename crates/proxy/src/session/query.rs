@@ -3,6 +3,10 @@
 use std::ops::Deref;
 use std::rc::Rc;
 
+use remora_engine::reason::{Bypass, Outcome, Stage};
+use remora_engine::settings::STATEMENTS_BYTES_MAX;
+use remora_engine::settings::TextCharset;
+use remora_engine::tags::StringConversion;
 use remora_sql::{
     Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
     Transaction, Writes,
@@ -27,10 +31,6 @@ use crate::clock::Instant;
 use crate::config::Storing;
 use crate::digests::{KnownRead, Label, Recognised, Room, is_time_for_sample};
 use crate::key::may_be_select;
-use crate::reason::{Bypass, Outcome, Stage};
-use crate::settings::STATEMENTS_BYTES_MAX;
-use crate::settings::TextCharset;
-use crate::tags::StringConversion;
 
 /// A statement that memory doesn't answer.
 #[derive(Clone, Copy)]

@@ -5,6 +5,8 @@ use std::io;
 use std::rc::Rc;
 
 use remora_cache::{BrokenSurroundings, FenceScope};
+use remora_engine::reason::{Bypass, Limit};
+use remora_engine::settings::SettingsQuery;
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
@@ -15,8 +17,6 @@ use super::counted_rows::FOUND_ROWS;
 use super::replay::Replay;
 use super::state::{Effects, UnseenCode, WriteScope};
 use super::{Ended, Session};
-use crate::reason::{Bypass, Limit};
-use crate::settings::SettingsQuery;
 
 /// `COM_QUERY`.
 pub(super) const QUERY: u8 = 0x03;

@@ -1,12 +1,12 @@
 //! Messages that Remora answers with an error instead of having the server run them.
 
+use remora_engine::reason::{Limit, Outcome};
 use remora_wire::Command;
 use remora_wire::packet::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use remora_wire::response::ServerError;
 
 use super::dispatch::Step;
 use super::{Ended, Session};
-use crate::reason::{Limit, Outcome};
 
 /// `ER_TOO_MANY_CONCURRENT_TRXS`, with its SQLSTATE.
 const TOO_MANY: (u16, &str) = (1637, "HY000");

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use remora_engine::reason::Outcome;
+
 use super::state::SessionState;
-use crate::reason::Outcome;
 use crate::shared::{ListedSession, Shared};
 
 /// A session's entry in [`Shared::sessions`], for as long as it lives.

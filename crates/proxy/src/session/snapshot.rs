@@ -13,7 +13,7 @@
 //! - A row tells that the server has taken a snapshot: one that it must have read from an `InnoDB`
 //!   table without locking. A statement that gives no row may have been answered without a look at
 //!   any table (`WHERE 1 = 0`). So it tells only if the server must have looked:
-//!   [`crate::tags::certainly_looks`].
+//!   [`remora_engine::tags::certainly_looks`].
 //! - After an error, or anything but a plain statement, the transaction may be another one. Then
 //!   the next such answer tells anew.
 

@@ -2,16 +2,16 @@
 //! of the server may be kept. [`remora_cache::Snapshot`] has the argument.
 
 use remora_cache::{BrokenSnapshots, Snapshot, Tag, Unservable};
+use remora_engine::reason::{Bypass, Limit};
+use remora_engine::rules::Facts;
+use remora_engine::settings::Fingerprint;
+use remora_engine::tags;
 use remora_sql::Select;
 
 use super::Session;
 use super::snapshot::Evidence;
 use super::state::Effects;
 use crate::config::TransactionReads;
-use crate::reason::{Bypass, Limit};
-use crate::rules::Facts;
-use crate::settings::Fingerprint;
-use crate::tags;
 
 impl Session {
     /// Which reads inside a session's transactions memory may answer: as a rule says, or as is
@@ -103,7 +103,7 @@ impl Session {
     /// Whether the open transaction may have written something that a result with these tags
     /// depends on: then the server answers, which knows the transaction's own rows.
     ///
-    /// A write concerns exactly the results that its fences cover, see [`crate::tags`]. The
+    /// A write concerns exactly the results that its fences cover, see [`remora_engine::tags`]. The
     /// transaction's own fences go up at its commit, so here they are compared with the tags.
     #[inline]
     pub(super) fn has_written(&self, tags: impl Iterator<Item = Tag>) -> bool {

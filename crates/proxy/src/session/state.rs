@@ -12,6 +12,10 @@ mod written;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Scope, Snapshot};
+use remora_engine::reason::Bypass;
+use remora_engine::settings::SettingsChange;
+use remora_engine::settings::TextCharset;
+use remora_engine::settings::{Fingerprint, Flavour, Isolation};
 use remora_sql::{SessionEffect, Transaction, TransactionControl, UnknownEffect};
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
@@ -22,10 +26,6 @@ use super::snapshot::{Evidence, OpenSnapshot, Passed};
 use crate::config::{CacheType, TransactionReads};
 use crate::emulation::OwnValues;
 use crate::key::{RowFormat, scope_of, status_bits};
-use crate::reason::Bypass;
-use crate::settings::SettingsChange;
-use crate::settings::TextCharset;
-use crate::settings::{Fingerprint, Flavour, Isolation};
 
 pub use self::effects::{Effects, OwnTransaction, UnseenCode};
 pub use self::written::{WriteScope, Written};

@@ -3,12 +3,12 @@
 //! Whether one is traced is drawn when its first bytes have come. What isn't a statement leaves no
 //! trace.
 
+use remora_engine::reason::{Outcome, Stage};
 use remora_wire::Capabilities;
 
 use super::Session;
 use super::prepared::StatementId;
 use crate::clock::Instant;
-use crate::reason::{Outcome, Stage};
 use crate::traces::{About, Parent, Recorder, TracedCommand};
 
 impl Session {

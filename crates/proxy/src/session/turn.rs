@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use remora_engine::reason::Limit;
 use remora_wire::Command;
 use remora_wire::packet::HEADER_BYTES;
 use tokio::time::{Instant, timeout_at};
@@ -13,7 +14,6 @@ use tokio::time::{Instant, timeout_at};
 use super::dispatch::Prerequisite;
 use super::refusal::Refusal;
 use super::{Ended, Session, Side, either_readable};
-use crate::reason::Limit;
 use crate::shared::{NotYet, Waiting};
 
 /// While a statement waits, its client is read up to this much, bytes, so that its departure is

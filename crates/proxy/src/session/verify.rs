@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_cache::{Entry, InvalidationReason};
+use remora_engine::reason::{Limit, NotVerified, Stage, Verdict};
 use remora_sql::{Dialect, Digest, Statement};
 use remora_wire::walker::{Ending, Summary};
 use tokio::time::{Instant, sleep};
@@ -38,7 +39,6 @@ use tokio::time::{Instant, sleep};
 use super::replay::Replay;
 use super::{Ended, Session};
 use crate::key::Note;
-use crate::reason::{Limit, NotVerified, Stage, Verdict};
 use crate::verification::comparison::{Comparison, Difference, Facts};
 use crate::verification::switched_off::Switched;
 

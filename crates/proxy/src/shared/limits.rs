@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use remora_engine::rules::TransactionReads;
+
 use crate::config::Storing;
-use crate::rules::TransactionReads;
 
 /// The limits of a session, from the configuration.
 #[derive(Debug, Clone, Copy)]

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use remora_cache::{Entry, FillsInFlight, InvalidationReason, Store, Timeline};
+use remora_engine::reason::{Limit, Words};
+use remora_engine::settings::Fingerprints;
 
 pub use self::backlog_room::BacklogRoom;
 pub use self::last_attempt::LastAttempt;
@@ -34,8 +36,6 @@ use crate::digests::Digests;
 use crate::emulation::{EmulationLimits, QueryCacheSettings};
 use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
-use crate::reason::{Limit, Words};
-use crate::settings::Fingerprints;
 use crate::traces::Traces;
 use crate::upstream::UpstreamShared;
 use crate::upstream::privileges::Privileges;

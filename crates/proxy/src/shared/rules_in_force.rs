@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use remora_cache::Store;
+use remora_engine::reason::{Bypass, Reason, RuleOutcome, RulesReload};
+use remora_engine::rules::{Action, Bounds, Facts, Rule, RuleSet, TransactionReads};
 use serde::Serialize;
 
 use crate::config::{ConfigError, Reread, Source};
-use crate::reason::{Bypass, Reason, RuleOutcome, RulesReload};
-use crate::rules::{Action, Bounds, Facts, Rule, RuleSet, TransactionReads};
 
 /// The most changed rules that a reload tells one by one.
 const CHANGES_TOLD_MAX: usize = 16;
@@ -302,7 +302,15 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use crate::rules::tests::{facts, rule};
+
+    fn rule(change: impl FnOnce(&mut Rule)) -> Rule {
+        let mut rule = Rule {
+            action: Action::Refuse,
+            ..Rule::default()
+        };
+        change(&mut rule);
+        rule
+    }
 
     #[test]
     fn the_first_rule_that_matches_decides_and_is_counted() {
@@ -326,8 +334,11 @@ mod tests {
         );
         let ask = |tables: &[(&str, &str)], schema| {
             let facts = Facts {
+                digest: None,
+                tables,
+                names_have_case: true,
+                account: Some("app@%"),
                 schema,
-                ..facts(tables)
             };
             rules.decide(&rules.get(), &facts)
         };

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::reason::{Bypass, Outcome};
+use remora_engine::reason::{Bypass, Outcome};
 
 /// All sessions that are logged in. There are no more than connections may be open.
 #[derive(Debug, Default)]

@@ -49,6 +49,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_cache::BrokenRules;
+use remora_engine::reason::Outcome;
 use remora_wire::packet::{Extent, extent};
 use tokio::task::{JoinHandle, LocalSet, yield_now};
 use tokio::time::{Instant, timeout};
@@ -63,7 +64,6 @@ use crate::config::{Override, Settings, TransactionReads};
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::Stream;
-use crate::reason::Outcome;
 use crate::session::{self, FirstReads, WorkerContext};
 use crate::shared::Shared;
 use crate::upstream::simulated::SimulatedFollower;

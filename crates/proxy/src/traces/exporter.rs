@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
+use remora_engine::reason::{Limit, TraceDropped};
+
 use super::Trace;
 use super::otlp::{Numbers, body};
 use crate::config::{Collector, OpenTelemetryOptions};
 use crate::metrics::Metrics;
-use crate::reason::{Limit, TraceDropped};
 
 /// The most traces that are sent at once.
 const BATCH_MAX: usize = 512;

@@ -4,8 +4,8 @@
 //! Whether a statement is traced is decided before it is looked at (`observe.trace_sample`). One
 //! that isn't pays for a branch here and there and reads no clock more than before. One that is
 //! carries a `Recorder`, which gives each moment between its first byte and its end to one
-//! [`Stage`](crate::reason::Stage): so the stages of a trace always sum up to its time. What
-//! recording itself takes is left out of it.
+//! [`Stage`](remora_engine::reason::Stage): so the stages of a trace always sum up to its time.
+//! What recording itself takes is left out of it.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -36,11 +36,11 @@ pub use self::report::{StageReport, TraceReport};
 pub use self::text::table;
 pub use self::trace::{Trace, TracedCommand};
 
+use remora_engine::reason::Limit;
 use remora_sql::Digest;
 
 use self::ring::Ring;
 use crate::metrics::Metrics;
-use crate::reason::Limit;
 
 /// Where finished traces go.
 #[derive(Debug)]

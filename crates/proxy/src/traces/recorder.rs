@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, SystemTime};
 
+use remora_engine::reason::{Outcome, Stage};
 use remora_sql::Digest;
 
 use super::{Parent, Trace, TracedCommand};
 use crate::clock::Instant;
-use crate::reason::{Outcome, Stage};
 
 /// Notes where the time of one statement goes.
 ///

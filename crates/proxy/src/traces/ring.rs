@@ -48,9 +48,10 @@ impl Ring {
 mod tests {
     use std::time::{Duration, SystemTime};
 
+    use remora_engine::reason::{Outcome, Stage};
+
     use super::super::TracedCommand;
     use super::*;
-    use crate::reason::{Outcome, Stage};
 
     fn trace(bytes: u64) -> Arc<Trace> {
         Arc::new(Trace {

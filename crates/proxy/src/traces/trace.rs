@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use remora_engine::reason::{Outcome, Stage};
 use remora_sql::Digest;
 
 use super::Parent;
-use crate::reason::{Outcome, Stage};
 
 /// How a statement came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

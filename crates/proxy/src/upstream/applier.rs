@@ -8,14 +8,14 @@ use remora_binlog::{
     StreamDecoder, Touched, Transactions, event_type,
 };
 use remora_cache::{Position, TableTags, Tag};
+use remora_engine::reason::RestartReason;
+use remora_engine::tags::{ChangeTags, Telling};
 
 use super::logged::meaning;
 use super::place::{FileIdentity, LastEvent, LogName};
 use super::session::{Lost, Progress};
 use super::state::{UpstreamShared, count};
 use super::watermark::{is_of_cached_tables, waits_for_transactions};
-use crate::reason::RestartReason;
-use crate::tags::{ChangeTags, Telling};
 
 /// Changes here may change what accounts are allowed.
 const ACCOUNT_SCHEMA: &str = "mysql";

@@ -3,13 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use remora_engine::reason::RestartReason;
+
 use super::UpstreamConfig;
 use super::applier::{Applier, Start, TransactionLimits};
 use super::client::{Client, ClientError};
 use super::place::LastEvent;
 use super::session::{Lost, Progress};
 use super::state::{UpstreamShared, count};
-use crate::reason::RestartReason;
 
 /// Without yielding, a busy log would keep the watermark task from running on the same thread.
 const EVENTS_BETWEEN_YIELDS: u32 = 64;

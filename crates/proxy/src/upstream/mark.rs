@@ -2,7 +2,7 @@
 //!
 //! Servers can take each other's place at an address while all of them run: an address that moves,
 //! a name that is given another meaning, a balancer. They may be alike in all that they tell of
-//! themselves ([`Instance`](crate::facts::Instance)): copies in containers have the same
+//! themselves ([`Instance`](remora_engine::facts::Instance)): copies in containers have the same
 //! number, host name, port and file names. A user-level lock is known to one running server only.
 //! So the first connection holds one whose name nobody else takes. Who sees it held by that
 //! connection speaks to the same server: the session's further connections, and the sessions of
@@ -10,8 +10,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use remora_engine::settings::FollowedMark;
+
 use super::client::{Client, ClientError, literal, text};
-use crate::settings::FollowedMark;
 
 /// The lock, and who holds it.
 #[derive(Debug)]

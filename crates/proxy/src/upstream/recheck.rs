@@ -20,6 +20,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use remora_cache::BrokenSurroundings;
+use remora_engine::reason::RestartReason;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::check::privileges::grants_processes;
@@ -30,7 +31,6 @@ use super::server_facts::{ServerFacts, ask_instance, sees_processes};
 use super::session::{Lost, Progress};
 use super::state::{UpstreamShared, count};
 use super::{UpstreamConfig, connect};
-use crate::reason::RestartReason;
 
 /// However often accounts change, there is this much time between two checks.
 const CHECKS_APART: Duration = Duration::from_millis(50);

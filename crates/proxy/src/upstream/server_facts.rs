@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use remora_engine::facts::Instance;
+use remora_engine::settings::{ServerFeatures, SettingsQuery};
 use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
 
 use super::client::{Client, ClientError, text};
-use crate::facts::Instance;
-use crate::settings::{ServerFeatures, SettingsQuery};
 
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: the account may not ask this.
 const ACCESS_DENIED: u16 = 1227;

@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use remora_cache::Position;
+use remora_engine::facts::Instance;
+use remora_engine::reason::RestartReason;
 use tokio::time::Instant;
 
 use super::applier::Start;
@@ -28,8 +30,6 @@ use super::server_facts::{ServerFacts, Visibility};
 use super::state::{UpstreamShared, UpstreamState, count};
 use super::watermark::{self, Ledger, UnorderedTables, UntoldCommits, Watermark};
 use super::{UpstreamConfig, connect};
-use crate::facts::Instance;
-use crate::reason::RestartReason;
 
 /// The offset of a log file's first event, behind the file's magic number.
 pub(super) const FILE_BEGINS_AT: u64 = 4;

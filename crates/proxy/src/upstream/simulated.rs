@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use remora_binlog::event_type;
 use remora_cache::{EndQuestion, Epoch, FenceBatch, Position, Tag};
+use remora_engine::facts::{ColumnFacts, ColumnKind, Instance, TableFacts};
+use remora_engine::settings::{FollowedMark, ServerFeatures, SettingsQuery};
 use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
 
 use super::applier::{Applier, Start, TransactionLimits};
 use super::place::LogName;
 use super::session::Progress;
 use super::{UpstreamShared, UpstreamState};
-use crate::facts::{ColumnFacts, ColumnKind, Instance, TableFacts};
-use crate::settings::{FollowedMark, ServerFeatures, SettingsQuery};
 
 /// The log's files are named so, and numbered from here on.
 const FILE_BASE: &str = "log";

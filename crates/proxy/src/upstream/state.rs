@@ -5,6 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use remora_cache::{Snapshot, Timeline};
+use remora_engine::facts::Instance;
+use remora_engine::reason::{CachingOff, RestartReason};
+use remora_engine::settings::SettingsQuery;
+use remora_engine::tags::TableShapes;
 use remora_sql::{Dialect, Natives};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -15,10 +19,6 @@ use super::check::{Finding, Severity};
 use super::privileges::Privileges;
 use super::table_changes::TableChanges;
 use crate::clock::{BEGINS_AT_MS, Clock};
-use crate::facts::Instance;
-use crate::reason::{CachingOff, RestartReason};
-use crate::settings::SettingsQuery;
-use crate::tags::TableShapes;
 
 /// What the follower is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::rust;
 const LIST: &str = "docs/dependencies.md";
 
 /// The crates that become the product, by their directories.
-const PRODUCT: [&str; 5] = ["wire", "sql", "cache", "binlog", "proxy"];
+const PRODUCT: [&str; 6] = ["wire", "sql", "cache", "binlog", "engine", "proxy"];
 
 /// A crate takes another.
 #[derive(Debug)]

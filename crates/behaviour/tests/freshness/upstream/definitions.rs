@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use remora::facts::{ColumnKind, TableFacts};
-use remora::reason::TableRefusal;
 use remora::upstream::catalogue::Lookup;
+use remora_engine::facts::{ColumnKind, TableFacts};
+use remora_engine::reason::TableRefusal;
 
 use super::app_server;
 use super::follower::{Follower, config};

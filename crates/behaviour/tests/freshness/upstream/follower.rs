@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use remora::clock::Clock;
-use remora::facts::TableFacts;
-use remora::reason::RestartReason;
 use remora::upstream::catalogue::Lookup;
 use remora::upstream::client::Account;
 use remora::upstream::{self, UpstreamConfig, UpstreamShared, UpstreamState};
 use remora_cache::{
     AsOf, BrokenRules, FenceScope, ShapesLimits, Tag, Timeline, TimelineLimits, Unservable,
 };
+use remora_engine::facts::TableFacts;
+use remora_engine::reason::RestartReason;
 
 use super::server::{PASSWORD, Server, link_to, wait_until};
 

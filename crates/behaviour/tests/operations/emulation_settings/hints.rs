@@ -1,7 +1,7 @@
 //! `SQL_CACHE` on servers that know it, warn of it, or take it for a name.
 
-use remora::reason::{Bypass, Outcome};
 use remora_cache::Unservable;
+use remora_engine::reason::{Bypass, Outcome};
 use remora_testkit::client::ConnectOptions;
 use remora_testkit::process::wait_for;
 use remora_wire::Capabilities;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use remora::facts::ColumnKind;
+use remora_engine::facts::ColumnKind;
 use remora_testkit::client::Value;
 use remora_testkit::load::Random;
 use remora_wire::execute::BoundValue;

@@ -14,13 +14,14 @@ mod conditions;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use self::conditions::{Condition, Given, columns, conditions};
-use remora::facts::{ColumnFacts, ColumnKind, TableFacts};
-use remora::settings::string_conversion;
-use remora::tags::{
+use remora_engine::facts::{ColumnFacts, ColumnKind, TableFacts};
+use remora_engine::settings::string_conversion;
+use remora_engine::tags::{
     ChangeTags, Purpose, ReadTables, ReadTags, TableShapes, Telling, bind, fences_of_write,
     tags_of_read,
 };
+
+use self::conditions::{Condition, Given, columns, conditions};
 use remora_binlog::{DecoderLimits, Event, EventHeader, Field, Rows, StreamDecoder};
 use remora_cache::{
     AsOf, BrokenRules, BrokenTags, FenceScope, Position, Shapes, ShapesLimits, TableTags, Tag,

@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
+use remora_engine::reason::Outcome;
 use remora_sql::Digest;
 use serde::Serialize;
 
@@ -15,7 +16,6 @@ use super::live::number;
 use super::{answer_json, lock};
 use crate::digests::{DigestReport, Digests};
 use crate::metrics::{BUCKETS, bucket_bound_seconds};
-use crate::reason::Outcome;
 
 /// The most digests that are sent at once.
 const SHOWN_MAX: usize = 500;

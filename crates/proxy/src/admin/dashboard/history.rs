@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use remora_engine::reason::Outcome;
 use serde::Serialize;
 
 use crate::metrics::{
     Caching, Histogram, HistogramTotals, Metrics, Observation, ReasonCounts, WorkerMetrics,
 };
-use crate::reason::Outcome;
 
 /// How often a sample is taken.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);

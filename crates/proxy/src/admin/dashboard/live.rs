@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
+use remora_engine::reason::Words;
 use serde::Serialize;
 
 use super::super::{Sources, query};
 use super::history::{Sample, unix_ms, whole_ms};
 use super::{answer_json, lock};
 use crate::metrics::{Caching, Reachability};
-use crate::reason::Words;
 
 #[derive(Debug, Serialize)]
 struct Live<'a> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use remora_engine::reason::{Limit, Outcome};
 use serde::Serialize;
 
 use super::super::Sources;
 use super::answer_json;
-use crate::reason::{Limit, Outcome};
 use crate::upstream::table_changes::TableCounts;
 
 #[derive(Debug, Serialize)]

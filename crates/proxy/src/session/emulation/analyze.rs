@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_cache::Entry;
+use remora_engine::reason::{Bypass, Outcome, Stage};
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
@@ -24,7 +25,6 @@ use super::replace::Asked;
 use crate::clock::Instant;
 use crate::digests::Count;
 use crate::key::Note;
-use crate::reason::{Bypass, Outcome, Stage};
 use crate::traces::microseconds;
 
 impl Session {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use remora_engine::reason::{Bypass, Outcome};
 use remora_sql::{
     Dialect, EmulatedSelect, EmulatedStatement, EmulatedVariable, Refusal, Statement,
     VariableScope, VariableUse,
@@ -15,7 +16,6 @@ use super::super::hidden::effects_of;
 use super::super::{Ended, Session};
 use super::replace::Asked;
 use crate::clock::Instant;
-use crate::reason::{Bypass, Outcome};
 
 /// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and
 /// `RESET QUERY CACHE`: it needs the same privilege (`RELOAD`), commits likewise, and changes

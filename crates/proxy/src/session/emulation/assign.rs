@@ -8,6 +8,7 @@
 //! OK goes to the client. An error that is not about the privilege is given by the server, too, so
 //! that `SHOW WARNINGS` tells of it.
 
+use remora_engine::reason::{Bypass, Outcome};
 use remora_sql::{Dialect, EmulatedExpression, EmulatedSet, EmulatedValue, Refusal};
 use remora_wire::command::ResponseKind;
 use remora_wire::result_set::Parts;
@@ -20,7 +21,6 @@ use super::super::{Ended, Session};
 use crate::clock::Instant;
 use crate::digests::{Count, Label};
 use crate::emulation::{Change, Decision, Judge, Refused};
-use crate::reason::{Bypass, Outcome};
 
 /// Needs the privilege to set global variables and changes nothing. Every server has the variable,
 /// for the indexes of `MyISAM`; none warns of it, and nobody sets it, so no other `SET` can come

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use remora_engine::reason::Bypass;
 use remora_wire::response::ServerError;
 use remora_wire::result_set::Column;
 
@@ -13,7 +14,6 @@ use super::listings::Table;
 use super::replace::{Asked, OwnAnswer, Replacement};
 use crate::config::CacheType;
 use crate::explain::{DEFINITIONS_WAIT_MAX, Explainer, Explanation, Question};
-use crate::reason::Bypass;
 
 /// The error of what can't be answered (`ER_UNKNOWN_ERROR`).
 const UNKNOWN_ERROR: u16 = 1105;

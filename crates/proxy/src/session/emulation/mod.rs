@@ -28,14 +28,14 @@ mod merge;
 mod replace;
 mod show;
 
+use remora_engine::reason::{Limit, Stage};
+use remora_engine::settings::TextCharset;
 use remora_sql::{Dialect, EmulatedStatement, Refusal, ShowNames, Statement, recognise};
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
 pub(super) use self::assign::Assigning;
 pub(super) use self::replace::Replacement;
 use super::{CHUNK_BYTES, Ended, Session};
-use crate::reason::{Limit, Stage};
-use crate::settings::TextCharset;
 
 impl Session {
     /// The emulated statement that a text is, if emulation is on and the text can be read.

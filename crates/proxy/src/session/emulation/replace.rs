@@ -7,6 +7,7 @@
 //!
 //! Of the server's answer only the last packet is kept, however long the answer is.
 
+use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_sql::{Dialect, Refusal, ShowRemora};
 use remora_wire::StatusFlags;
 use remora_wire::command::ResponseKind;
@@ -24,7 +25,6 @@ use super::explain::Explain;
 use super::last_packet::LastPacket;
 use super::listings::Table;
 use crate::clock::Instant;
-use crate::reason::{Bypass, Limit, Outcome, Stage};
 
 /// What the client gets in place of the server's answer, if that isn't an error.
 pub(in super::super) enum Replacement {

@@ -15,6 +15,7 @@ mod rewrite;
 use std::io;
 use std::sync::atomic::Ordering;
 
+use remora_engine::reason::Limit;
 use remora_wire::Capabilities;
 use remora_wire::compress::Role;
 use remora_wire::handshake::{Greeting, Login};
@@ -27,7 +28,6 @@ use self::packets::Peer;
 use super::{Ended, LAST_WORDS_BYTES, Session, Step};
 use crate::link::OnBehalf;
 use crate::net::{Addresses, Stream, receive_proxy_header};
-use crate::reason::Limit;
 use crate::shared::Shared;
 use crate::upstream::privileges::Look;
 

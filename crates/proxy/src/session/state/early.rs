@@ -1,5 +1,8 @@
 //! What a session knows of a transaction that memory answers before the server knows of it.
 
+use remora_engine::reason::Bypass;
+use remora_engine::settings::Border;
+use remora_engine::settings::Isolation;
 use remora_sql::TransactionControl;
 use remora_wire::StatusFlags;
 use remora_wire::walker::Summary;
@@ -7,9 +10,6 @@ use remora_wire::walker::Summary;
 use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
 use super::{Effects, SessionState};
 use crate::config::TransactionReads;
-use crate::reason::Bypass;
-use crate::settings::Border;
-use crate::settings::Isolation;
 
 impl SessionState {
     /// The flags that the answer to a read carries: with autocommit off, those of the transaction

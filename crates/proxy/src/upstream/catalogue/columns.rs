@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use remora_engine::facts::{ColumnFacts, ColumnKind};
 use remora_wire::rows::Row;
 
-use crate::facts::{ColumnFacts, ColumnKind};
 use crate::upstream::client::text;
 
 /// The longest text of a column's type that is read, characters, as [`COLUMN_FIELDS`] cuts it. An

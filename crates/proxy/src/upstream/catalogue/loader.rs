@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use remora_cache::{AsOf, Tag};
+use remora_engine::facts::TableFacts;
+use remora_engine::reason::TableRefusal;
 use remora_sql::Dialect;
 use tokio::time::{sleep, timeout};
 
@@ -13,8 +15,6 @@ use super::questions::{self, Keys, Kind};
 use super::relations::Relations;
 use super::views;
 use super::{Loaded, TableKey};
-use crate::facts::TableFacts;
-use crate::reason::TableRefusal;
 use crate::upstream::client::{Client, ClientError};
 use crate::upstream::server_facts::{Family, ServerFacts};
 use crate::upstream::state::{UpstreamShared, count};

@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `store` | where facts ([`crate::facts::TableFacts`]) are kept, and what makes room |
+//! | `store` | where facts ([`remora_engine::facts::TableFacts`]) are kept, and what makes room |
 //! | `loader`, `questions`, `columns` | asking the server |
 //! | `foreign_keys`, `relations` | listing foreign keys; what they connect |
 //! | `views` | what views read |
@@ -47,12 +47,12 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use remora_cache::{AsOf, Tag, Timeline};
+use remora_engine::facts::TableFacts;
+use remora_engine::reason::TableRefusal;
 use tokio::sync::Notify;
 
 pub use self::hidden_code::{CodeBasis, HiddenCode};
 use self::store::{Known, Store};
-use crate::facts::TableFacts;
-use crate::reason::TableRefusal;
 
 /// `lower_case_table_names` isn't known yet.
 const UNKNOWN: u8 = u8::MAX;
@@ -403,9 +403,9 @@ mod tests {
     use std::time::Duration;
 
     use remora_cache::{BrokenRules, Position, TimelineLimits};
+    use remora_engine::facts::{ColumnFacts, ColumnKind};
 
     use super::*;
-    use crate::facts::{ColumnFacts, ColumnKind};
 
     fn at(offset: u64) -> Position {
         Position::new(1, offset).unwrap()

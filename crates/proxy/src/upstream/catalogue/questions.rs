@@ -217,7 +217,7 @@ pub(super) async fn have_triggers(
 
 /// The places of a primary key's columns; empty if there is none, or one of them isn't among the
 /// columns.
-pub(super) fn key_columns(keys: &Keys, columns: &[crate::facts::ColumnFacts]) -> Vec<u16> {
+pub(super) fn key_columns(keys: &Keys, columns: &[remora_engine::facts::ColumnFacts]) -> Vec<u16> {
     let places: HashMap<&str, u16> = columns
         .iter()
         .zip(0..)

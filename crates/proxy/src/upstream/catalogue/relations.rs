@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use remora_cache::{AsOf, Tag};
+use remora_engine::facts::CascadeParent;
 
 use super::TableKey;
 use super::foreign_keys::ForeignKey;
-use crate::facts::CascadeParent;
 
 /// Tables that may change with one through foreign keys, or with which it may. More: its facts stay
 /// unknown.

@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use remora_cache::{AsOf, Tag};
-
-use crate::facts::TableFacts;
+use remora_engine::facts::TableFacts;
 
 /// Shards: more than threads that ask at the same time. Fewer where there is little to divide.
 const SHARDS_MAX: usize = 64;
@@ -240,9 +239,9 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use remora_cache::{BrokenRules, Position, Timeline, TimelineLimits};
+    use remora_engine::reason::TableRefusal;
 
     use super::*;
-    use crate::reason::TableRefusal;
 
     fn known() -> Known {
         let limits = TimelineLimits {

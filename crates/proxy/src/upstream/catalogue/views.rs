@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use remora_engine::reason::TableRefusal;
 use remora_sql::{Dialect, analyse};
 
 use super::questions::{self, VIEW_TEXT_CHARS_MAX};
 use super::{TableKey, refused_by_name};
-use crate::reason::TableRefusal;
 use crate::upstream::client::{Client, ClientError};
 
 /// Views within views.

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use remora_engine::facts::Instance;
+
 use super::super::server_facts::LogFilters;
 use super::*;
-use crate::facts::Instance;
 
 fn facts() -> ServerFacts {
     let variables = [

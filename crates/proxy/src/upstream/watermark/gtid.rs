@@ -53,6 +53,7 @@ use std::cell::Cell;
 
 use remora_binlog::GtidSet;
 use remora_cache::Position;
+use remora_engine::reason::RestartReason;
 
 use super::super::client::{Client, ClientError, text};
 use super::super::server_facts::Visibility;
@@ -60,7 +61,6 @@ use super::super::session::{Lost, Progress};
 use super::super::state::UpstreamShared;
 use super::idle::IdleWatch;
 use super::{Complete, Worth, end_of_followed_log};
-use crate::reason::RestartReason;
 
 const QUESTION: &str = "SELECT @@global.gtid_executed";
 

@@ -42,6 +42,7 @@ use std::time::Duration;
 
 use remora_binlog::GtidSet;
 use remora_cache::{BrokenSurroundings, EndQuestion, Epoch, FenceBatch, Position, Timeline};
+use remora_engine::reason::RestartReason;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -56,7 +57,6 @@ use super::place::LogName;
 use super::server_facts::{ServerFacts, Visibility};
 use super::session::{Lost, Progress};
 use super::state::{UpstreamShared, count};
-use crate::reason::RestartReason;
 
 /// Questions whose answers the follower has yet to catch up with. With more, asking waits.
 const PENDING_MAX: usize = 64;

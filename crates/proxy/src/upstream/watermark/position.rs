@@ -23,13 +23,13 @@
 use std::cell::Cell;
 
 use remora_cache::Position;
+use remora_engine::reason::RestartReason;
 
 use super::super::client::{Client, ClientError, text};
 use super::super::session::{FILE_BEGINS_AT, Lost, Progress};
 use super::super::state::UpstreamShared;
 use super::idle::IdleWatch;
 use super::{Answered, Complete, UntoldCommits, Worth, end_of_log};
-use crate::reason::RestartReason;
 
 /// Both the file and the offset; consistent with each other within one `SHOW STATUS`.
 const QUESTION: &str = "SHOW STATUS LIKE 'binlog_snapshot_%'";

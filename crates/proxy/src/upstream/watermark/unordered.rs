@@ -29,10 +29,10 @@ use std::sync::Arc;
 
 use remora_binlog::{Commit, LoggedTable, Touched};
 use remora_cache::{Fence, FenceScope, TableTags, Timeline};
+use remora_engine::reason::TableRefusal;
 
 use super::super::catalogue::Lookup;
 use super::super::state::UpstreamShared;
-use crate::reason::TableRefusal;
 
 /// Tables that are fenced one by one, until the catalogue knows that they aren't cached anyway. If
 /// there are more, everything is.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use remora_cache::{Entry, Scope, StoreCursor};
+use remora_engine::reason::Words;
+use remora_engine::settings::FingerprintNames;
 use remora_sql::{Dialect, Select};
 use remora_wire::result_set::Column;
 
@@ -12,8 +14,6 @@ use crate::digests::Label;
 use crate::key::Note;
 use crate::key::text_of_key;
 use crate::key::{fingerprint_of, is_binary};
-use crate::reason::Words;
-use crate::settings::FingerprintNames;
 use crate::shared::Shared;
 
 /// How many places of the store are looked at before other sessions of the worker have a turn.

@@ -20,11 +20,11 @@ mod rows;
 mod sessions;
 mod tables;
 
+use remora_engine::reason::Limit;
 use remora_sql::Pattern;
 use remora_wire::result_set::Column;
 
 use self::rows::Row;
-use crate::reason::Limit;
 use crate::shared::Shared;
 
 /// A listing.

@@ -1,10 +1,10 @@
 //! What becomes of statements, and why.
 
+use remora_engine::reason::Outcome;
 use remora_wire::result_set::Column;
 
 use super::Wanted;
 use super::rows::{FirstCome, Listed};
-use crate::reason::Outcome;
 use crate::shared::Shared;
 
 pub(super) fn columns() -> Vec<Column> {

@@ -72,6 +72,7 @@ impl Outcome {
     pub const COUNT: usize = Self::PLAIN.len() + Bypass::COUNT;
 
     /// Its place among all outcomes, below [`Outcome::COUNT`]. Not stable between versions.
+    #[inline]
     pub fn index(self) -> usize {
         match self {
             Self::Hit => 0,
@@ -142,6 +143,7 @@ impl Outcome {
     }
 
     /// Whether the statement was one that memory might have answered and the server did.
+    #[inline]
     pub const fn is_miss(self) -> bool {
         match self {
             Self::Hit | Self::Write | Self::Transaction | Self::Conflict | Self::Refused => false,

@@ -68,7 +68,7 @@ impl fmt::Display for NamePattern {
 }
 
 /// Names that are written in quotes, or with what no name has, would match nothing.
-pub(crate) fn is_unlike_a_name(text: &str) -> bool {
+pub fn is_unlike_a_name(text: &str) -> bool {
     text.chars()
         .any(|c| c.is_control() || matches!(c, '`' | '"' | '\''))
 }

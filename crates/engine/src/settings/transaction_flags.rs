@@ -47,6 +47,7 @@ pub struct TransactionFlags([AtomicU32; 2 * BORDERS]);
 
 impl TransactionFlags {
     /// The flags after this border, of a session whose flags are `before`.
+    #[inline]
     pub fn after(&self, border: Border, before: StatusFlags) -> Option<StatusFlags> {
         let word = self.word(border, before).load(Relaxed);
         let bits = u16::try_from(word & !IS_KNOWN).ok()?;

@@ -136,7 +136,8 @@ pub struct TableFacts {
 }
 
 impl TableFacts {
-    pub(crate) fn refused(schema: &str, table: &str, why: TableRefusal) -> TableFacts {
+    /// Of a table whose results can't be cached, and of which nothing more needs to be known.
+    pub fn refused(schema: &str, table: &str, why: TableRefusal) -> TableFacts {
         TableFacts {
             cacheable: Err(why),
             tag: Tag::table(schema, table),

@@ -3,7 +3,7 @@
 
 use super::*;
 
-pub(crate) fn facts<'a>(tables: &'a [(&'a str, &'a str)]) -> Facts<'a> {
+fn facts<'a>(tables: &'a [(&'a str, &'a str)]) -> Facts<'a> {
     Facts {
         digest: Some(Digest::from_number(7)),
         tables,
@@ -13,7 +13,7 @@ pub(crate) fn facts<'a>(tables: &'a [(&'a str, &'a str)]) -> Facts<'a> {
     }
 }
 
-pub(crate) fn rule(change: impl FnOnce(&mut Rule)) -> Rule {
+fn rule(change: impl FnOnce(&mut Rule)) -> Rule {
     let mut rule = Rule {
         action: Action::Refuse,
         ..Rule::default()

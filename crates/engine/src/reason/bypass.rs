@@ -205,6 +205,7 @@ impl Bypass {
     }
 
     /// Whether the statement was one that memory might have answered: it counts as a miss.
+    #[inline]
     pub const fn is_miss(self) -> bool {
         let was_looked_up = matches!(self.about(), About::Answer | About::Log);
         matches!(self, Self::TableLoading)

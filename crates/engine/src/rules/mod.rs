@@ -17,12 +17,13 @@
 //! |---|---|
 //! | `pattern` | names with `*`, accounts |
 //! | `transaction_reads` | which reads of transactions memory answers |
-//! | `config/rules.rs` | reads them |
-//! | `shared/rules_in_force.rs` | the rules in force, their reload, what they decided |
+//!
+//! The proxy's `config/rules.rs` reads them. Its `shared/rules_in_force.rs` has those in force,
+//! their reload, and what they decided.
 
 mod pattern;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod transaction_reads;
 
 use std::fmt;
@@ -30,8 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use remora_sql::Digest;
 
-pub(crate) use self::pattern::is_unlike_a_name;
-pub use self::pattern::{AccountPattern, NamePattern, NotAPattern, TablePattern};
+pub use self::pattern::{AccountPattern, NamePattern, NotAPattern, TablePattern, is_unlike_a_name};
 pub use self::transaction_reads::TransactionReads;
 use crate::facts::TableFacts;
 
@@ -221,26 +221,31 @@ impl RuleSet {
     }
 
     /// How many there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
     /// Whether there is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// Whether a rule names a digest.
+    #[inline]
     pub fn asks_for_digests(&self) -> bool {
         self.asks_for_digests
     }
 
     /// Whether a rule names an account or a default schema.
+    #[inline]
     pub fn asks_for_sessions(&self) -> bool {
         self.asks_for_sessions
     }
 
     /// Whether a rule names tables.
+    #[inline]
     pub fn asks_for_tables(&self) -> bool {
         self.asks_for_tables
     }
@@ -291,30 +296,30 @@ impl RuleSet {
     }
 
     /// Counts that it has decided.
-    pub(crate) fn count(&self, decision: Decision<'_>) {
+    pub fn count(&self, decision: Decision<'_>) {
         self.decided[decision.number - 1].fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often the rule with this place, from 0, has decided.
-    pub(crate) fn decided(&self, at: usize) -> u64 {
+    pub fn decided(&self, at: usize) -> u64 {
         let decided = self.decided.get(at);
         decided.map_or(0, |decided| decided.load(Ordering::Relaxed))
     }
 
     /// In their order.
-    pub(crate) fn all(&self) -> &[Rule] {
+    pub fn all(&self) -> &[Rule] {
         &self.rules
     }
 
     /// Goes on counting from where another one is, which says the same.
-    pub(crate) fn count_on_from(&self, other: &RuleSet) {
+    pub fn count_on_from(&self, other: &RuleSet) {
         for (old, new) in other.decided.iter().zip(&self.decided) {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
     /// Whether both have the same rules in the same order.
-    pub(crate) fn says_the_same(&self, other: &RuleSet) -> bool {
+    pub fn says_the_same(&self, other: &RuleSet) -> bool {
         self.len() == other.len()
             && self
                 .rules
@@ -324,7 +329,7 @@ impl RuleSet {
     }
 
     /// The rules of these that the other ones don't have, in words and with their lines.
-    pub(crate) fn without_those_of(&self, other: &RuleSet) -> Vec<String> {
+    pub fn without_those_of(&self, other: &RuleSet) -> Vec<String> {
         let is_new = |rule: &&Rule| !other.rules.iter().any(|known| known.says_the_same(rule));
         let words = |rule: &Rule| format!("{rule} (line {})", rule.line);
         self.rules.iter().filter(is_new).map(words).collect()
@@ -332,7 +337,7 @@ impl RuleSet {
 }
 
 /// Schema and name of what a view reads; nothing for a table.
-pub(crate) fn behind_view(facts: &TableFacts) -> impl Iterator<Item = (&str, &str)> {
+pub fn behind_view(facts: &TableFacts) -> impl Iterator<Item = (&str, &str)> {
     let names = facts.view_of.iter();
     names.map(|(schema, table)| (schema.as_str(), table.as_str()))
 }

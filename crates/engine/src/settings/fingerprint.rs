@@ -73,10 +73,13 @@ pub struct Fingerprint {
 /// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself:
 /// whoever has that keeps it from being forgotten.
 #[derive(Debug)]
-pub(crate) struct FingerprintNames {
-    pub(crate) schema: Option<String>,
-    pub(crate) account: Option<String>,
-    pub(crate) dialect: Option<Dialect>,
+pub struct FingerprintNames {
+    /// The default schema.
+    pub schema: Option<String>,
+    /// The account, as `CURRENT_USER()` gives it.
+    pub account: Option<String>,
+    /// How the server reads the session's text.
+    pub dialect: Option<Dialect>,
 }
 
 /// What of a connection belongs to the fingerprint beside the settings.
@@ -168,7 +171,7 @@ impl Fingerprints {
     }
 
     /// What can be shown of each that is known, by its [`Fingerprint::id`].
-    pub(crate) fn names(&self) -> HashMap<u64, FingerprintNames> {
+    pub fn names(&self) -> HashMap<u64, FingerprintNames> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let names = known.values().map(|known| {
             let names = FingerprintNames {

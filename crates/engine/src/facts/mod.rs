@@ -1,6 +1,6 @@
 //! What is known of the server and its tables: plain values.
 //!
-//! [`crate::upstream`] asks the server for them. Whoever decides by them needs only this.
+//! The product asks the server for them. Whoever decides by them needs only this.
 
 mod instance;
 mod table;

@@ -24,7 +24,8 @@ mod transaction_flags;
 
 pub use self::after::{STATEMENTS_BYTES_MAX, SettingsAfter, SettingsChange};
 pub use self::charset::{TextCharset, string_conversion};
-pub(crate) use self::fingerprint::FingerprintNames;
-pub use self::fingerprint::{Fingerprint, Fingerprints, Flavour, Isolation, TooManyFingerprints};
+pub use self::fingerprint::{
+    Fingerprint, FingerprintNames, Fingerprints, Flavour, Isolation, TooManyFingerprints,
+};
 pub use self::question::{FollowedMark, ServerFeatures, SettingsQuery};
 pub use self::transaction_flags::{Border, TransactionFlags};

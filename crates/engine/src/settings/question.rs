@@ -128,6 +128,7 @@ impl SettingsQuery {
     }
 
     /// The number of the mark that it asks for; 0 if it asks for none.
+    #[inline]
     pub fn mark_number(&self) -> u64 {
         self.mark.as_ref().map_or(0, |mark| mark.number)
     }

@@ -1,0 +1,20 @@
+//! What is decided of statements, and what is known of servers, tables and sessions. No I/O, no
+//! clock.
+//!
+//! The cores know one thing each: the protocol, SQL, the log, the store and its timeline. Here
+//! stands what needs several of them and still only takes values and gives values. The product
+//! asks servers and clients, hands over what they said, and does what comes out.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`reason`] | every outcome and reason that is counted |
+//! | [`facts`] | what is known of the server and its tables |
+//! | [`tags`] | what a result depends on, what a change touches, what a write fences |
+//! | [`rules`] | what the operator decides about caching |
+//! | [`settings`] | a session's settings, as the server reports them |
+
+pub mod facts;
+pub mod reason;
+pub mod rules;
+pub mod settings;
+pub mod tags;
