@@ -12,9 +12,15 @@
 //! | [`tags`] | what a result depends on, what a change touches, what a write fences |
 //! | [`rules`] | what the operator decides about caching |
 //! | [`settings`] | a session's settings, as the server reports them |
+//! | [`emulation`] | the query cache's variables |
+//! | [`key`] | what identifies a result, and what stands beside it |
+//! | [`session`] | what is known of a session |
 
+pub mod emulation;
 pub mod facts;
+pub mod key;
 pub mod reason;
 pub mod rules;
+pub mod session;
 pub mod settings;
 pub mod tags;

@@ -20,6 +20,7 @@ use remora_cache::{
     BrokenRules, Entry, FillsInFlight, InvalidationReason, ShapesLimits, Store, StoreLimits,
     Timeline, TimelineLimits,
 };
+use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use remora_engine::settings::Fingerprints;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -28,7 +29,6 @@ use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenErro
 use crate::clock::Clock;
 use crate::config::{Account, Settings};
 use crate::digests::Digests;
-use crate::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use crate::explain::Explainer;
 use crate::link::ServerLink;
 use crate::metrics::Metrics;

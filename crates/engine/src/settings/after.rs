@@ -28,7 +28,7 @@ pub enum SettingsChange {
 
 impl SettingsChange {
     /// This change and a later one. `None`: that is more than is remembered.
-    pub fn then(&self, later: &SettingsChange) -> Option<SettingsChange> {
+    pub(crate) fn then(&self, later: &SettingsChange) -> Option<SettingsChange> {
         if let (SettingsChange::Transactions(first), SettingsChange::Transactions(second)) =
             (self, later)
         {
@@ -68,7 +68,11 @@ struct KnownChange {
 
 impl SettingsAfter {
     /// The settings after this, if they are known and not forgotten.
-    pub fn get(&self, change: &SettingsChange, mark_number: u64) -> Option<Arc<Fingerprint>> {
+    pub(crate) fn get(
+        &self,
+        change: &SettingsChange,
+        mark_number: u64,
+    ) -> Option<Arc<Fingerprint>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.iter().find(|known| known.change == *change)?;
         let after = found.after.upgrade();
@@ -76,7 +80,12 @@ impl SettingsAfter {
     }
 
     /// The server told them, when the follower had this mark.
-    pub fn learn(&self, change: &SettingsChange, mark_number: u64, after: &Arc<Fingerprint>) {
+    pub(crate) fn learn(
+        &self,
+        change: &SettingsChange,
+        mark_number: u64,
+        after: &Arc<Fingerprint>,
+    ) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.change != *change);
         if known.len() >= CHANGES_MAX {

@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use remora_engine::emulation::CacheType;
 use remora_engine::rules::TransactionReads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::host_name::HostName;
 use super::opentelemetry::OpenTelemetryOptions;
 use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-use super::value::{AdminListen, ByteSize, CacheType, Endpoint, LogLevel, Storing};
+use super::value::{AdminListen, ByteSize, Endpoint, LogLevel, Storing};
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

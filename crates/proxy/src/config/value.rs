@@ -262,20 +262,6 @@ impl JsonSchema for AdminListen {
     }
 }
 
-/// Which statements' results are kept, as `query_cache_type` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-#[repr(u8)]
-pub enum CacheType {
-    /// None.
-    Off,
-    /// All that can be kept, but those that say `SQL_NO_CACHE`.
-    On,
-    /// Those that say `SQL_CACHE`.
-    Demand,
-}
-
 /// Which results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use remora_engine::key::Label;
 use remora_engine::reason::Outcome;
 
-use super::Label;
 use super::outdated_by::{OutdatedBy, OutdatedByCounts};
 use super::report::DigestReport;
 use super::storing::{Decision, Room, StoringTally};
@@ -208,8 +208,8 @@ impl WorkerDigests {
         if generation != label.generation() {
             // The label of a result that was stored for whoever had the place before says nothing
             // of who has it now.
-            let is_older =
-                label.generation().wrapping_sub(generation) & GENERATION_MASK > GENERATION_MASK / 2;
+            let since = label.generation().wrapping_sub(generation) & Label::GENERATION_MASK;
+            let is_older = since > Label::GENERATION_MASK / 2;
             if is_older {
                 return self.block_to_count(Label::OTHERS);
             }
@@ -322,6 +322,3 @@ impl WorkerDigests {
         buckets(&block.miss_seconds, &mut report.miss_buckets);
     }
 }
-
-/// The bits of a label that tell generations apart.
-pub(super) const GENERATION_MASK: u32 = (1 << super::GENERATION_BITS) - 1;

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use remora_engine::key::Label;
 use remora_sql::{Dialect, ReadTemplate, Statement, ValuePlace, normalise};
 
 use super::known::{KnownRead, KnownStatements, Skeleton};
-use super::{Count, Digests, Label, OutdatedBy, Room, Sketch, WorkerDigests};
+use super::{Count, Digests, OutdatedBy, Room, Sketch, WorkerDigests};
 use crate::clock::Clock;
 
 /// What one worker needs to count statements by their digests, and to recognise them.

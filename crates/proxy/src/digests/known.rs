@@ -9,9 +9,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use remora_cache::AsOf;
+use remora_engine::key::Label;
 use remora_sql::{Dialect, ReadTemplate};
-
-use super::Label;
 
 /// How many places are looked through for one skeleton.
 const WAYS: usize = 4;

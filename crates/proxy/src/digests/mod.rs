@@ -31,6 +31,7 @@ mod text;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use remora_engine::key::Label;
 use remora_sql::Digest;
 
 pub use self::counts::{Count, WorkerDigests};
@@ -44,7 +45,7 @@ pub(crate) use self::storing::{Room, is_time_for_sample};
 pub use self::text::{Order, table};
 
 /// The most digests that can be counted one by one.
-pub const COUNT_MAX: u32 = 1 << INDEX_BITS;
+pub const COUNT_MAX: u32 = Label::PLACES_MAX;
 
 /// How long it takes at least until the table is looked through again for digests that are hardly
 /// asked for.
@@ -52,46 +53,6 @@ pub const WINDOW_MS: u64 = 10_000;
 
 /// Of the table, the part that may leave in one window: a sixteenth.
 const LEAVING_PART: usize = 16;
-
-const INDEX_BITS: u32 = 20;
-const GENERATION_BITS: u32 = 10;
-/// What a label's number takes of its bits.
-pub const LABEL_BITS: u32 = INDEX_BITS + GENERATION_BITS;
-
-/// A place in the table of digests, and how often it had been given away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Label(u32);
-
-impl Label {
-    /// All digests without a place of their own.
-    pub const OTHERS: Label = Label(0);
-
-    fn new(index: usize, generation: u32) -> Label {
-        // The index is below 2^20; of the generation what has room is enough to tell neighbours
-        // apart.
-        #[allow(clippy::cast_possible_truncation)]
-        let index = index as u32;
-        Label((generation & counts::GENERATION_MASK) << INDEX_BITS | index)
-    }
-
-    /// As a number that a stored result can carry.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// The label with this number.
-    pub const fn from_number(number: u32) -> Label {
-        Label(number)
-    }
-
-    fn index(self) -> usize {
-        (self.0 & (COUNT_MAX - 1)) as usize
-    }
-
-    fn generation(self) -> u32 {
-        self.0 >> INDEX_BITS
-    }
-}
 
 /// What a digest stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The results of a statement that are in memory.
 
 use remora_cache::{Entry, StoreCursor};
+use remora_engine::key::fingerprint_of;
 use remora_engine::reason::Words;
 use serde::Serialize;
 
-use crate::key::fingerprint_of;
 use crate::shared::Shared;
 
 /// How many places of the store are looked at before others of the same thread have a turn.

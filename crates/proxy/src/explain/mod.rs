@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use remora_cache::TableTags;
 use remora_engine::facts::{CascadeParent, TableFacts};
+use remora_engine::key::may_be_select;
 use remora_engine::reason::{Bypass, Words};
 use remora_engine::tags::explain::{Dependency, Names, explain_read};
 use remora_engine::tags::{Purpose, ReadTables, ReadTags, StringConversion};
@@ -29,7 +30,6 @@ use tokio::time::{Instant, sleep};
 pub use self::held::{Held, HeldResult};
 pub use self::ruled::{DecidingRule, Ruled};
 use crate::digests::{DigestReport, Digests};
-use crate::key::may_be_select;
 use crate::shared::Shared;
 use crate::traces::Traces;
 use crate::upstream::catalogue::Lookup;

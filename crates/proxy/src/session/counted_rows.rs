@@ -18,6 +18,7 @@
 use std::sync::Arc;
 
 use remora_cache::{Entry, KeyRef, Scope};
+use remora_engine::key::{Label, Note};
 use remora_wire::result_set::Parts;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -26,8 +27,7 @@ use super::fill::Fill;
 use super::found_rows::ROWS_MAX;
 use super::{Ended, Session};
 use crate::clock::Instant;
-use crate::digests::{Count, Label};
-use crate::key::Note;
+use crate::digests::Count;
 
 /// The question.
 pub(super) const FOUND_ROWS: &[u8] = b"SELECT FOUND_ROWS()";

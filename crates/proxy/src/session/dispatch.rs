@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use remora_cache::{Entry, FillWait, Snapshot};
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
+use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
+use remora_engine::session::prepared::StatementId;
+use remora_engine::session::state::Effects;
 use remora_sql::{SessionEffect, Transaction};
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
@@ -18,9 +21,6 @@ use remora_wire::{Capabilities, Command};
 use super::early::SentOpening;
 use super::emulation::Assigning;
 use super::exchange::{Exchange, OnSuccess, Plan, PrivilegeWrite, Writing};
-use super::fence::{PlannedWrites, PrivilegeStatement};
-use super::prepared::StatementId;
-use super::state::Effects;
 use super::{Ended, Session};
 use crate::shared::Waiting;
 

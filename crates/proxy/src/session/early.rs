@@ -17,7 +17,11 @@
 use std::ops::Range;
 
 use remora_cache::{AsOf, BrokenSnapshots, EarlyRead, Entry, Snapshot, Unservable};
+use remora_engine::key::Note;
 use remora_engine::reason::{Limit, Outcome};
+use remora_engine::session::planned_writes::PlannedWrites;
+use remora_engine::session::snapshot::{Evidence, OpenSnapshot};
+use remora_engine::session::state::Effects;
 use remora_sql::{Transaction, TransactionControl};
 use remora_wire::Command;
 use remora_wire::command::ResponseKind;
@@ -28,13 +32,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::dispatch::{Prerequisite, Step, gets_answer};
 use super::exchange::{OnSuccess, Plan};
-use super::fence::PlannedWrites;
 use super::questions::QUERY;
 use super::refusal::Refusal;
-use super::snapshot::{Evidence, OpenSnapshot};
-use super::state::Effects;
 use super::{BUFFER_BYTES_KEPT, Ended, Session};
-use crate::key::Note;
 
 /// A read may be sent behind `BEGIN` before that is answered if it is no longer than this, bytes.
 const SENT_TOGETHER_BYTES_MAX: usize = 16 * 1024;

@@ -8,6 +8,12 @@ use std::sync::Arc;
 
 use remora_cache::KeyRef;
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
+use remora_engine::session::found_rows::FoundRows;
+use remora_engine::session::planned_writes::PlannedWrites;
+use remora_engine::session::prepared::{
+    NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters,
+};
+use remora_engine::session::state::UnseenCode;
 use remora_sql::SessionEffect;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
@@ -15,13 +21,9 @@ use remora_wire::{Capabilities, Command};
 
 use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Executed, OnSuccess, Plan, Relay};
-use super::fence::PlannedWrites;
 use super::fill::Read;
-use super::found_rows::FoundRows;
 use super::hidden::{effects_of, privileges_unlogged, turns_the_log_off};
 use super::look_up::{Look, Place};
-use super::prepared::{NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters};
-use super::state::UnseenCode;
 use super::types::{Namer, Typed};
 use super::{Ended, Session};
 use crate::clock::Instant;

@@ -14,113 +14,15 @@ use std::sync::Arc;
 use remora_cache::{Fence, FenceScope, TableTags};
 use remora_engine::facts::TableFacts;
 use remora_engine::reason::Limit;
+use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
+use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
 use remora_engine::settings::TextCharset;
-use remora_engine::tags::{bind, fences_of_write};
+use remora_engine::tags::fences_of_write;
 use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, TableName, Writes};
-use remora_wire::execute::BoundValue;
 
 use super::Session;
-use super::state::{Effects, UnseenCode, WriteScope};
 use crate::upstream::catalogue::Lookup;
 use crate::upstream::catalogue::yielding::DefinitionChange;
-
-/// What a statement writes, with names that no longer depend on the session's default schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PlannedWrites {
-    /// Nothing.
-    Nothing,
-    /// These tables: schema and name.
-    Tables {
-        /// Schema and name of each.
-        names: Vec<(String, String)>,
-        /// Whether triggers run with it.
-        fires_triggers: bool,
-        /// Which rows of the only one, if its text says so.
-        narrowed: Option<Box<NarrowedWrite>>,
-    },
-    /// Tables, but which isn't known; and what their triggers write.
-    Unnamed,
-    /// Anything.
-    Everything,
-    /// Privileges, and with them what may be read.
-    Privileges(PrivilegeStatement),
-}
-
-/// How a statement changes privileges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PrivilegeStatement {
-    /// It says in the log that it has.
-    Logged,
-    /// It has the server read the tables of privileges again, perhaps without a trace in the log.
-    Reload,
-    /// The same may be in a text that isn't understood, among other things.
-    Hidden,
-}
-
-impl PlannedWrites {
-    /// How much memory it takes apart from itself, bytes.
-    pub(super) fn bytes(&self) -> usize {
-        let PlannedWrites::Tables {
-            names, narrowed, ..
-        } = self
-        else {
-            return 0;
-        };
-        let names = names
-            .iter()
-            .map(|(schema, table)| size_of::<(String, String)>() + schema.len() + table.len());
-        let rows = narrowed
-            .as_deref()
-            .map(|write| size_of::<NarrowedWrite>() + write.constants_bytes());
-        names.sum::<usize>() + rows.unwrap_or_default()
-    }
-
-    /// Makes it a coarser one that takes no more than `bytes_max`. Gives whether it had to be.
-    pub(super) fn coarsen_to(&mut self, bytes_max: usize) -> bool {
-        if self.bytes() <= bytes_max {
-            return false;
-        }
-        let mut coarsest = PlannedWrites::Everything;
-        if let PlannedWrites::Tables {
-            narrowed,
-            fires_triggers,
-            ..
-        } = self
-        {
-            *narrowed = None;
-            if *fires_triggers {
-                coarsest = PlannedWrites::Unnamed;
-            }
-        }
-        if self.bytes() > bytes_max {
-            *self = coarsest;
-        }
-        true
-    }
-
-    /// Whether it is rows of tables that are written, one of which is `such`.
-    pub(super) fn writes_rows_of(&self, such: impl Fn(&str, &str) -> bool) -> bool {
-        match self {
-            PlannedWrites::Tables {
-                names,
-                fires_triggers: true,
-                ..
-            } => names.iter().any(|(schema, table)| such(schema, table)),
-            _ => false,
-        }
-    }
-
-    /// Fills in the values that an execution binds.
-    pub(super) fn bind(&mut self, bound: &[BoundValue<'_>]) {
-        if let PlannedWrites::Tables {
-            narrowed: Some(write),
-            ..
-        } = self
-        {
-            bind(write, bound);
-        }
-    }
-}
 
 /// What a statement writes, resolved against the catalogue at the moment of sending.
 #[derive(Debug, Clone)]

@@ -9,8 +9,12 @@ use remora_cache::{
     AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Snapshot,
     TableTags, Tag,
 };
+use remora_engine::emulation::CacheType;
+use remora_engine::key::{Label, Note};
 use remora_engine::reason::{Bypass, Limit, Outcome};
 use remora_engine::rules::{Bounds, Facts, behind_view};
+use remora_engine::session::found_rows::may_find_more_than_it_gives;
+use remora_engine::session::snapshot::Evidence;
 use remora_engine::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use remora_sql::{Select, TableName};
 use remora_wire::StatusFlags;
@@ -19,12 +23,8 @@ use remora_wire::walker::{Ending, Summary};
 
 use super::Session;
 use super::counted_rows::{CountedRows, key_of_count};
-use super::found_rows::may_find_more_than_it_gives;
 use super::look_up::Place;
-use super::snapshot::Evidence;
-use crate::config::{CacheType, Storing};
-use crate::digests::Label;
-use crate::key::Note;
+use crate::config::Storing;
 use crate::shared::Shared;
 use crate::upstream::catalogue::Lookup;
 

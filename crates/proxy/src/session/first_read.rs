@@ -27,13 +27,11 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use remora_cache::{BrokenSnapshots, Entry};
+use remora_engine::key::{Label, Note};
 use remora_sql::Transaction;
 
 use super::Session;
 use super::exchange::Plan;
-use super::snapshot::Evidence;
-use crate::digests::Label;
-use crate::key::Note;
 
 /// A first read that takes longer at the server is slow, whatever follows it.
 const SLOW: Duration = Duration::from_millis(1);
@@ -194,13 +192,6 @@ impl Session {
             let slow = |guess: &mut Guess| guess.slow_for = slow_for;
             self.worker.first_reads.update(label, slow);
         }
-    }
-}
-
-impl Evidence {
-    /// Whether an answer proves that the server has made the snapshot, or would have.
-    pub(super) fn is_given(self) -> bool {
-        matches!(self, Evidence::Seen(_))
     }
 }
 

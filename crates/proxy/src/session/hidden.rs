@@ -18,6 +18,11 @@
 
 use remora_cache::{AsOf, Definitions};
 use remora_engine::facts::TableFacts;
+use remora_engine::session::created_tables::{CountedTables, CreatedCount};
+use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
+use remora_engine::session::prepared::PreparedStatement;
+use remora_engine::session::snapshot::Evidence;
+use remora_engine::session::state::{Effects, OwnTransaction, UnseenCode};
 use remora_sql::{
     Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
     TableName, UnknownEffect, Writes,
@@ -28,13 +33,8 @@ use remora_wire::rows::parse_text_row;
 use remora_wire::walker::Ending;
 use tokio::time::{Instant, timeout};
 
-use super::created_tables::{CountedTables, CreatedCount};
 use super::exchange::Plan;
-use super::fence::{PlannedWrites, PrivilegeStatement};
-use super::prepared::PreparedStatement;
 use super::questions::{EXECUTE, QUERY, last_row};
-use super::snapshot::Evidence;
-use super::state::{Effects, OwnTransaction, UnseenCode};
 use super::{Ended, Session};
 use crate::digests::KnownRead;
 use crate::upstream::catalogue::{CodeBasis, Lookup};

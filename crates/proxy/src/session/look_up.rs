@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
+use remora_engine::key::{Label, Note, may_be_select};
 use remora_engine::reason::Stage;
+use remora_engine::session::prepared::StatementId;
 
 use super::dispatch::Step;
 use super::early::{EarlyHit, TooMuch};
-use super::prepared::StatementId;
 use super::{Ended, Session};
 use crate::clock::Instant;
-use crate::digests::{Count, Label};
-use crate::key::{Note, may_be_select};
+use crate::digests::Count;
 
 /// Where a statement is looked up.
 #[derive(Debug, Clone, Copy)]

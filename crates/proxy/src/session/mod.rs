@@ -32,12 +32,12 @@
 //! | `types.rs` | the types of parameters, which the server may not have been told |
 //! | `counted_rows.rs` | `SQL_CALC_FOUND_ROWS` and its `FOUND_ROWS()`, as a pair |
 //! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
-//! | `state.rs`, `created_tables.rs`, `prepared.rs`, `replay.rs`, `snapshot.rs` | what is known of the session, as plain values |
+//!
+//! What is known of the session stands in [`remora_engine::session`], as plain values.
 
 mod awaited_fill;
 mod backlog;
 mod counted_rows;
-pub mod created_tables;
 mod dispatch;
 mod early;
 mod emulation;
@@ -52,15 +52,11 @@ mod listening;
 mod login;
 mod look_up;
 mod outdated;
-mod prepared;
 mod query;
 mod questions;
 mod refusal;
 mod registration;
-mod replay;
-pub mod snapshot;
 mod snapshot_reads;
-pub mod state;
 mod trace;
 mod tunnel;
 mod turn;
@@ -78,6 +74,10 @@ use std::task::Poll;
 
 use remora_cache::{Entry, Snapshot};
 use remora_engine::reason::{Limit, Stage};
+use remora_engine::session::BUFFER_BYTES_KEPT;
+use remora_engine::session::prepared::PreparedStatements;
+use remora_engine::session::replay::UnreplayedHit;
+use remora_engine::session::state::SessionState;
 use remora_engine::settings::Flavour;
 use remora_wire::WireError;
 use remora_wire::packet::{Extent, extent};
@@ -92,19 +92,13 @@ use self::first_read::FirstRead;
 pub(crate) use self::first_read::FirstReads;
 use self::hidden::UnseenText;
 use self::outdated::OutdatedResult;
-use self::prepared::PreparedStatements;
 use self::refusal::Refusal;
 use self::registration::Registration;
-use self::replay::UnreplayedHit;
-use self::state::SessionState;
 pub(crate) use self::worker_context::WorkerContext;
 use crate::net::{Addresses, Endpoint, Stream};
 use crate::shared::{Shared, Turn};
 use crate::traces::Recorder;
 use crate::upstream::catalogue::yielding::DefinitionChange;
-
-/// A session's buffers keep this much when they are empty, bytes.
-const BUFFER_BYTES_KEPT: usize = 4 * 1024;
 
 /// How much is read at a time of an answer that isn't simply passed on, bytes. Such a buffer is
 /// allocated for the time it takes: as an array it would be a part of each idle session.

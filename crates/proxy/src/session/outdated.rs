@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Entry, InvalidationReason, Tag};
+use remora_engine::key::{Label, Note};
 use remora_engine::tags::{Origin, Purpose, ReadTables, ReadTags};
 
 use super::Session;
 use super::fill::Read;
-use crate::digests::{Count, Label, OutdatedBy};
-use crate::key::Note;
+use crate::digests::{Count, OutdatedBy};
 use crate::upstream::catalogue::Lookup;
 
 /// A result that a change of some of its tags has outdated, until the tables of its statement are

@@ -3,7 +3,11 @@
 use std::ops::Deref;
 use std::rc::Rc;
 
+use remora_engine::key::{Label, may_be_select};
 use remora_engine::reason::{Bypass, Outcome, Stage};
+use remora_engine::session::found_rows::FoundRows;
+use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
+use remora_engine::session::state::{Effects, UnseenCode};
 use remora_engine::settings::STATEMENTS_BYTES_MAX;
 use remora_engine::settings::TextCharset;
 use remora_engine::tags::StringConversion;
@@ -17,20 +21,16 @@ use remora_wire::{Capabilities, attributes};
 
 use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Plan, Relay};
-use super::fence::{PlannedWrites, PrivilegeStatement};
 use super::fill::{Fill, Read};
-use super::found_rows::FoundRows;
 use super::hidden::{
     effects_of, may_run_text, names_privileges, names_the_log, privileges_unlogged,
     turns_the_log_off,
 };
 use super::look_up::{Look, Place};
-use super::state::{Effects, UnseenCode};
 use super::{Ended, Session};
 use crate::clock::Instant;
 use crate::config::Storing;
-use crate::digests::{KnownRead, Label, Recognised, Room, is_time_for_sample};
-use crate::key::may_be_select;
+use crate::digests::{KnownRead, Recognised, Room, is_time_for_sample};
 
 /// A statement that memory doesn't answer.
 #[derive(Clone, Copy)]

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use remora_cache::{BrokenSurroundings, FenceScope};
 use remora_engine::reason::{Bypass, Limit};
+use remora_engine::session::replay::Replay;
+use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
 use remora_engine::settings::SettingsQuery;
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
@@ -14,8 +16,6 @@ use remora_wire::rows::{collation_of_definition, parse_text_row};
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 
 use super::counted_rows::FOUND_ROWS;
-use super::replay::Replay;
-use super::state::{Effects, UnseenCode, WriteScope};
 use super::{Ended, Session};
 
 /// `COM_QUERY`.

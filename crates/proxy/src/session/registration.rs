@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use remora_engine::reason::Outcome;
+use remora_engine::session::state::SessionState;
 
-use super::state::SessionState;
 use crate::shared::{ListedSession, Shared};
 
 /// A session's entry in [`Shared::sessions`], for as long as it lives.

@@ -4,14 +4,14 @@
 use remora_cache::{BrokenSnapshots, Snapshot, Tag, Unservable};
 use remora_engine::reason::{Bypass, Limit};
 use remora_engine::rules::Facts;
+use remora_engine::rules::TransactionReads;
+use remora_engine::session::snapshot::Evidence;
+use remora_engine::session::state::Effects;
 use remora_engine::settings::Fingerprint;
 use remora_engine::tags;
 use remora_sql::Select;
 
 use super::Session;
-use super::snapshot::Evidence;
-use super::state::Effects;
-use crate::config::TransactionReads;
 
 impl Session {
     /// Which reads inside a session's transactions memory may answer: as a rule says, or as is

@@ -4,10 +4,10 @@
 //! trace.
 
 use remora_engine::reason::{Outcome, Stage};
+use remora_engine::session::prepared::StatementId;
 use remora_wire::Capabilities;
 
 use super::Session;
-use super::prepared::StatementId;
 use crate::clock::Instant;
 use crate::traces::{About, Parent, Recorder, TracedCommand};
 

@@ -7,13 +7,13 @@
 
 use std::borrow::Cow;
 
+use remora_engine::session::prepared::{PreparedRead, StatementId};
+use remora_engine::session::replay::put_statement;
 use remora_wire::Command;
 use remora_wire::execute::execution_of_nulls;
 use remora_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX};
 use remora_wire::walker::{Ending, Summary};
 
-use super::prepared::{PreparedRead, StatementId};
-use super::replay::put_statement;
 use super::{Ended, Session};
 
 /// Bytes of a message's payload before what [`remora_wire::execute::Execution`] reads: the command

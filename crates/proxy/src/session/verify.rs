@@ -1,9 +1,9 @@
 //! Having the server answer what memory has answered, and comparing the two.
 //!
 //! Remora knows no passwords, so the session asks on its client's own connection, between two
-//! messages, as it does when the server has to know of a hit (`replay.rs`). The client has its
-//! answer by then; only its next statement waits. The server has run the statement afterwards:
-//! `FOUND_ROWS()` and its like tell of it, and it isn't run again for them.
+//! messages, as it does when the server has to know of a hit ([`remora_engine::session::replay`]).
+//! The client has its answer by then; only its next statement waits. The server has run the
+//! statement afterwards: `FOUND_ROWS()` and its like tell of it, and it isn't run again for them.
 //!
 //! **Only outside a transaction.** There the statement is one of its own that leaves nothing
 //! behind. Inside one it would, even at `READ COMMITTED` where hits are possible: it would begin
@@ -31,14 +31,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_cache::{Entry, InvalidationReason};
+use remora_engine::key::Note;
 use remora_engine::reason::{Limit, NotVerified, Stage, Verdict};
+use remora_engine::session::replay::Replay;
 use remora_sql::{Dialect, Digest, Statement};
 use remora_wire::walker::{Ending, Summary};
 use tokio::time::{Instant, sleep};
 
-use super::replay::Replay;
 use super::{Ended, Session};
-use crate::key::Note;
 use crate::verification::comparison::{Comparison, Difference, Facts};
 use crate::verification::switched_off::Switched;
 

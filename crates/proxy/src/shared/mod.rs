@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use remora_cache::{Entry, FillsInFlight, InvalidationReason, Store, Timeline};
+use remora_engine::emulation::{EmulationLimits, QueryCacheSettings};
 use remora_engine::reason::{Limit, Words};
 use remora_engine::settings::Fingerprints;
 
@@ -33,7 +34,6 @@ pub use self::turns::{NotYet, Turn, Turns, Waiting};
 use crate::clock::Clock;
 use crate::config::Network;
 use crate::digests::Digests;
-use crate::emulation::{EmulationLimits, QueryCacheSettings};
 use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::traces::Traces;

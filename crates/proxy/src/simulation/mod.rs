@@ -50,6 +50,7 @@ use std::time::Duration;
 
 use remora_cache::BrokenRules;
 use remora_engine::reason::Outcome;
+use remora_engine::rules::TransactionReads;
 use remora_wire::packet::{Extent, extent};
 use tokio::task::{JoinHandle, LocalSet, yield_now};
 use tokio::time::{Instant, timeout};
@@ -60,7 +61,7 @@ use self::random::Random;
 use self::server::{MARK_HOLDER, Server, instance};
 use self::statement::{Mix, Statement, Write};
 use crate::app::build_shared;
-use crate::config::{Override, Settings, TransactionReads};
+use crate::config::{Override, Settings};
 use crate::link::ServerLink;
 use crate::metrics::Metrics;
 use crate::net::Stream;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_cache::Entry;
+use remora_engine::key::Note;
 use remora_engine::reason::{Bypass, Outcome, Stage};
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
@@ -24,7 +25,6 @@ use super::listings::Table;
 use super::replace::Asked;
 use crate::clock::Instant;
 use crate::digests::Count;
-use crate::key::Note;
 use crate::traces::microseconds;
 
 impl Session {

@@ -8,7 +8,10 @@
 //! OK goes to the client. An error that is not about the privilege is given by the server, too, so
 //! that `SHOW WARNINGS` tells of it.
 
+use remora_engine::emulation::{Change, Decision, Judge, Refused};
+use remora_engine::key::Label;
 use remora_engine::reason::{Bypass, Outcome};
+use remora_engine::session::state::Effects;
 use remora_sql::{Dialect, EmulatedExpression, EmulatedSet, EmulatedValue, Refusal};
 use remora_wire::command::ResponseKind;
 use remora_wire::result_set::Parts;
@@ -16,11 +19,9 @@ use remora_wire::rows::{column_type, parse_text_row};
 use remora_wire::{Capabilities, WireError};
 
 use super::super::dispatch::{Prerequisite, Step};
-use super::super::state::Effects;
 use super::super::{Ended, Session};
 use crate::clock::Instant;
-use crate::digests::{Count, Label};
-use crate::emulation::{Change, Decision, Judge, Refused};
+use crate::digests::Count;
 
 /// Needs the privilege to set global variables and changes nothing. Every server has the variable,
 /// for the indexes of `MyISAM`; none warns of it, and nobody sets it, so no other `SET` can come

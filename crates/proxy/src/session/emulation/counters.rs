@@ -3,11 +3,11 @@
 //! `docs/query-cache.md` says what each means here.
 
 use remora_cache::{EvictionReason, StoreStats};
+use remora_engine::emulation::CacheType;
+use remora_engine::emulation::{MIN_RES_UNIT_BYTES, OwnValues};
 use remora_engine::reason::{About, Bypass, Outcome};
 use remora_sql::{EmulatedVariable, Listing, Refusal};
 
-use crate::config::CacheType;
-use crate::emulation::{MIN_RES_UNIT_BYTES, OwnValues};
 use crate::shared::Shared;
 
 /// The names and values that belong into a listing, in the order of their names; `own` are the

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use remora_engine::emulation::CacheType;
 use remora_engine::reason::Bypass;
 use remora_wire::response::ServerError;
 use remora_wire::result_set::Column;
@@ -12,7 +13,6 @@ use super::super::dispatch::{Prerequisite, Step};
 use super::super::{Ended, Session};
 use super::listings::Table;
 use super::replace::{Asked, OwnAnswer, Replacement};
-use crate::config::CacheType;
 use crate::explain::{DEFINITIONS_WAIT_MAX, Explainer, Explanation, Question};
 
 /// The error of what can't be answered (`ER_UNKNOWN_ERROR`).

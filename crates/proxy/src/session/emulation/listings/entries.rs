@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use remora_cache::{Entry, Scope, StoreCursor};
+use remora_engine::key::{Label, Note, fingerprint_of, is_binary, text_of_key};
 use remora_engine::reason::Words;
 use remora_engine::settings::FingerprintNames;
 use remora_sql::{Dialect, Select};
@@ -10,10 +11,6 @@ use remora_wire::result_set::Column;
 
 use super::rows::{FirstCome, Listed, Row};
 use super::{Wanted, shortened, yes_or_no};
-use crate::digests::Label;
-use crate::key::Note;
-use crate::key::text_of_key;
-use crate::key::{fingerprint_of, is_binary};
 use crate::shared::Shared;
 
 /// How many places of the store are looked at before other sessions of the worker have a turn.

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use remora_sql::{Assignment, EmulatedSet, EmulatedValue, EmulatedVariable, VariableScope};
 
+use super::CacheType;
 use super::MIN_RES_UNIT_BYTES;
 use super::settings::{Change, QueryCacheSettings};
-use crate::config::CacheType;
 
 /// What a `query_cache_size` below this becomes is 0, as with MariaDB.
 const SIZE_BYTES_MIN: usize = 40 * 1024;
@@ -22,7 +22,7 @@ const MESSAGE_CHARACTERS_MAX: usize = 128;
 
 /// What is to be done with a `SET`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Decision {
+pub struct Decision {
     /// Whether the account must have the privilege to set global variables.
     pub needs_privilege: bool,
     /// What it changes, or the error that it gets after that.
@@ -31,14 +31,14 @@ pub(crate) struct Decision {
 
 /// An error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub struct Refused {
     code: u16,
     sql_state: &'static str,
     message: String,
 }
 
 /// What assignments are judged by.
-pub(crate) struct Judge<'a> {
+pub struct Judge<'a> {
     /// The values now.
     pub settings: &'a QueryCacheSettings,
 }
@@ -96,7 +96,7 @@ impl Refused {
 
     /// The statement by which the server itself gives this error, so that it is also found where
     /// errors are looked for afterwards. Needs no privilege and changes nothing.
-    pub(crate) fn statement(&self, no_backslash_escapes: bool) -> String {
+    pub fn statement(&self, no_backslash_escapes: bool) -> String {
         let mut message = String::new();
         for character in self.message.chars().take(MESSAGE_CHARACTERS_MAX) {
             match character {
@@ -118,7 +118,7 @@ impl Refused {
 
 impl Judge<'_> {
     /// What is to be done.
-    pub(crate) fn decide(&self, set: &EmulatedSet) -> Decision {
+    pub fn decide(&self, set: &EmulatedSet) -> Decision {
         let assignments = match set {
             EmulatedSet::Assignments(assignments) => assignments,
             EmulatedSet::Mixed(variable) => {

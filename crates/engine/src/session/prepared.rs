@@ -5,23 +5,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Tag, Timeline};
-use remora_engine::reason::Bypass;
-use remora_engine::settings::Fingerprint;
 use remora_sql::{Mentions, Select};
 use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
-use super::fence::PlannedWrites;
 use super::found_rows::FoundRows;
+use super::planned_writes::PlannedWrites;
 use super::state::Effects;
-use crate::digests::Label;
+use crate::key::Label;
+use crate::reason::Bypass;
+use crate::settings::Fingerprint;
 
 /// The server's number of a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct StatementId(pub u32);
+pub struct StatementId(
+    /// As the protocol has it.
+    pub u32,
+);
 
 /// A prepared statement, as far as its execution concerns the cache and the session.
 #[derive(Debug)]
-pub(super) struct PreparedStatement {
+pub struct PreparedStatement {
     /// What it does to the session.
     pub effects: Effects,
     /// What it writes.
@@ -99,7 +102,7 @@ fn class_of(of_type: &[u8]) -> (u8, u8) {
 /// As the server does, it remembers the types that the client named last; and forgets them where
 /// the server may not have read them.
 #[derive(Debug, Default)]
-pub(super) struct WriteParameters {
+pub struct WriteParameters {
     /// How many it has.
     count: u16,
     /// Their types; empty: unknown.
@@ -112,7 +115,8 @@ pub(super) struct WriteParameters {
 impl WriteParameters {
     /// The values that an execution with this body, behind the statement's number, binds; empty if
     /// they can't be told. Gives also whether it names their types.
-    pub(super) fn bind<'b>(
+    #[inline]
+    pub fn bind<'b>(
         &mut self,
         body: &'b [u8],
         capabilities: remora_wire::Capabilities,
@@ -137,13 +141,14 @@ impl WriteParameters {
     }
 
     /// The server may not have read the types that were named.
-    pub(super) fn forget_types(&mut self) {
+    pub fn forget_types(&mut self) {
         self.types.clear();
     }
 
     /// Whether an execution with this body brings the server more than values: types of parameters,
     /// or a part of one that was sent ahead.
-    pub(super) fn may_be_new(&self, body: &[u8], capabilities: remora_wire::Capabilities) -> bool {
+    #[inline]
+    pub fn may_be_new(&self, body: &[u8], capabilities: remora_wire::Capabilities) -> bool {
         let names_types = |execution: Execution<'_>| execution.types().is_some();
         let execution = Execution::parse(body, self.count, capabilities);
         self.has_long_data || execution.map_or(true, names_types)
@@ -155,9 +160,9 @@ impl WriteParameters {
 /// **Types.** A client names the types of its parameters when they change and leaves it to the
 /// server to remember them. What was answered from memory the server has not seen; so Remora
 /// remembers whether the server knows the types, and if it doesn't, puts them into the next
-/// execution that goes there (`types.rs`).
+/// execution that goes there (the proxy's `session/types.rs`).
 #[derive(Debug)]
-pub(super) struct PreparedRead {
+pub struct PreparedRead {
     /// What stands for the text that was prepared: its key text.
     pub text: Arc<[u8]>,
     /// What it reads.
@@ -194,7 +199,7 @@ enum ServerTypes {
 
 impl PreparedRead {
     /// A statement that is about to be prepared.
-    pub(super) fn new(
+    pub fn new(
         text: &[u8],
         select: Select,
         fingerprint: Arc<Fingerprint>,
@@ -221,7 +226,8 @@ impl PreparedRead {
     }
 
     /// Reads an execution's body, behind the statement's number.
-    pub(super) fn execution<'b>(
+    #[inline]
+    pub fn execution<'b>(
         &self,
         body: &'b [u8],
         capabilities: remora_wire::Capabilities,
@@ -230,14 +236,16 @@ impl PreparedRead {
     }
 
     /// Whether an execution names other types than the one before.
-    pub(super) fn names_others(&self, execution: &Execution<'_>) -> bool {
+    #[inline]
+    pub fn names_others(&self, execution: &Execution<'_>) -> bool {
         let types = execution.types();
         types.is_some_and(|types| !types.are(&self.types))
     }
 
     /// The client names the parameters' types, if it does. Gives whether they were others before.
     /// The message may be looked at more than once.
-    pub(super) fn name_types(&mut self, execution: &Execution<'_>) -> bool {
+    #[inline]
+    pub fn name_types(&mut self, execution: &Execution<'_>) -> bool {
         let Some(types) = execution.types().filter(|types| !types.are(&self.types)) else {
             return false;
         };
@@ -249,31 +257,36 @@ impl PreparedRead {
     }
 
     /// The types that the client named last; empty before the first time.
-    pub(super) fn types(&self) -> &[u8] {
+    #[inline]
+    pub fn types(&self) -> &[u8] {
         &self.types
     }
 
     /// The types that the client named last, if the server lacks them: only memory has answered the
     /// executions since.
-    pub(super) fn unseen_types(&self) -> Option<&[u8]> {
+    #[inline]
+    pub fn unseen_types(&self) -> Option<&[u8]> {
         let server_lacks_them = matches!(self.server_types, ServerTypes::NotTheLast);
         (server_lacks_them && !self.types.is_empty()).then_some(&self.types)
     }
 
     /// The server has got them from a message that was sent under these settings, if known.
-    pub(super) fn server_got_types(&mut self, now: Option<&Arc<Fingerprint>>) {
+    #[inline]
+    pub fn server_got_types(&mut self, now: Option<&Arc<Fingerprint>>) {
         self.server_types = ServerTypes::NamedUnder(now.cloned());
     }
 
     /// The server may not have read the types in the last message.
-    pub(super) fn server_may_lack_types(&mut self) {
+    #[inline]
+    pub fn server_may_lack_types(&mut self) {
         self.server_types = ServerTypes::NotTheLast;
     }
 
     /// Whether the server has the parameters' types from a message that was sent under other
     /// character sets than those of the preparation. MariaDB goes on to convert strings as it did
     /// then.
-    pub(super) fn types_were_named_elsewhere(&self, execution: &Execution<'_>) -> bool {
+    #[inline]
+    pub fn types_were_named_elsewhere(&self, execution: &Execution<'_>) -> bool {
         if execution.types().is_some() {
             return false;
         }
@@ -293,7 +306,8 @@ impl PreparedRead {
     /// A server that prepares the statement again reads its text under the settings of then. So
     /// once it was executed under others, nobody knows what a later change of a definition has made
     /// of it.
-    pub(super) fn executed(&mut self, at: Option<AsOf>, under_others: bool) {
+    #[inline]
+    pub fn executed(&mut self, at: Option<AsOf>, under_others: bool) {
         self.was_executed_elsewhere |= under_others;
         if !self.was_executed_elsewhere && at.is_some() {
             self.prepared_at = at;
@@ -301,12 +315,14 @@ impl PreparedRead {
     }
 
     /// The values that an execution binds.
-    pub(super) fn bound_values<'b>(&self, execution: &Execution<'b>) -> Vec<BoundValue<'b>> {
+    #[inline]
+    pub fn bound_values<'b>(&self, execution: &Execution<'b>) -> Vec<BoundValue<'b>> {
         execution.bound_values(&self.types)
     }
 
     /// Whether an execution can be looked up, and if so puts down what by.
-    pub(super) fn put_key(
+    #[inline]
+    pub fn put_key(
         &self,
         execution: &Execution<'_>,
         timeline: &Timeline,
@@ -341,11 +357,8 @@ impl PreparedRead {
     }
 
     /// An execution is going to the server.
-    pub(super) fn sent(
-        &mut self,
-        execution: Option<&Execution<'_>>,
-        now: Option<&Arc<Fingerprint>>,
-    ) {
+    #[inline]
+    pub fn sent(&mut self, execution: Option<&Execution<'_>>, now: Option<&Arc<Fingerprint>>) {
         // With the execution the server forgets what was sent ahead, and the cursor before it.
         self.has_long_data = false;
         self.has_cursor = execution.is_none_or(|execution| execution.wants_cursor);
@@ -362,20 +375,21 @@ impl PreparedRead {
 
     /// Nobody knows which types the server remembers: until they are named again nothing is looked
     /// up.
-    pub(super) fn forget_types(&mut self) {
+    pub fn forget_types(&mut self) {
         self.types.clear();
         self.server_types = ServerTypes::NotTheLast;
     }
 
     /// Whether a part of a parameter was sent ahead.
-    pub(super) fn has_long_data(&self) -> bool {
+    #[inline]
+    pub fn has_long_data(&self) -> bool {
         self.has_long_data
     }
 }
 
 /// A session's prepared statements, up to a limit. One that isn't here may write everything.
 #[derive(Debug)]
-pub(super) struct PreparedStatements {
+pub struct PreparedStatements {
     known: HashMap<StatementId, PreparedStatement>,
     capacity: usize,
     /// Text that may be kept, and constants, bytes.
@@ -386,7 +400,7 @@ pub(super) struct PreparedStatements {
 
 /// What of a statement could not be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotKept {
+pub enum NotKept {
     /// Nothing of it: it counts as unknown.
     Statement,
     /// Its text: it can't be looked up. Or its constants: it writes whole tables.
@@ -395,7 +409,7 @@ pub(super) enum NotKept {
 
 impl PreparedStatements {
     /// Room for `capacity` statements and so many bytes of their texts and constants.
-    pub(super) fn new(capacity: usize, text_bytes_max: usize) -> PreparedStatements {
+    pub fn new(capacity: usize, text_bytes_max: usize) -> PreparedStatements {
         PreparedStatements {
             known: HashMap::new(),
             capacity,
@@ -406,7 +420,7 @@ impl PreparedStatements {
     }
 
     /// Keeps a statement that the server has prepared, with so many parameters.
-    pub(super) fn insert(
+    pub fn insert(
         &mut self,
         id: StatementId,
         parameters: u16,
@@ -438,13 +452,14 @@ impl PreparedStatements {
     }
 
     /// A preparation failed, or isn't noted: nobody knows a statement that was prepared last.
-    pub(super) fn none_prepared(&mut self) {
+    pub fn none_prepared(&mut self) {
         self.last = None;
     }
 
     /// Which statement a message means. `last_is_known`: the server is one of those on which a
     /// certain number means the statement prepared last.
-    pub(super) fn resolve(&self, id: StatementId, last_is_known: bool) -> Option<StatementId> {
+    #[inline]
+    pub fn resolve(&self, id: StatementId, last_is_known: bool) -> Option<StatementId> {
         if id.0 == LAST_PREPARED && last_is_known {
             self.last
         } else {
@@ -453,28 +468,32 @@ impl PreparedStatements {
     }
 
     /// The statement with this number.
-    pub(super) fn get(&self, id: StatementId) -> Option<&PreparedStatement> {
+    #[inline]
+    pub fn get(&self, id: StatementId) -> Option<&PreparedStatement> {
         self.known.get(&id)
     }
 
     /// The read that the statement with this number is, if its results can be kept.
-    pub(super) fn read_mut(&mut self, id: StatementId) -> Option<&mut PreparedRead> {
+    #[inline]
+    pub fn read_mut(&mut self, id: StatementId) -> Option<&mut PreparedRead> {
         self.known.get_mut(&id)?.read.as_mut().ok()
     }
 
     /// The same, or why its results aren't looked up.
-    pub(super) fn lookup(&mut self, id: StatementId) -> Result<&mut PreparedRead, Bypass> {
+    #[inline]
+    pub fn lookup(&mut self, id: StatementId) -> Result<&mut PreparedRead, Bypass> {
         let known = self.known.get_mut(&id).ok_or(Bypass::PreparedStatement)?;
         known.read.as_mut().map_err(|why| *why)
     }
 
     /// The parameters by which the writes of the statement with this number are narrowed.
-    pub(super) fn write_parameters_mut(&mut self, id: StatementId) -> Option<&mut WriteParameters> {
+    #[inline]
+    pub fn write_parameters_mut(&mut self, id: StatementId) -> Option<&mut WriteParameters> {
         Some(&mut self.known.get_mut(&id)?.write_parameters)
     }
 
     /// A part of a parameter goes to the server ahead of the execution.
-    pub(super) fn sends_long_data(&mut self, id: StatementId) {
+    pub fn sends_long_data(&mut self, id: StatementId) {
         if let Some(statement) = self.known.get_mut(&id) {
             statement.write_parameters.has_long_data = true;
             if let Ok(read) = &mut statement.read {
@@ -484,7 +503,7 @@ impl PreparedStatements {
     }
 
     /// Forgets a statement that the client closed.
-    pub(super) fn remove(&mut self, id: StatementId) {
+    pub fn remove(&mut self, id: StatementId) {
         if let Some(statement) = self.known.remove(&id) {
             self.text_bytes -= statement.text_bytes();
         }
@@ -494,7 +513,7 @@ impl PreparedStatements {
     }
 
     /// Forgets all: the session was reset.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.known.clear();
         self.text_bytes = 0;
         self.last = None;

@@ -12,7 +12,7 @@ use super::prepared::StatementId;
 
 /// The statement last answered from memory, if the server has seen none since.
 #[derive(Default)]
-pub(super) struct UnreplayedHit {
+pub struct UnreplayedHit {
     /// The message's payload; empty if there is none.
     payload: Vec<u8>,
     kind: HitKind,
@@ -44,7 +44,7 @@ enum HitKind {
 
 /// What must happen so that the server's diagnostics are those that the client expects.
 #[derive(Debug)]
-pub(super) struct Replay {
+pub struct Replay {
     /// The message that the server must run.
     pub payload: Vec<u8>,
     /// Whether the question for its count follows, which memory has answered, too.
@@ -59,23 +59,26 @@ pub(super) struct Replay {
 
 impl UnreplayedHit {
     /// Its message's payload; empty if there is none.
-    pub(super) fn payload(&self) -> &[u8] {
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
         &self.payload
     }
 
     /// It says `SQL_CALC_FOUND_ROWS`, and this is the answer to `FOUND_ROWS()`.
-    pub(super) fn counts(&mut self, count: Option<Arc<Entry>>) {
+    #[inline]
+    pub fn counts(&mut self, count: Option<Arc<Entry>>) {
         self.count = count;
     }
 
     /// The answer to `FOUND_ROWS()`, if it is known.
-    pub(super) fn count(&self) -> Option<&Arc<Entry>> {
+    #[inline]
+    pub fn count(&self) -> Option<&Arc<Entry>> {
         self.count.as_ref()
     }
 
     /// Memory answers that question, if it can: the first time. The next one is about this one. Not
     /// behind a ping or a preparation, whose place among them isn't kept.
-    pub(super) fn ask_for_count(&mut self) -> Option<Arc<Entry>> {
+    pub fn ask_for_count(&mut self) -> Option<Arc<Entry>> {
         let is_alone = !self.is_pinged && self.failed.is_none() && self.preparation.is_none();
         let count = self
             .count
@@ -86,22 +89,26 @@ impl UnreplayedHit {
     }
 
     /// Whether memory has answered it.
-    pub(super) fn is_asked(&self) -> bool {
+    #[inline]
+    pub fn is_asked(&self) -> bool {
         self.kind == HitKind::AskedResult
     }
 
     /// Whether there is none.
-    pub(super) fn is_none(&self) -> bool {
+    #[inline]
+    pub fn is_none(&self) -> bool {
         self.payload.is_empty()
     }
 
     /// Whether it is one that has a result.
-    pub(super) fn has_result(&self) -> bool {
+    #[inline]
+    pub fn has_result(&self) -> bool {
         !self.is_none() && self.kind != HitKind::Control
     }
 
     /// Memory has answered a statement that ends a transaction.
-    pub(super) fn set_control(&mut self, payload: &[u8]) {
+    #[inline]
+    pub fn set_control(&mut self, payload: &[u8]) {
         debug_assert!(self.is_none());
         self.payload.extend_from_slice(payload);
         self.kind = HitKind::Control;
@@ -110,11 +117,8 @@ impl UnreplayedHit {
     /// Memory has answered a message. Gives the statement of an earlier one whose closing was put
     /// off.
     #[must_use]
-    pub(super) fn set(
-        &mut self,
-        payload: &[u8],
-        statement: Option<StatementId>,
-    ) -> Option<StatementId> {
+    #[inline]
+    pub fn set(&mut self, payload: &[u8], statement: Option<StatementId>) -> Option<StatementId> {
         let closed = self.clear();
         self.payload.extend_from_slice(payload);
         if let Some(id) = statement {
@@ -126,7 +130,8 @@ impl UnreplayedHit {
 
     /// The server will see another statement. Gives the statement whose closing was put off.
     #[must_use]
-    pub(super) fn clear(&mut self) -> Option<StatementId> {
+    #[inline]
+    pub fn clear(&mut self) -> Option<StatementId> {
         self.payload.clear();
         self.payload.shrink_to(super::BUFFER_BYTES_KEPT);
         self.kind = HitKind::Result;
@@ -140,36 +145,41 @@ impl UnreplayedHit {
 
     /// The client closes a statement. Gives whether that must wait, because the statement may have
     /// to be run.
-    pub(super) fn puts_off_closing(&mut self, id: StatementId) -> bool {
+    #[inline]
+    pub fn puts_off_closing(&mut self, id: StatementId) -> bool {
         let is_it = self.executes(id);
         self.is_closed |= is_it;
         is_it
     }
 
     /// Whether it executes this statement, which isn't closed.
-    pub(super) fn executes(&self, id: StatementId) -> bool {
+    #[inline]
+    pub fn executes(&self, id: StatementId) -> bool {
         self.statement == Some(id) && !self.is_closed
     }
 
     /// The server would have to get it in this form.
-    pub(super) fn replace_payload(&mut self, payload: Vec<u8>) {
+    pub fn replace_payload(&mut self, payload: Vec<u8>) {
         self.payload = payload;
     }
 
     /// The client sends a ping.
-    pub(super) fn note_ping(&mut self) {
+    #[inline]
+    pub fn note_ping(&mut self) {
         self.is_pinged = true;
     }
 
     /// The client prepares a statement, which leaves the diagnostics alone unless it fails.
-    pub(super) fn prepares(&mut self, payload: &[u8]) {
+    #[inline]
+    pub fn prepares(&mut self, payload: &[u8]) {
         if !self.is_none() {
             self.preparation = Some(payload.into());
         }
     }
 
     /// The server has answered that preparation.
-    pub(super) fn was_prepared(&mut self, succeeded: bool) {
+    #[inline]
+    pub fn was_prepared(&mut self, succeeded: bool) {
         let preparation = self.preparation.take();
         if !succeeded && preparation.is_some() {
             self.failed = preparation;
@@ -179,7 +189,7 @@ impl UnreplayedHit {
     }
 
     /// What the server must do now. There is nothing left to replay afterwards.
-    pub(super) fn take(&mut self) -> Replay {
+    pub fn take(&mut self) -> Replay {
         let payload = std::mem::take(&mut self.payload);
         let ping = self.is_pinged;
         let failed = self.failed.take();
@@ -196,7 +206,8 @@ impl UnreplayedHit {
 
 /// Makes an execution name its statement: MariaDB's clients can say "the one prepared last", and
 /// that may be another when it is run.
-pub(super) fn put_statement(execution: &mut [u8], id: StatementId) {
+#[inline]
+pub fn put_statement(execution: &mut [u8], id: StatementId) {
     if let Some(number) = execution.get_mut(1..5) {
         number.copy_from_slice(&id.0.to_le_bytes());
     }

@@ -12,10 +12,6 @@ mod written;
 use std::sync::Arc;
 
 use remora_cache::{AsOf, Scope, Snapshot};
-use remora_engine::reason::Bypass;
-use remora_engine::settings::SettingsChange;
-use remora_engine::settings::TextCharset;
-use remora_engine::settings::{Fingerprint, Flavour, Isolation};
 use remora_sql::{SessionEffect, Transaction, TransactionControl, UnknownEffect};
 use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
@@ -23,9 +19,13 @@ use remora_wire::{Capabilities, StatusFlags};
 
 use super::created_tables::{CountedTables, CreatedCount, TablesCreated};
 use super::snapshot::{Evidence, OpenSnapshot, Passed};
-use crate::config::{CacheType, TransactionReads};
-use crate::emulation::OwnValues;
+use crate::emulation::{CacheType, OwnValues};
 use crate::key::{RowFormat, scope_of, status_bits};
+use crate::reason::Bypass;
+use crate::rules::TransactionReads;
+use crate::settings::SettingsChange;
+use crate::settings::TextCharset;
+use crate::settings::{Fingerprint, Flavour, Isolation};
 
 pub use self::effects::{Effects, OwnTransaction, UnseenCode};
 pub use self::written::{WriteScope, Written};
@@ -160,16 +160,19 @@ impl SessionState {
     }
 
     /// The protocol features in use.
+    #[inline]
     pub fn capabilities(&self) -> Capabilities {
         self.flavour.capabilities
     }
 
     /// The flavour that goes into the fingerprint.
+    #[inline]
     pub fn flavour(&self) -> Flavour {
         self.flavour
     }
 
     /// The settings, if they are known.
+    #[inline]
     pub fn fingerprint(&self) -> Option<&Arc<Fingerprint>> {
         match &self.settings {
             Settings::Known(fingerprint) => Some(fingerprint),
@@ -178,11 +181,13 @@ impl SessionState {
     }
 
     /// Where a `SELECT` sent now is looked up, or why it isn't.
+    #[inline]
     pub fn scope(&self) -> Result<Scope, Bypass> {
         self.scope
     }
 
     /// The same for the execution of a prepared one.
+    #[inline]
     pub fn binary_scope(&self) -> Result<Scope, Bypass> {
         self.scope?;
         match &self.settings {
@@ -194,17 +199,20 @@ impl SessionState {
     }
 
     /// Whether everything is passed through until the session is reset.
+    #[inline]
     pub fn passes_through(&self) -> bool {
         self.pass_through.is_some()
     }
 
     /// Whether asking the server for the settings would make look-ups possible.
+    #[inline]
     pub fn wants_settings(&self) -> bool {
         self.lacks_settings() && self.pass_through.is_none() && !self.changed_in_transaction
     }
 
     /// Whether the server could be asked for the settings, for what they say about anything but
     /// look-ups.
+    #[inline]
     pub fn lacks_settings(&self) -> bool {
         matches!(self.settings, Settings::Unknown | Settings::After(..))
     }
@@ -219,12 +227,14 @@ impl SessionState {
 
     /// Whether a row that the server has read would tell of a transaction's snapshot.
     /// It may be known already: then the answer tells whether it would make one.
+    #[inline]
     pub fn can_tell_of_snapshot(&self) -> bool {
         self.transaction_reads != TransactionReads::Off && !self.is_certainly_outside_transaction()
     }
 
     /// Whether the watermark must be taken before a message with these effects is sent, as it may
     /// make the transaction's snapshot.
+    #[inline]
     pub fn wants_low(&self, effects: &Effects) -> bool {
         self.transaction_reads != TransactionReads::Off
             && (effects.may_commit()
@@ -242,22 +252,26 @@ impl SessionState {
 
     /// A message is about to be sent that could begin a transaction or read in it. `at`: the
     /// watermark, if it was wanted.
+    #[inline]
     pub fn sends(&mut self, at: Option<AsOf>) {
         self.sending = Some(Sending { low: at });
     }
 
     /// What the open transaction has written.
+    #[inline]
     pub fn written(&self) -> &Written {
         &self.written
     }
 
     /// Whether the next transaction may be unlike the others. The server doesn't tell. The doubt
     /// lasts until a transaction ends, even that of one statement.
+    #[inline]
     pub fn doubts_next_transaction(&self) -> bool {
         self.next_transaction_in_doubt
     }
 
     /// Whether the session's changes don't reach the log as rows.
+    #[inline]
     pub fn writes_are_unlogged(&self) -> bool {
         self.writes_are_unlogged || self.wrote_in_doubt
     }
@@ -270,29 +284,34 @@ impl SessionState {
 
     /// Whether a statement's changes stay invisible to others until a later commit: a transaction
     /// is certainly open.
+    #[inline]
     pub fn is_certainly_in_transaction(&self) -> bool {
         self.status_is_certain && self.status.has(StatusFlags::IN_TRANSACTION)
     }
 
     /// Whether a response's flags are those that this session's results carry.
+    #[inline]
     pub fn has_status_of(&self, mark: EndMark) -> bool {
         status_bits(self.status_inside()) == status_bits(mark.status)
     }
 
     /// Whether something ran that may have turned the log off: the server must be asked before the
     /// session writes, or what it writes counts as unlogged.
+    #[inline]
     pub fn log_is_doubtful(&self) -> bool {
         self.log_is_doubtful
     }
 
     /// Whether code ran that isn't seen, so that the server must tell how many tables the session
     /// has created.
+    #[inline]
     pub fn wants_tables_created(&self) -> bool {
         self.code_ran && self.may_be_looked_up_later()
     }
 
     /// Whether the server must tell it before such code runs: afterwards nobody could say which of
     /// them the code created.
+    #[inline]
     pub fn wants_tables_recounted(&self) -> bool {
         !self.tables_created.is_certain
             && !self.code_ran
@@ -306,6 +325,7 @@ impl SessionState {
     }
 
     /// Whether text ran that isn't seen, and nobody has asked since what became of the log.
+    #[inline]
     pub fn has_run_text(&self) -> bool {
         self.ran_text
     }
@@ -340,6 +360,7 @@ impl SessionState {
     }
 
     /// Whether the settings after a `SET` to literals can be known without asking.
+    #[inline]
     pub fn may_know_settings_after(&self) -> bool {
         matches!(self.settings, Settings::Known(_) | Settings::After(..))
     }
@@ -390,11 +411,13 @@ impl SessionState {
     }
 
     /// Whether the session has seen the mark of this number.
+    #[inline]
     pub fn has_seen_mark(&self, number: u64) -> bool {
         self.sees_mark && self.mark_asked_for == number
     }
 
     /// The number of the mark that the server was last asked for.
+    #[inline]
     pub fn mark_asked_for(&self) -> u64 {
         self.mark_asked_for
     }
@@ -654,6 +677,7 @@ impl SessionState {
 
     /// Whether the server reads the session's text as a language that Remora doesn't, as far as is
     /// known.
+    #[inline]
     pub fn is_foreign(&self) -> bool {
         match &self.settings {
             Settings::Known(known) | Settings::After(known, _) => known.dialect.is_none(),
@@ -705,6 +729,7 @@ impl SessionState {
 
     /// Whether each statement that the session sends now stands alone: no transaction is open, and
     /// none begins with it.
+    #[inline]
     pub fn is_certainly_outside_transaction(&self) -> bool {
         self.status_is_certain
             && !self.may_be_begun
@@ -714,6 +739,7 @@ impl SessionState {
 
     /// Whether the session may hold locks that another statement waits for: of a transaction, of
     /// `LOCK TABLES`, of `GET_LOCK()`, or of something that isn't known.
+    #[inline]
     pub fn may_hold_locks(&self) -> bool {
         // The server doesn't know of a transaction that memory has begun.
         let may_be_in_transaction = !self.is_early()
@@ -734,16 +760,19 @@ impl SessionState {
     }
 
     /// Which results of the session are kept.
+    #[inline]
     pub fn cache_type(&self) -> CacheType {
         self.own.cache_type
     }
 
     /// Whether its statements are looked up by their texts without comments. Asked for each one.
+    #[inline]
     pub fn strips_comments(&self) -> bool {
         self.own.strip_comments
     }
 
     /// Its own values of the query cache's variables.
+    #[inline]
     pub fn own_values(&self) -> OwnValues {
         self.own
     }

@@ -1,13 +1,14 @@
 //! The query cache's variables, as operators know them: what they are set to, and what may set
-//! them. `session/emulation` answers the statements about them.
+//! them. The proxy's `session/emulation` answers the statements about them.
 
 mod assign;
+mod cache_type;
 mod settings;
 
-use remora_engine::reason::CachingOff;
-
-pub(crate) use self::assign::{Decision, Judge, Refused};
+pub use self::assign::{Decision, Judge, Refused};
+pub use self::cache_type::CacheType;
 pub use self::settings::{Change, Configured, OwnValues, QueryCacheSettings};
+use crate::reason::CachingOff;
 
 /// What the statements of the query cache's SQL interface may do, from the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -26,4 +27,4 @@ pub struct EmulationLimits {
 
 /// How the server's own cache divides its memory unless it is told otherwise, bytes. It has no
 /// meaning here.
-pub(crate) const MIN_RES_UNIT_BYTES: u64 = 4_096;
+pub const MIN_RES_UNIT_BYTES: u64 = 4_096;

@@ -5,11 +5,14 @@
 //! | `scope` | the number under which the sessions that share results find them |
 //! | `text` | the text by which a statement is looked up |
 //! | `note` | what a result says of itself |
+//! | `label` | what it is counted under |
 
+mod label;
 mod note;
 mod scope;
 mod text;
 
-pub(crate) use self::note::Note;
-pub(crate) use self::scope::{RowFormat, fingerprint_of, is_binary, scope_of, status_bits};
-pub(crate) use self::text::{may_be_select, text_of_key};
+pub use self::label::Label;
+pub use self::note::Note;
+pub use self::scope::{RowFormat, fingerprint_of, is_binary, scope_of, status_bits};
+pub use self::text::{may_be_select, text_of_key};

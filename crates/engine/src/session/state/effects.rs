@@ -82,12 +82,14 @@ impl Effects {
     /// Whether code runs with it that may say what the next transaction is like. Whatever may run
     /// code for all that is known doesn't count: there is much of that, and each such session would
     /// have to read once more before memory answers it.
+    #[inline]
     pub fn runs_functions(&self) -> bool {
         let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
         self.unseen_code == UnseenCode::Known || self.session == function
     }
 
     /// Whether the statement may end the open transaction with a commit.
+    #[inline]
     pub fn may_commit(&self) -> bool {
         !matches!(
             self.transaction,

@@ -1,14 +1,14 @@
 //! How a session's state follows from what it has sent.
 
 use remora_cache::{BrokenRules, FenceScope, Position, Tag, Timeline, TimelineLimits};
-use remora_engine::settings::SettingsAfter;
-use remora_engine::settings::TransactionFlags;
-use remora_engine::tags::StringConversion;
 
 use remora_sql::TransactionDefaults;
 
 use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
+use crate::settings::SettingsAfter;
+use crate::settings::TransactionFlags;
+use crate::tags::StringConversion;
 
 const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
 const IN_TRANSACTION: StatusFlags = StatusFlags::AUTOCOMMIT.with(StatusFlags::IN_TRANSACTION);

@@ -1,15 +1,15 @@
 //! What a session knows of a transaction that memory answers before the server knows of it.
 
-use remora_engine::reason::Bypass;
-use remora_engine::settings::Border;
-use remora_engine::settings::Isolation;
 use remora_sql::TransactionControl;
 use remora_wire::StatusFlags;
 use remora_wire::walker::Summary;
 
 use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
 use super::{Effects, SessionState};
-use crate::config::TransactionReads;
+use crate::reason::Bypass;
+use crate::rules::TransactionReads;
+use crate::settings::Border;
+use crate::settings::Isolation;
 
 impl SessionState {
     /// The flags that the answer to a read carries: with autocommit off, those of the transaction
@@ -37,6 +37,7 @@ impl SessionState {
     }
 
     /// Which reads inside transactions memory may answer from now on.
+    #[inline]
     pub fn set_transaction_reads(&mut self, reads: TransactionReads) {
         if self.transaction_reads != reads {
             self.transaction_reads = reads;
@@ -55,6 +56,7 @@ impl SessionState {
     }
 
     /// The session's flags outside a transaction.
+    #[inline]
     pub fn status_outside(&self) -> StatusFlags {
         let inside = StatusFlags::IN_TRANSACTION.with(StatusFlags::IN_READ_ONLY_TRANSACTION);
         self.status.without(inside)
@@ -80,6 +82,7 @@ impl SessionState {
 
     /// Whether a read sent now sees what the transaction's snapshot will show, and perhaps makes
     /// it: nothing that could make it was sent before.
+    #[inline]
     pub fn reads_first(&self) -> bool {
         self.transaction_reads != TransactionReads::Off
             && self.is_repeatable()
@@ -88,6 +91,7 @@ impl SessionState {
     }
 
     /// Whether all reads of the open transaction must show one moment.
+    #[inline]
     pub fn is_repeatable(&self) -> bool {
         self.fingerprint()
             .is_some_and(|known| known.isolation == Isolation::RepeatableRead)
@@ -128,6 +132,7 @@ impl SessionState {
     }
 
     /// The same for the first read. Nothing happens if the transaction is open already.
+    #[inline]
     pub fn reads_early(&mut self) {
         if let Some(status) = self.status_of_first_read() {
             self.opens_early(status);

@@ -13,7 +13,7 @@
 //! - A row tells that the server has taken a snapshot: one that it must have read from an `InnoDB`
 //!   table without locking. A statement that gives no row may have been answered without a look at
 //!   any table (`WHERE 1 = 0`). So it tells only if the server must have looked:
-//!   [`remora_engine::tags::certainly_looks`].
+//!   [`crate::tags::certainly_looks`].
 //! - After an error, or anything but a plain statement, the transaction may be another one. Then
 //!   the next such answer tells anew.
 
@@ -31,6 +31,14 @@ pub enum Evidence {
     /// That the transaction has one: the answer has come. With the last question about the log's
     /// end, noted after that.
     Seen(EndQuestion),
+}
+
+impl Evidence {
+    /// Whether an answer proves that the server has made the snapshot, or would have.
+    #[inline]
+    pub fn is_given(self) -> bool {
+        matches!(self, Evidence::Seen(_))
+    }
 }
 
 /// What a message means for the transaction, and so for its snapshot, now that it is answered.
@@ -56,13 +64,15 @@ pub enum OpenSnapshot {
     Perhaps(Option<AsOf>),
     /// It has one.
     Made(Snapshot),
-    /// The server doesn't know of the transaction: memory has answered all of it, see `early.rs`.
+    /// The server doesn't know of the transaction: memory has answered all of it, see the proxy's
+    /// `session/early.rs`.
     Early,
 }
 
 impl OpenSnapshot {
     /// What is known when a message has been answered, before which `sent_at` was taken.
     #[must_use]
+    #[inline]
     pub fn after(self, sent_at: Option<AsOf>, passed: Passed) -> OpenSnapshot {
         let low = match self {
             OpenSnapshot::NotMade | OpenSnapshot::Early => sent_at,
@@ -82,6 +92,7 @@ impl OpenSnapshot {
     }
 
     /// The snapshot, if the transaction certainly has it.
+    #[inline]
     pub fn made(self) -> Option<Snapshot> {
         match self {
             OpenSnapshot::Made(snapshot) => Some(snapshot),

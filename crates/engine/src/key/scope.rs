@@ -1,8 +1,9 @@
 //! The scope: the number under which results are kept for the sessions that share them.
 
 use remora_cache::Scope;
-use remora_engine::reason::Bypass;
 use remora_wire::StatusFlags;
+
+use crate::reason::Bypass;
 
 /// The status flags that differ between sessions and stand in each result.
 const STATUS_IN_KEY: [StatusFlags; 5] = [
@@ -14,8 +15,9 @@ const STATUS_IN_KEY: [StatusFlags; 5] = [
     StatusFlags::ANSI_QUOTES,
 ];
 
-/// The flags of [`STATUS_IN_KEY`] as bits.
-pub(crate) fn status_bits(status: StatusFlags) -> u8 {
+/// The flags that differ between sessions and stand in each result, as bits.
+#[inline]
+pub fn status_bits(status: StatusFlags) -> u8 {
     STATUS_IN_KEY
         .iter()
         .enumerate()
@@ -25,7 +27,8 @@ pub(crate) fn status_bits(status: StatusFlags) -> u8 {
 }
 
 /// The scope of a fingerprint with these flags: the number that no other combination has.
-pub(crate) fn scope_of(
+#[inline]
+pub fn scope_of(
     fingerprint_id: u64,
     status: StatusFlags,
     rows: RowFormat,
@@ -35,18 +38,20 @@ pub(crate) fn scope_of(
 }
 
 /// The fingerprint of the sessions whose results are in a scope.
-pub(crate) fn fingerprint_of(scope: Scope) -> u64 {
+#[inline]
+pub fn fingerprint_of(scope: Scope) -> u64 {
     scope.number() >> (STATUS_IN_KEY.len() + 1)
 }
 
 /// Whether a scope is of executions of prepared statements.
-pub(crate) fn is_binary(scope: Scope) -> bool {
+#[inline]
+pub fn is_binary(scope: Scope) -> bool {
     scope.number() & 1 == RowFormat::Binary as u64
 }
 
 /// How the rows of a result are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RowFormat {
+pub enum RowFormat {
     /// As text: the answers to `COM_QUERY`.
     Text = 0,
     /// In the binary protocol: the answers to `COM_STMT_EXECUTE`.

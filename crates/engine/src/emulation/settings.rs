@@ -16,7 +16,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
-use crate::config::CacheType;
+use super::CacheType;
 
 /// The values of the configuration: those at the start, and those that `DEFAULT` means.
 #[derive(Debug, Clone, Copy)]
@@ -81,11 +81,13 @@ impl QueryCacheSettings {
     }
 
     /// What is configured.
+    #[inline]
     pub fn configured(&self) -> Configured {
         self.configured
     }
 
     /// The global `query_cache_type`.
+    #[inline]
     pub fn cache_type(&self) -> CacheType {
         let number = self.cache_type.load(Ordering::SeqCst);
         let all = [CacheType::Off, CacheType::On, CacheType::Demand];
@@ -94,11 +96,13 @@ impl QueryCacheSettings {
     }
 
     /// `query_cache_size`, bytes.
+    #[inline]
     pub fn size_bytes(&self) -> usize {
         self.size_bytes.load(Ordering::SeqCst)
     }
 
     /// What a session begins with.
+    #[inline]
     pub fn own_values(&self) -> OwnValues {
         OwnValues {
             cache_type: self.cache_type(),
@@ -107,16 +111,19 @@ impl QueryCacheSettings {
     }
 
     /// Whether anything may be kept at all. A fill asks when it has taken the store's epoch.
+    #[inline]
     pub fn is_on(&self) -> bool {
         self.size_bytes() != 0 && self.cache_type() != CacheType::Off
     }
 
     /// The largest result that is kept, bytes.
+    #[inline]
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes.load(Ordering::Relaxed)
     }
 
     /// The global `query_cache_strip_comments`.
+    #[inline]
     pub fn strip_comments(&self) -> bool {
         self.strip_comments.load(Ordering::Relaxed)
     }

@@ -48,6 +48,7 @@ impl Written {
     /// Whether it may have changed a result with these tags: one of them has the fence of something
     /// that was written ([`Tag::fence`]). Few tags are compared with few, and only by transactions
     /// that have written.
+    #[inline]
     pub fn concerns(&self, mut tags: impl Iterator<Item = Tag>) -> bool {
         match self {
             Written::Tables { fine, whole } => {
@@ -60,6 +61,7 @@ impl Written {
     }
 
     /// Whether nothing was written.
+    #[inline]
     pub fn is_nothing(&self) -> bool {
         matches!(self, Written::Tables { whole, .. } if whole.is_empty())
     }

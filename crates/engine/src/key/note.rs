@@ -2,27 +2,28 @@
 
 use remora_cache::Entry;
 
-use crate::digests::{LABEL_BITS, Label};
+use super::Label;
 
 /// What a stored result carries for whoever finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Note {
+pub struct Note {
     /// What it is counted under.
-    pub(crate) label: Label,
+    pub label: Label,
     /// Whether the server, when it gives this answer, makes the snapshot of a transaction that has
     /// none.
-    pub(crate) makes_snapshot: bool,
+    pub makes_snapshot: bool,
     /// Whether the server has counted rows for a later `FOUND_ROWS()`.
-    pub(crate) counts_found_rows: bool,
+    pub counts_found_rows: bool,
 }
 
 /// The bits of a note beside the label's.
-const MAKES_SNAPSHOT: u32 = 1 << LABEL_BITS;
+const MAKES_SNAPSHOT: u32 = 1 << Label::BITS;
 const COUNTS_FOUND_ROWS: u32 = MAKES_SNAPSHOT << 1;
 
 impl Note {
     /// As a number.
-    pub(crate) fn number(self) -> u32 {
+    #[inline]
+    pub fn number(self) -> u32 {
         let bit = |is_set, bit| if is_set { bit } else { 0 };
         self.label.number()
             | bit(self.makes_snapshot, MAKES_SNAPSHOT)
@@ -30,7 +31,8 @@ impl Note {
     }
 
     /// That of an entry.
-    pub(crate) fn of(entry: &Entry) -> Note {
+    #[inline]
+    pub fn of(entry: &Entry) -> Note {
         Note {
             label: Label::from_number(entry.label() & (MAKES_SNAPSHOT - 1)),
             makes_snapshot: entry.label() & MAKES_SNAPSHOT != 0,

@@ -1,0 +1,104 @@
+//! What a statement writes, as it is known before it is sent.
+
+use remora_sql::NarrowedWrite;
+use remora_wire::execute::BoundValue;
+
+use crate::tags::bind;
+
+/// What a statement writes, with names that no longer depend on the session's default schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedWrites {
+    /// Nothing.
+    Nothing,
+    /// These tables: schema and name.
+    Tables {
+        /// Schema and name of each.
+        names: Vec<(String, String)>,
+        /// Whether triggers run with it.
+        fires_triggers: bool,
+        /// Which rows of the only one, if its text says so.
+        narrowed: Option<Box<NarrowedWrite>>,
+    },
+    /// Tables, but which isn't known; and what their triggers write.
+    Unnamed,
+    /// Anything.
+    Everything,
+    /// Privileges, and with them what may be read.
+    Privileges(PrivilegeStatement),
+}
+
+/// How a statement changes privileges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrivilegeStatement {
+    /// It says in the log that it has.
+    Logged,
+    /// It has the server read the tables of privileges again, perhaps without a trace in the log.
+    Reload,
+    /// The same may be in a text that isn't understood, among other things.
+    Hidden,
+}
+
+impl PlannedWrites {
+    /// How much memory it takes apart from itself, bytes.
+    pub fn bytes(&self) -> usize {
+        let PlannedWrites::Tables {
+            names, narrowed, ..
+        } = self
+        else {
+            return 0;
+        };
+        let names = names
+            .iter()
+            .map(|(schema, table)| size_of::<(String, String)>() + schema.len() + table.len());
+        let rows = narrowed
+            .as_deref()
+            .map(|write| size_of::<NarrowedWrite>() + write.constants_bytes());
+        names.sum::<usize>() + rows.unwrap_or_default()
+    }
+
+    /// Makes it a coarser one that takes no more than `bytes_max`. Gives whether it had to be.
+    pub fn coarsen_to(&mut self, bytes_max: usize) -> bool {
+        if self.bytes() <= bytes_max {
+            return false;
+        }
+        let mut coarsest = PlannedWrites::Everything;
+        if let PlannedWrites::Tables {
+            narrowed,
+            fires_triggers,
+            ..
+        } = self
+        {
+            *narrowed = None;
+            if *fires_triggers {
+                coarsest = PlannedWrites::Unnamed;
+            }
+        }
+        if self.bytes() > bytes_max {
+            *self = coarsest;
+        }
+        true
+    }
+
+    /// Whether it is rows of tables that are written, one of which is `such`.
+    pub fn writes_rows_of(&self, such: impl Fn(&str, &str) -> bool) -> bool {
+        match self {
+            PlannedWrites::Tables {
+                names,
+                fires_triggers: true,
+                ..
+            } => names.iter().any(|(schema, table)| such(schema, table)),
+            _ => false,
+        }
+    }
+
+    /// Fills in the values that an execution binds.
+    pub fn bind(&mut self, bound: &[BoundValue<'_>]) {
+        if let PlannedWrites::Tables {
+            narrowed: Some(write),
+            ..
+        } = self
+        {
+            bind(write, bound);
+        }
+    }
+}
