@@ -1,9 +1,11 @@
 //! Random numbers: from a seed, or as a fuzzer chooses them.
 
+use std::collections::VecDeque;
+
 /// Numbers by `SplitMix64`, behind those that were chosen.
 #[derive(Debug)]
 pub(super) struct Random {
-    chosen: std::vec::IntoIter<u8>,
+    chosen: VecDeque<u8>,
     state: u64,
 }
 
@@ -11,7 +13,7 @@ impl Random {
     /// Numbers that follow from a seed.
     pub(super) fn new(seed: u64) -> Random {
         Random {
-            chosen: Vec::new().into_iter(),
+            chosen: VecDeque::new(),
             state: seed,
         }
     }
@@ -19,14 +21,14 @@ impl Random {
     /// Numbers that these bytes choose. When they are used up, the others follow from nothing.
     pub(super) fn chosen(bytes: &[u8]) -> Random {
         Random {
-            chosen: bytes.to_vec().into_iter(),
+            chosen: bytes.iter().copied().collect(),
             state: 0,
         }
     }
 
     /// Whether nothing is left of what was chosen.
     pub(super) fn is_used_up(&self) -> bool {
-        self.chosen.len() == 0
+        self.chosen.is_empty()
     }
 
     fn next(&mut self) -> u64 {
@@ -44,7 +46,8 @@ impl Random {
         }
         // As many bytes as the bound needs.
         let bytes = (u64::BITS - (bound - 1).leading_zeros()).div_ceil(8);
-        let chosen = self.chosen.by_ref().take(bytes as usize);
+        let chosen = self.chosen.len().min(bytes as usize);
+        let chosen = self.chosen.drain(..chosen);
         chosen.fold(0, |number, byte| number << 8 | u64::from(byte)) % bound
     }
 
