@@ -13,21 +13,21 @@ use super::rust::{self, Token};
 
 /// One module needs another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Need {
+pub(super) struct Need {
     of_crate: String,
-    from: String,
-    to: String,
+    pub(super) from: String,
+    pub(super) to: String,
 }
 
 impl Need {
     /// In a line.
-    fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         format!("{}: {} -> {}", self.of_crate, self.from, self.to)
     }
 }
 
 /// Needs, and the first place of each: a path and a line.
-type Needs = BTreeMap<Need, (String, usize)>;
+pub(super) type Needs = BTreeMap<Need, (String, usize)>;
 
 /// Finds needs in circles.
 pub(super) fn violations(repository: &Repository) -> Vec<Violation> {
@@ -85,15 +85,28 @@ fn leads_to(next: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> 
 }
 
 /// A file of a crate: where it stands among the modules, and its code.
-struct Source<'a> {
-    file: &'a File,
+pub(super) struct Source<'a> {
+    pub(super) file: &'a File,
     /// The modules that lead to it; none for the root.
     modules: Vec<&'a str>,
-    tokens: Vec<Token<'a>>,
+    pub(super) tokens: Vec<Token<'a>>,
+}
+
+/// The crate's top modules, and a file of each: that of the module itself, if there is one.
+pub(super) fn tops<'a>(repository: &'a Repository, of_crate: &str) -> BTreeMap<&'a str, &'a str> {
+    let mut sources = sources(repository, of_crate);
+    sources.sort_by_key(|source| source.modules.len());
+    let mut tops = BTreeMap::new();
+    for source in &sources {
+        if let Some(top) = source.modules.first() {
+            tops.entry(*top).or_insert(&*source.file.path);
+        }
+    }
+    tops
 }
 
 /// What the crate's modules need of each other.
-fn needs(repository: &Repository, of_crate: &str) -> Needs {
+pub(super) fn needs(repository: &Repository, of_crate: &str) -> Needs {
     let sources = sources(repository, of_crate);
     let tops: BTreeSet<&str> = sources
         .iter()
@@ -124,7 +137,7 @@ fn needs(repository: &Repository, of_crate: &str) -> Needs {
 }
 
 /// The crate's files, without those that are for tests only.
-fn sources<'a>(repository: &'a Repository, of_crate: &str) -> Vec<Source<'a>> {
+pub(super) fn sources<'a>(repository: &'a Repository, of_crate: &str) -> Vec<Source<'a>> {
     let root = format!("crates/{of_crate}/src/");
     let mut sources = Vec::new();
     let mut for_tests: Vec<Vec<&str>> = Vec::new();

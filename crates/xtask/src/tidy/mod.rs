@@ -4,6 +4,8 @@
 //! | file | the rule |
 //! |---|---|
 //! | `cycles` | the modules of a crate don't need each other in a circle |
+//! | `layers` | the product's modules need only what ARCHITECTURE.md lists before them |
+//! | `cores_without_io` | what knows and decides does no I/O |
 //! | `comment_width` | comments are as wide as code |
 //! | `file_length` | a file can be read at a sitting |
 //! | `test_programs` | a test program states its servers |
@@ -19,9 +21,11 @@
 //! doc`), the length of functions is clippy's.
 
 mod comment_width;
+mod cores_without_io;
 mod cycles;
 mod dependencies;
 mod file_length;
+mod layers;
 mod links;
 mod machines;
 mod repository;
@@ -73,10 +77,18 @@ struct Rule {
     violations: fn(&Repository) -> Vec<Violation>,
 }
 
-const RULES: [Rule; 7] = [
+const RULES: [Rule; 9] = [
     Rule {
         name: "cycles",
         violations: cycles::violations,
+    },
+    Rule {
+        name: "layers",
+        violations: layers::violations,
+    },
+    Rule {
+        name: "cores_without_io",
+        violations: cores_without_io::violations,
     },
     Rule {
         name: "comment_width",

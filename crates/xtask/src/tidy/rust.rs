@@ -143,20 +143,17 @@ fn quote(text: &str) -> usize {
     }
 }
 
+/// The conditions under which code is compiled for tests only, fuzzing included.
+const FOR_TESTS: [&[&str]; 2] = [&["test"], &["any", "(", "test", ",", "fuzzing", ")"]];
+
 /// The tokens without what is compiled for tests only, and the names of the modules in files of
 /// their own that are.
 pub(crate) fn without_tests<'a>(tokens: &[Token<'a>]) -> (Vec<Token<'a>>, Vec<&'a str>) {
-    const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut kept = Vec::new();
     let mut modules = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        let is_test = tokens[at..].len() >= TEST.len()
-            && tokens[at..]
-                .iter()
-                .zip(TEST)
-                .all(|(token, word)| token.text == word);
-        if is_test {
+        if is_for_tests(&tokens[at..]) {
             let end = at + item(&tokens[at..]);
             let words: Vec<&str> = tokens[at..end].iter().map(|token| token.text).collect();
             if let [.., "mod", name, ";"] = words[..] {
@@ -171,8 +168,75 @@ pub(crate) fn without_tests<'a>(tokens: &[Token<'a>]) -> (Vec<Token<'a>>, Vec<&'
     (kept, modules)
 }
 
-/// How many tokens the first item has: to its `;`, or to the end of its braces.
+/// Whether an attribute begins here that leaves what follows to tests.
+fn is_for_tests(tokens: &[Token<'_>]) -> bool {
+    let begins = |condition: &&[&str]| {
+        let words = [&["#", "[", "cfg", "("], *condition, &[")", "]"]].concat();
+        let its = tokens.iter().map(|token| token.text).take(words.len());
+        its.eq(words)
+    };
+    FOR_TESTS.iter().any(begins)
+}
+
+/// The words with which items, and `let`, begin.
+const ITEMS: [&str; 15] = [
+    "async",
+    "const",
+    "enum",
+    "extern",
+    "fn",
+    "impl",
+    "let",
+    "macro_rules",
+    "mod",
+    "static",
+    "struct",
+    "trait",
+    "type",
+    "unsafe",
+    "use",
+];
+
+/// How many tokens the first item has, its attributes included: to its `;`, or to the end of its
+/// braces. A field, a variant or an arm of a `match` may also end with its `,`.
 fn item(tokens: &[Token<'_>]) -> usize {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let mut begin = 0;
+    while word(begin) == "#" {
+        begin += 1 + group(&tokens[begin + 1..]);
+    }
+    let mut at = begin;
+    if word(at) == "pub" {
+        at += 1;
+        if word(at) == "(" {
+            at += group(&tokens[at..]);
+        }
+    }
+    // In a signature a `,` may also stand between `<` and `>`.
+    let may_end_with_comma = !ITEMS.contains(&word(at));
+    while at < tokens.len() {
+        match word(at) {
+            ";" => return at + 1,
+            "," if may_end_with_comma => return at + 1,
+            // What is around it ends.
+            "}" | ")" | "]" => return at,
+            "{" => {
+                at += group(&tokens[at..]);
+                // An arm goes on behind the braces of its pattern.
+                let goes_on = may_end_with_comma && matches!(word(at), "=" | "|" | "if" | ",");
+                if !goes_on {
+                    return at;
+                }
+            }
+            "(" | "[" => at += group(&tokens[at..]),
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+/// How many tokens there are to the bracket that closes the first one.
+fn group(tokens: &[Token<'_>]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
         match token.text {
@@ -180,7 +244,7 @@ fn item(tokens: &[Token<'_>]) -> usize {
             "}" | ")" | "]" => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth == 0 && matches!(token.text, ";" | "}") {
+        if depth == 0 {
             return at + 1;
         }
     }
@@ -216,5 +280,42 @@ mod tests {
         let kept: Vec<&str> = kept.iter().map(|token| token.text).collect();
         assert_eq!(kept, ["a", ";", "d", ";", "f"]);
         assert_eq!(modules, ["e"]);
+    }
+    #[test]
+    fn what_is_for_tests_and_fuzzing_is_left_out() {
+        for (text, expected) in [
+            ("#[cfg(any(test, fuzzing))] pub(crate) mod a; b;", "b ;"),
+            (
+                "#[cfg(any(test, fuzzing))] fn a<B, C>(d: [u8; 2]) -> E<B, C> { f } g;",
+                "g ;",
+            ),
+            (
+                "enum A { B(C), #[cfg(any(test, fuzzing))] D(E, F), G, }",
+                "enum A { B ( C ) , G , }",
+            ),
+            (
+                "struct A { #[cfg(test)] pub(super) b: C, d: E, #[cfg(test)] f: G }",
+                "struct A { d : E , }",
+            ),
+            (
+                "match a { b => c, #[cfg(any(test, fuzzing))] D { e, .. } => { f; g } h => i }",
+                "match a { b = > c , h = > i }",
+            ),
+            (
+                "match a { #[cfg(any(test, fuzzing))] B(c) => d(e, f), g => h }",
+                "match a { g = > h }",
+            ),
+            (
+                "#[cfg(any(unix, fuzzing))] mod a; #[cfg(not(test))] mod b;",
+                "# [ cfg ( any ( unix , fuzzing ) ) ] mod a ; # [ cfg ( not ( test ) ) ] mod b ;",
+            ),
+        ] {
+            let lexed = lex(text);
+            let (kept, _) = without_tests(&lexed.tokens);
+            let kept: Vec<&str> = kept.iter().map(|token| token.text).collect();
+            assert_eq!(kept.join(" "), expected, "{text}");
+        }
+        let lexed = lex("#[cfg(any(test, fuzzing))] pub(crate) mod a;");
+        assert_eq!(without_tests(&lexed.tokens).1, ["a"]);
     }
 }
