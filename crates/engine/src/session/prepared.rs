@@ -37,19 +37,92 @@ pub struct PreparedStatement {
     pub found_rows: FoundRows,
     /// Whether its result tells that count.
     pub asks_for_found_rows: bool,
-    /// What it reads, if its results can be kept.
-    pub read: Result<PreparedRead, Bypass>,
-    /// The parameters by which its writes are narrowed.
-    pub write_parameters: WriteParameters,
+    /// Whether its results can be kept, and what its parameters are for.
+    pub kind: PreparedKind,
     /// What it is counted under.
     pub label: Label,
 }
 
+/// What the parameters of a prepared statement are for.
+#[derive(Debug)]
+pub enum PreparedKind {
+    /// A read whose results can be kept: it is looked up by them.
+    Read(PreparedRead),
+    /// Anything else: its writes are narrowed by them.
+    Other {
+        /// Why its results can't be kept.
+        why: Bypass,
+        /// What is known of them.
+        parameters: WriteParameters,
+    },
+}
+
+impl PreparedKind {
+    /// A statement whose results can't be kept.
+    pub fn other(why: Bypass) -> PreparedKind {
+        PreparedKind::Other {
+            why,
+            parameters: WriteParameters::default(),
+        }
+    }
+}
+
 impl PreparedStatement {
+    /// What it reads, or why its results can't be kept.
+    #[inline]
+    pub fn read(&self) -> Result<&PreparedRead, Bypass> {
+        match &self.kind {
+            PreparedKind::Read(read) => Ok(read),
+            PreparedKind::Other { why, .. } => Err(*why),
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    fn read_mut(&mut self) -> Result<&mut PreparedRead, Bypass> {
+        match &mut self.kind {
+            PreparedKind::Read(read) => Ok(read),
+            PreparedKind::Other { why, .. } => Err(*why),
+        }
+    }
+
+    /// The values by which an execution with this body, behind the statement's number, narrows its
+    /// writes. Gives also whether it names its parameters' types.
+    #[inline]
+    pub fn bind<'b>(
+        &mut self,
+        body: &'b [u8],
+        capabilities: remora_wire::Capabilities,
+    ) -> (Vec<BoundValue<'b>>, bool) {
+        match &mut self.kind {
+            PreparedKind::Read(read) => {
+                let execution = read.execution(body, capabilities);
+                let names_types = execution.is_some_and(|it| it.types().is_some());
+                (Vec::new(), names_types)
+            }
+            PreparedKind::Other { parameters, .. } => parameters.bind(body, capabilities),
+        }
+    }
+
+    /// The server may not have read the types that were named last, by which writes are narrowed.
+    pub fn forget_write_types(&mut self) {
+        if let PreparedKind::Other { parameters, .. } = &mut self.kind {
+            parameters.types.clear();
+        }
+    }
+
+    /// Whether an execution with this body brings the server more than values, so that one that is
+    /// refused leaves it with another statement than the client believes.
+    pub fn may_be_new(&self, body: &[u8], capabilities: remora_wire::Capabilities) -> bool {
+        match &self.kind {
+            PreparedKind::Read(_) => true,
+            PreparedKind::Other { parameters, .. } => parameters.may_be_new(body, capabilities),
+        }
+    }
+
     /// How much of what is limited it takes, bytes.
     fn text_bytes(&self) -> usize {
-        let read = self.read.as_ref().map_or(0, PreparedRead::text_bytes);
-        read + self.writes.bytes()
+        self.read().map_or(0, PreparedRead::text_bytes) + self.writes.bytes()
     }
 }
 
@@ -116,7 +189,7 @@ impl WriteParameters {
     /// The values that an execution with this body, behind the statement's number, binds; empty if
     /// they can't be told. Gives also whether it names their types.
     #[inline]
-    pub fn bind<'b>(
+    fn bind<'b>(
         &mut self,
         body: &'b [u8],
         capabilities: remora_wire::Capabilities,
@@ -140,15 +213,9 @@ impl WriteParameters {
         )
     }
 
-    /// The server may not have read the types that were named.
-    pub fn forget_types(&mut self) {
-        self.types.clear();
-    }
-
     /// Whether an execution with this body brings the server more than values: types of parameters,
     /// or a part of one that was sent ahead.
-    #[inline]
-    pub fn may_be_new(&self, body: &[u8], capabilities: remora_wire::Capabilities) -> bool {
+    fn may_be_new(&self, body: &[u8], capabilities: remora_wire::Capabilities) -> bool {
         let names_types = |execution: Execution<'_>| execution.types().is_some();
         let execution = Execution::parse(body, self.count, capabilities);
         self.has_long_data || execution.map_or(true, names_types)
@@ -433,13 +500,15 @@ impl PreparedStatements {
             return Err(NotKept::Statement);
         }
         let mut kept = Ok(());
-        statement.write_parameters.count = parameters;
-        if let Ok(read) = &mut statement.read {
-            read.parameters = parameters;
-            if self.text_bytes + read.text_bytes() > self.text_bytes_max {
-                statement.read = Err(Bypass::PreparedTextsFull);
-                kept = Err(NotKept::Text);
-            }
+        if let Ok(read) = statement.read()
+            && self.text_bytes + read.text_bytes() > self.text_bytes_max
+        {
+            statement.kind = PreparedKind::other(Bypass::PreparedTextsFull);
+            kept = Err(NotKept::Text);
+        }
+        match &mut statement.kind {
+            PreparedKind::Read(read) => read.parameters = parameters,
+            PreparedKind::Other { parameters: of, .. } => of.count = parameters,
         }
         let taken = self.text_bytes + statement.text_bytes() - statement.writes.bytes();
         let left = self.text_bytes_max.saturating_sub(taken);
@@ -476,29 +545,34 @@ impl PreparedStatements {
     /// The read that the statement with this number is, if its results can be kept.
     #[inline]
     pub fn read_mut(&mut self, id: StatementId) -> Option<&mut PreparedRead> {
-        self.known.get_mut(&id)?.read.as_mut().ok()
+        self.known.get_mut(&id)?.read_mut().ok()
+    }
+
+    /// The same, to be looked at.
+    #[inline]
+    pub fn read(&self, id: StatementId) -> Option<&PreparedRead> {
+        self.known.get(&id)?.read().ok()
     }
 
     /// The same, or why its results aren't looked up.
     #[inline]
     pub fn lookup(&mut self, id: StatementId) -> Result<&mut PreparedRead, Bypass> {
         let known = self.known.get_mut(&id).ok_or(Bypass::PreparedStatement)?;
-        known.read.as_mut().map_err(|why| *why)
+        known.read_mut()
     }
 
-    /// The parameters by which the writes of the statement with this number are narrowed.
+    /// The statement with this number, to be changed.
     #[inline]
-    pub fn write_parameters_mut(&mut self, id: StatementId) -> Option<&mut WriteParameters> {
-        Some(&mut self.known.get_mut(&id)?.write_parameters)
+    pub fn get_mut(&mut self, id: StatementId) -> Option<&mut PreparedStatement> {
+        self.known.get_mut(&id)
     }
 
     /// A part of a parameter goes to the server ahead of the execution.
     pub fn sends_long_data(&mut self, id: StatementId) {
-        if let Some(statement) = self.known.get_mut(&id) {
-            statement.write_parameters.has_long_data = true;
-            if let Ok(read) = &mut statement.read {
-                read.has_long_data = true;
-            }
+        match self.known.get_mut(&id).map(|known| &mut known.kind) {
+            Some(PreparedKind::Read(read)) => read.has_long_data = true,
+            Some(PreparedKind::Other { parameters, .. }) => parameters.has_long_data = true,
+            None => {}
         }
     }
 

@@ -11,7 +11,7 @@ use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_engine::session::found_rows::FoundRows;
 use remora_engine::session::planned_writes::PlannedWrites;
 use remora_engine::session::prepared::{
-    NotKept, PreparedRead, PreparedStatement, StatementId, WriteParameters,
+    NotKept, PreparedKind, PreparedRead, PreparedStatement, StatementId,
 };
 use remora_engine::session::state::UnseenCode;
 use remora_sql::SessionEffect;
@@ -56,13 +56,16 @@ impl Session {
         };
         let mut stripped = self.worker.key_text.take();
         let key = self.key_text(text, &mut stripped);
-        let read = match (statement.cacheable, self.state.fingerprint()) {
-            (Err(why), _) => Err(Bypass::Statement(why)),
+        let kind = match (statement.cacheable, self.state.fingerprint()) {
+            (Err(why), _) => PreparedKind::other(Bypass::Statement(why)),
             (Ok(select), _) if select.counts_found_rows => {
-                Err(Bypass::Statement(remora_sql::Refusal::CalcFoundRows))
+                PreparedKind::other(Bypass::Statement(remora_sql::Refusal::CalcFoundRows))
             }
-            (Ok(_), None) => Err(self.state.scope().err().unwrap_or(Bypass::SettingsUnknown)),
-            (Ok(select), Some(fingerprint)) => Ok(PreparedRead::new(
+            (Ok(_), None) => {
+                let why = self.state.scope().err();
+                PreparedKind::other(why.unwrap_or(Bypass::SettingsUnknown))
+            }
+            (Ok(select), Some(fingerprint)) => PreparedKind::Read(PreparedRead::new(
                 key,
                 select,
                 fingerprint.clone(),
@@ -77,8 +80,7 @@ impl Session {
             diagnostics: statement.diagnostics,
             found_rows: FoundRows::after(text),
             asks_for_found_rows: statement.diagnostics && FoundRows::is_asked_for_alone(text),
-            read,
-            write_parameters: WriteParameters::default(),
+            kind,
             label: self.label_of(text, dialect),
         };
         let plan = Plan {
@@ -128,7 +130,7 @@ impl Session {
         if statement.asks_for_found_rows && self.found_rows.is_some() {
             return Some(Step::Requires(Prerequisite::SetFoundRows));
         }
-        let asks = statement.read.is_ok() && self.wants_settings() && self.shared.is_caching();
+        let asks = statement.read().is_ok() && self.wants_settings() && self.shared.is_caching();
         let doubts_log = statement.writes != PlannedWrites::Nothing && self.should_ask_about_log();
         let asks_all_the_same = || {
             !statement.diagnostics
@@ -233,7 +235,7 @@ impl Session {
         plan.looked_up = Some(began);
         let capabilities = self.capabilities();
         let read = self.prepared.get(id).and_then(|known| {
-            let read = known.read.as_ref().ok()?;
+            let read = known.read().ok()?;
             let body = message.get(HEADER_BYTES + 1 + ID_BYTES..)?;
             let execution = read.execution(body, capabilities)?;
             Some((
@@ -261,8 +263,7 @@ impl Session {
             }
             Some(Err(why)) => {
                 if why == Bypass::NotWorthStoring
-                    && let Some(known) = self.prepared.get(id)
-                    && let Ok(read) = &known.read
+                    && let Some(read) = self.prepared.read(id)
                 {
                     plan.rest_on_tables(|| self.tables_of_unstored(&read.select, None));
                 }
@@ -340,12 +341,12 @@ impl Session {
             if code.is_none() && hidden_code.is_named(|| statement.mentions.clone()) {
                 plan.effects.unseen_code = UnseenCode::Known;
             }
-            let select = statement.read.as_ref().ok().map(|read| &*read.select);
+            let select = statement.read().ok().map(|read| &*read.select);
             plan.effects.own_transaction = self.own_transaction(None, &plan.writes, select);
         }
         // Else its names may mean tables in another schema.
         let now = self.state.fingerprint().map(|now| now.id);
-        let read = statement.read.as_ref().ok();
+        let read = statement.read().ok();
         let read = read.filter(|read| now == Some(read.fingerprint.id));
         let under_others = read.is_none();
         plan.effects.snapshot = self.evidence_of(read.map(|read| &*read.select));
@@ -354,15 +355,15 @@ impl Session {
         let body = message
             .get(HEADER_BYTES + 1 + ID_BYTES..)
             .unwrap_or_default();
-        if let Some(parameters) = self.prepared.write_parameters_mut(id) {
+        if let Some(statement) = self.prepared.get_mut(id) {
             let mut names_types = false;
             if command == Command::StmtExecute {
                 let bound;
-                (bound, names_types) = parameters.bind(body, capabilities);
+                (bound, names_types) = statement.bind(body, capabilities);
                 plan.writes.bind(&bound);
             } else {
                 // Many executions in one.
-                parameters.forget_types();
+                statement.forget_write_types();
             }
             plan.on_success = OnSuccess::Executed(Executed {
                 id,
@@ -466,9 +467,9 @@ impl Session {
         // A message that failed may have done so before the server read the types.
         let doubtful = executed.named.filter(|_| !succeeded);
         if doubtful.is_some()
-            && let Some(parameters) = self.prepared.write_parameters_mut(executed.id)
+            && let Some(statement) = self.prepared.get_mut(executed.id)
         {
-            parameters.forget_types();
+            statement.forget_write_types();
         }
         let Some(read) = self.prepared.read_mut(executed.id) else {
             return;

@@ -108,7 +108,7 @@ impl Session {
             }
             EXECUTE => {
                 let id = self.statement_meant(body)?;
-                let read = self.prepared.get(id)?.read.as_ref().ok()?;
+                let read = self.prepared.read(id)?;
                 if may_find_more_than_it_gives(&read.text) {
                     return None;
                 }

@@ -263,7 +263,7 @@ impl Session {
         }
         let hidden_code = &self.shared.upstream.catalogue.hidden_code;
         let tables = || {
-            let read = statement.read.as_ref().ok()?;
+            let read = statement.read().ok()?;
             let now = self.state.fingerprint()?;
             // Else its names may mean tables in another schema.
             (now.id == read.fingerprint.id).then(|| self.basis_of_tables(&read.select))?

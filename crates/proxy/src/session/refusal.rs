@@ -61,7 +61,7 @@ impl Session {
         let body = body.get(4..).unwrap_or_default();
         let Some(read) = self.prepared.read_mut(id) else {
             let known = self.prepared.get(id);
-            return known.is_none_or(|known| known.write_parameters.may_be_new(body, capabilities));
+            return known.is_none_or(|known| known.may_be_new(body, capabilities));
         };
         let execution = read.execution(body, capabilities);
         let Some(execution) = execution.filter(|_| !read.has_long_data()) else {

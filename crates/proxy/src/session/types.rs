@@ -86,7 +86,7 @@ impl Session {
 
     /// What the start of an execution's payload lacks.
     fn lack_of_types(&self, payload: &[u8], id: StatementId) -> Lack {
-        let Some(Ok(read)) = self.prepared.get(id).map(|known| known.read.as_ref()) else {
+        let Some(read) = self.prepared.read(id) else {
             return Lack::Nothing;
         };
         match read.unseen_types() {
@@ -119,10 +119,8 @@ impl Session {
         let Some(id) = statement else {
             return Cow::Borrowed(payload);
         };
-        let read = self.prepared.get(id).map(|known| known.read.as_ref());
-        let typed = read
-            .and_then(Result::ok)
-            .filter(|read| !read.types().is_empty());
+        let read = self.prepared.read(id);
+        let typed = read.filter(|read| !read.types().is_empty());
         let mut whole = match typed.map(|read| self.lack_of_these(read.types(), payload, read)) {
             Some(Lack::Completion(completed)) => completed,
             Some(Lack::Nothing | Lack::Delivery) | None => payload.to_vec(),
@@ -170,8 +168,8 @@ impl Session {
     /// parameters are NULL: used when they can't be put into the execution itself, which is too
     /// long or can't be read.
     pub(super) async fn deliver_types(&mut self, id: StatementId) -> Result<(), Ended> {
-        let read = self.prepared.get(id).map(|known| known.read.as_ref());
-        let Some(types) = read.and_then(|read| read.ok()?.unseen_types()) else {
+        let read = self.prepared.read(id);
+        let Some(types) = read.and_then(PreparedRead::unseen_types) else {
             return Ok(());
         };
         let payload = execution_of_nulls(id.0, types, self.capabilities());
@@ -194,10 +192,8 @@ impl Session {
             return;
         }
         let payload = self.unreplayed_hit.payload();
-        let read = self.prepared.get(id).map(|known| known.read.as_ref());
-        let typed = read
-            .and_then(Result::ok)
-            .filter(|read| !read.types().is_empty());
+        let read = self.prepared.read(id);
+        let typed = read.filter(|read| !read.types().is_empty());
         let lack = typed.map(|read| self.lack_of_these(read.types(), payload, read));
         if let Some(Lack::Completion(completed)) = lack {
             self.unreplayed_hit.replace_payload(completed);

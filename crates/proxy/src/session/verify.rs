@@ -222,7 +222,7 @@ impl Session {
         let prepared = prepared
             .and_then(|body| self.statement_meant(body))
             .and_then(|id| self.prepared.get(id))
-            .and_then(|statement| statement.read.as_ref().ok());
+            .and_then(|statement| statement.read().ok());
         prepared.map_or_else(|| entry.text().to_vec(), |read| read.text.to_vec())
     }
 
