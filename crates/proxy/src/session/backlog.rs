@@ -175,6 +175,7 @@ impl Session {
         let ready = async {
             let forgets_at = unseen.unwrap_or_else(Instant::now);
             tokio::select! {
+                biased;
                 ready = self.server.readable(), if reads => ready.map(|()| Ready::Server),
                 ready = self.client.writable() => ready.map(|()| Ready::Client),
                 () = sleep_until(forgets_at), if unseen.is_some() => Ok(Ready::Unseen),

@@ -29,7 +29,8 @@
 //!
 //! `upstream/simulated.rs` feeds the real applier, and steps the watermark and the catalogue.
 //!
-//! `REMORA_SIMULATIONS` sets how many seeds `no_client_reads_what_its_session_must_not_show` tries.
+//! `REMORA_SIMULATIONS` sets how many seeds `no_client_reads_what_its_session_must_not_show` tries,
+//! and `REMORA_SIMULATION_FIRST_SEED` which is the first.
 //! `REMORA_SIMULATION_SEED` makes it rerun one seed and print each step. The fuzz target `session`
 //! chooses the steps by its input ([`of_bytes`]).
 
@@ -80,6 +81,8 @@ const TURNS: usize = 5;
 
 /// `follow.lag_ms_max`.
 const LAG_MS_MAX: u64 = 60_000;
+/// How much time passes at most, so that nobody waits for longer than is allowed.
+const PASSED_MAX: Duration = Duration::from_mins(50);
 /// For how long a session may go on when everybody has left: longer than any limit of theirs.
 const END_WAIT: Duration = Duration::from_hours(2);
 /// How often connections are lost at least, once something was damaged.
@@ -207,6 +210,8 @@ struct World {
     acknowledged: Acknowledged,
     /// When each commit could first be seen.
     shown_at: Vec<Instant>,
+    /// How much time has passed.
+    passed: Duration,
     next_value: u64,
     is_told: bool,
     seen: Seen,
@@ -270,6 +275,7 @@ impl World {
             clients: Vec::new(),
             acknowledged: Acknowledged::new(),
             shown_at: Vec::new(),
+            passed: Duration::ZERO,
             next_value: 100,
             is_told: false,
             seen: Seen::default(),
@@ -421,7 +427,7 @@ impl World {
             steps.extend(server.deliverable().into_iter().map(Step::DamageAnswer));
             steps.extend((0..self.clients.len()).map(Step::SendDamaged));
         }
-        if is_drawn(&mut self.random, self.odds.one_pause_in) {
+        if self.passed < PASSED_MAX && is_drawn(&mut self.random, self.odds.one_pause_in) {
             steps.extend(PAUSES.map(Step::PassTime));
         }
         steps.extend(self.follower.wanted().into_iter().map(Step::Ask));
@@ -458,10 +464,15 @@ impl World {
             Step::FindLog { is_same: false } => {
                 let engine = &server.borrow().engine;
                 self.log.begin_anew(engine);
-                self.follower.begin_anew(engine.logged());
+                // Its files may have lower numbers: positions in it say nothing of the other's.
+                let file = 1 + self.random.below(4);
+                self.follower.begin_anew(file, engine.logged());
                 self.seen.logs += 1;
             }
-            Step::PassTime(time) => tokio::time::advance(time).await,
+            Step::PassTime(time) => {
+                self.passed += time;
+                tokio::time::advance(time).await;
+            }
             Step::DamageAnswer(at) => {
                 server.borrow_mut().damage(at, &mut self.random);
                 self.damaged();

@@ -19,9 +19,9 @@ use super::place::LogName;
 use super::session::Progress;
 use super::{UpstreamShared, UpstreamState};
 
-/// The log's files are named so, and numbered from here on.
+/// The log's files are named so, and the first one has this number.
 const FILE_BASE: &str = "log";
-const FIRST_FILE: u64 = 1;
+const FIRST_FILE: u64 = 2;
 /// Where the log's first event begins: after the magic number.
 pub(crate) const LOG_BEGINS_AT: u32 = 4;
 /// Where the type stands in an event's header.
@@ -56,9 +56,10 @@ pub(crate) struct SimulatedFollower {
     mark_holder: String,
     query: SettingsQuery,
     applier: Applier<Arc<UpstreamShared>, Rc<Progress>>,
-    /// The log file that it reads, and how many commits lie before it.
-    file: u64,
+    /// How many commits lie before the log file that it reads.
     base: usize,
+    /// The server has said that all those can be seen.
+    is_base_visible: bool,
     /// The file's beginning, then the end of each commit that was applied.
     ends: Vec<Position>,
     questions: VecDeque<Question>,
@@ -97,8 +98,8 @@ impl SimulatedFollower {
             server_id,
             mark_holder: mark_holder.to_owned(),
             query,
-            file: FIRST_FILE,
             base: 0,
+            is_base_visible: true,
             questions: VecDeque::new(),
             is_lost: false,
             resumes_when_proven: false,
@@ -141,12 +142,13 @@ impl SimulatedFollower {
         self.resumes_when_proven = true;
     }
 
-    /// It is connected again, and the log is another: its files begin behind this many commits.
-    pub(crate) fn begin_anew(&mut self, commits: usize) {
-        self.file += 1;
+    /// It is connected again, and the log is another: it begins with this file, behind this many
+    /// commits.
+    pub(crate) fn begin_anew(&mut self, file: u64, commits: usize) {
         self.base = commits;
-        self.ends = vec![position(self.file, LOG_BEGINS_AT.into())];
-        self.applier = applier(&self.shared, self.server_id, self.file);
+        self.is_base_visible = false;
+        self.ends = vec![position(file, LOG_BEGINS_AT.into())];
+        self.applier = applier(&self.shared, self.server_id, file);
         self.resumes_when_proven = false;
         self.shared.timeline.restart(self.ends[0]);
         self.shared.privileges.changed();
@@ -249,11 +251,12 @@ impl SimulatedFollower {
         }
         let applied = self.applied();
         // While a commit before the file isn't visible, nobody knows what reads may show.
-        let is_due = |question: &mut Question| {
-            question
-                .answer
-                .is_some_and(|it| base <= it && it <= applied)
-        };
+        let told = told_commits(&self.questions);
+        self.is_base_visible |= told.is_some_and(|commit| commit >= base);
+        if !self.is_base_visible {
+            return;
+        }
+        let is_due = |question: &mut Question| question.answer.is_some_and(|it| it <= applied);
         while let Some(question) = self.questions.pop_front_if(is_due) {
             if std::mem::take(&mut self.resumes_when_proven) {
                 timeline.resume();
@@ -277,6 +280,12 @@ impl SimulatedFollower {
         };
         catalogue.load_made_up(as_of, facts);
     }
+}
+
+/// How many commits can be seen, by the answers to the questions for that.
+fn told_commits(questions: &VecDeque<Question>) -> Option<usize> {
+    let told = questions.iter().filter(|question| question.end.is_none());
+    told.filter_map(|question| question.answer).max()
 }
 
 fn position(file: u64, offset: u64) -> Position {
