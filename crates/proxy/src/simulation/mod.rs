@@ -110,6 +110,7 @@ struct Seen {
     logs: u64,
 }
 
+#[cfg(test)]
 impl Seen {
     fn add(&mut self, other: &Seen) {
         self.reads += other.reads;

@@ -11,6 +11,7 @@ pub(super) struct Random {
 
 impl Random {
     /// Numbers that follow from a seed.
+    #[cfg(test)]
     pub(super) fn new(seed: u64) -> Random {
         Random {
             chosen: VecDeque::new(),
