@@ -1,5 +1,6 @@
-//! Sessions with everything around them simulated, as the input chooses: no client reads what its
-//! session must not show; and when what is sent is damaged, no session fails or stays behind.
+//! Real sessions in a simulation whose steps the input chooses. No client may read what its session
+//! must not show. No session may panic or outlive its client and server, even when what is sent is
+//! damaged.
 //!
 //! `REMORA_SIMULATION_TOLD=1` prints the steps of an input.
 #![no_main]

@@ -104,11 +104,11 @@ pub struct BrokenRules {
     pub surroundings: BrokenSurroundings,
     /// What is thought of a transaction's snapshot.
     pub snapshots: BrokenSnapshots,
-    /// What is thought of a log that is late, or another.
+    /// The rules about a late or replaced log.
     pub liveness: BrokenLiveness,
 }
 
-/// Faults about the log's being late or another, for tests.
+/// Faults about a late or replaced log, for tests.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub enum BrokenLiveness {
     /// None.

@@ -2,8 +2,8 @@
 //! clock.
 //!
 //! The cores know one thing each: the protocol, SQL, the log, the store and its timeline. Here
-//! stands what needs several of them and still only takes values and gives values. The product
-//! asks servers and clients, hands over what they said, and does what comes out.
+//! stands what needs several of them, and still only takes and gives values. The proxy asks servers
+//! and clients, passes on what they said, and acts on the outcome.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Remora's clock: milliseconds, the same for all its threads.
 
-/// A moment of it. It is the runtime's: a test that holds the runtime's clock holds this one.
+/// A reading of it. It is tokio's, so a test that pauses tokio's clock pauses Remora's.
 pub use tokio::time::Instant;
 
 /// What the clock reads when the process begins to serve, milliseconds: a day. It is more than any

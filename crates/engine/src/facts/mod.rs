@@ -1,6 +1,6 @@
 //! What is known of the server and its tables: plain values.
 //!
-//! The product asks the server for them. Whoever decides by them needs only this.
+//! The proxy asks the server for them. Code that decides by them needs nothing else.
 
 mod instance;
 mod table;

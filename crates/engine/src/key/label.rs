@@ -10,18 +10,17 @@ pub struct Label(u32);
 impl Label {
     /// All digests without a place of their own.
     pub const OTHERS: Label = Label(0);
-    /// What a label's number takes of its bits.
+    /// How many bits a label's number takes.
     pub const BITS: u32 = INDEX_BITS + GENERATION_BITS;
     /// The most places that labels can tell apart.
     pub const PLACES_MAX: u32 = 1 << INDEX_BITS;
-    /// The bits of a label that tell generations apart.
+    /// The bits of a generation that a label keeps.
     pub const GENERATION_MASK: u32 = (1 << GENERATION_BITS) - 1;
 
-    /// Of this place, which has been given away so often.
+    /// The label of this place in this generation.
     #[inline]
     pub const fn new(index: usize, generation: u32) -> Label {
-        // The index is below 2^20; of the generation what has room is enough to tell neighbours
-        // apart.
+        // The index is below 2^20. The generation's low bits are enough to tell neighbours apart.
         #[allow(clippy::cast_possible_truncation)]
         let index = index as u32;
         Label((generation & Label::GENERATION_MASK) << INDEX_BITS | index)
@@ -45,7 +44,7 @@ impl Label {
         (self.0 & (Label::PLACES_MAX - 1)) as usize
     }
 
-    /// How often it had been given away, as far as that is told apart.
+    /// The low bits of how often the place had been given away.
     #[inline]
     pub const fn generation(self) -> u32 {
         self.0 >> INDEX_BITS

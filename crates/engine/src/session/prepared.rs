@@ -111,8 +111,9 @@ impl PreparedStatement {
         }
     }
 
-    /// Whether an execution with this body brings the server more than values, so that one that is
-    /// refused leaves it with another statement than the client believes.
+    /// Whether an execution with this body tells the server more than values. If one is refused,
+    /// the client then believes something of the statement that the server doesn't know. For a read
+    /// it is taken for granted.
     pub fn may_be_new(&self, body: &[u8], capabilities: remora_wire::Capabilities) -> bool {
         match &self.kind {
             PreparedKind::Read(_) => true,

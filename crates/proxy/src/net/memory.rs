@@ -1,5 +1,5 @@
-//! A connection without a socket, for the simulation and the fuzzer of sessions: what one end
-//! writes is there for the other end at once, within one thread.
+//! A connection without a socket, for the simulation of sessions and its fuzzer. Both ends are in
+//! one thread, and what one writes the other can read at once.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub(super) struct MemorySocket {
 #[derive(Debug)]
 struct Pipe {
     bytes: VecDeque<u8>,
-    /// How many it holds before who writes must wait.
+    /// How many bytes it holds before the writer must wait.
     bytes_max: usize,
     /// Nothing more will be written.
     is_ended: bool,

@@ -18,7 +18,7 @@ pub(super) enum Socket {
     Tcp(TcpStream),
     /// Over a Unix socket.
     Unix(UnixStream),
-    /// Within a test.
+    /// In memory, for tests and fuzzing.
     #[cfg(any(test, fuzzing))]
     Memory(MemorySocket),
 }

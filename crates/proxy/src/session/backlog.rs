@@ -175,6 +175,7 @@ impl Session {
         let ready = async {
             let forgets_at = unseen.unwrap_or_else(Instant::now);
             tokio::select! {
+                // So that a seed of the simulation always does the same.
                 biased;
                 ready = self.server.readable(), if reads => ready.map(|()| Ready::Server),
                 ready = self.client.writable() => ready.map(|()| Ready::Client),

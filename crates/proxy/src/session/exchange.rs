@@ -106,7 +106,7 @@ impl Relay {
         Some(replacement)
     }
 
-    /// The same, but what the client gets instead says where the time went.
+    /// Has the client get where the time went in place of the answer. What was to be kept still is.
     pub(super) fn analysed(self) -> Relay {
         let fill = match self {
             Relay::Keep(fill) => Some(Box::new(fill)),
@@ -123,7 +123,7 @@ pub(super) enum OnSuccess {
     Plain,
     /// A statement was prepared.
     Prepared(Box<PreparedStatement>),
-    /// A prepared statement was executed whose results can be kept.
+    /// A prepared statement was executed.
     Executed(Executed),
     /// The session is as after its login.
     Reset,

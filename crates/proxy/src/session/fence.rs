@@ -1,4 +1,4 @@
-//! What a statement writes, and the fence that goes up before it is sent.
+//! Resolves what a statement writes against the catalogue, and raises its fence before it is sent.
 //!
 //! **Why fences.** A client that got its `OK` must not be followed by anyone who reads the old
 //! value through Remora. The follower will hear of the change, but perhaps only after the `OK`. So

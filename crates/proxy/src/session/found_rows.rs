@@ -3,7 +3,7 @@
 //! The server has not seen the hit. As long as it has seen nothing since, it runs the hit when the
 //! client asks ([`remora_engine::session::replay`]). After a statement that can't be right any
 //! more: the statement may have changed the rows, the settings or the schema. So when such a
-//! statement is sent, the rows of the hit's result are counted, while it is there; and when the
+//! statement is sent, Remora counts the rows of the hit's result while it is still there. When the
 //! client asks, the server first runs a statement that reads no table and gives as many rows.
 //!
 //! What else is told of the statement before, `ROW_COUNT()` and the warnings, is that of the

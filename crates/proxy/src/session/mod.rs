@@ -16,7 +16,7 @@
 //! | `tunnel.rs` | relaying what the client sends while the server answers |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
 //! | `emulation/` | the statements of the query cache's SQL interface |
-//! | `fence.rs` | what a statement writes, and the fence that goes up before it is sent |
+//! | `fence.rs` | resolving what a statement writes, and raising its fence before it is sent |
 //! | `hidden.rs` | what a statement may do that its text doesn't show |
 //! | `snapshot_reads.rs` | reads inside transactions at `REPEATABLE READ` |
 //! | `first_read.rs` | the first read of a transaction, answered when the server has made the snapshot |

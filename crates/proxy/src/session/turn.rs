@@ -64,6 +64,7 @@ impl Session {
         let turn = loop {
             let watches_client = self.inbox.len() <= WATCHED_BYTES_MAX;
             let side = tokio::select! {
+                // So that a seed of the simulation always does the same.
                 biased;
                 turn = timeout_at(until, waiting.turn()) => break turn.ok().flatten(),
                 side = either_readable(&self.client, &self.server), if watches_client => side?,

@@ -109,6 +109,13 @@ impl Session {
         }
     }
 
+    /// What the payload lacks if the server knows of no types, but the client has named some.
+    fn lack_of_all_types(&self, payload: &[u8], id: StatementId) -> Option<Lack> {
+        let read = self.prepared.read(id)?;
+        let is_typed = !read.types().is_empty();
+        is_typed.then(|| self.lack_of_these(read.types(), payload, read))
+    }
+
     /// A message that memory has answered just now, as it can be run whatever comes before it: it
     /// names its types, and its statement.
     pub(super) fn with_all_types<'p>(
@@ -119,9 +126,7 @@ impl Session {
         let Some(id) = statement else {
             return Cow::Borrowed(payload);
         };
-        let read = self.prepared.read(id);
-        let typed = read.filter(|read| !read.types().is_empty());
-        let mut whole = match typed.map(|read| self.lack_of_these(read.types(), payload, read)) {
+        let mut whole = match self.lack_of_all_types(payload, id) {
             Some(Lack::Completion(completed)) => completed,
             Some(Lack::Nothing | Lack::Delivery) | None => payload.to_vec(),
         };
@@ -191,10 +196,7 @@ impl Session {
         if !self.unreplayed_hit.executes(id) {
             return;
         }
-        let payload = self.unreplayed_hit.payload();
-        let read = self.prepared.read(id);
-        let typed = read.filter(|read| !read.types().is_empty());
-        let lack = typed.map(|read| self.lack_of_these(read.types(), payload, read));
+        let lack = self.lack_of_all_types(self.unreplayed_hit.payload(), id);
         if let Some(Lack::Completion(completed)) = lack {
             self.unreplayed_hit.replace_payload(completed);
         }

@@ -3,16 +3,17 @@
 //! that fails fails each time. The sessions use the real store, timeline, fences, analysis and
 //! tags.
 //!
-//! Time passes between steps, connections are lost, and so is the log: it goes on, or another
-//! begins. What is sent may be damaged, too. Then nothing is expected of answers, but each session
-//! must end when its client and its server are gone, and none may panic.
+//! Time passes between steps. Connections are lost, and so is the log: it goes on, or another
+//! begins. In all simulations each session must end when its client and its server are gone, and
+//! none may panic. What is sent may also be damaged; then nothing is expected of answers.
 //!
 //! `cache/tests/simulation` tests the cache's rules alone, and is faster. This one also finds old
 //! rows that come from a session's wrong idea of its transaction, a statement or an answer.
 //!
 //! `client.rs` decides what a client may read. Each read must match what its query gives after
-//! *one* commit. It must include every write through Remora that was acknowledged before the read
-//! was sent, and every write elsewhere that could be seen for longer than `follow.lag_ms_max`.
+//! *one* commit. It must include every acknowledged write through Remora. It must also include
+//! every other commit that is visible and that the follower has applied, or that has been visible
+//! for longer than `follow.lag_ms_max`. All this is as of when the read was sent.
 //! In a transaction at `REPEATABLE READ` all plain reads must show the same commit: that of the
 //! server's snapshot, once it has made one.
 //!
@@ -29,10 +30,10 @@
 //!
 //! `upstream/simulated.rs` feeds the real applier, and steps the watermark and the catalogue.
 //!
-//! `REMORA_SIMULATIONS` sets how many seeds `no_client_reads_what_its_session_must_not_show` tries,
-//! and `REMORA_SIMULATION_FIRST_SEED` which is the first.
-//! `REMORA_SIMULATION_SEED` makes it rerun one seed and print each step. The fuzz target `session`
-//! chooses the steps by its input ([`of_bytes`]).
+//! `REMORA_SIMULATIONS` sets how many seeds are tried by the two tests that try seeds.
+//! `REMORA_SIMULATION_FIRST_SEED` sets the first. `REMORA_SIMULATION_SEED` makes them rerun one
+//! seed and print each step. The fuzz target `session` chooses the steps by its input
+//! ([`of_bytes`]).
 
 mod client;
 mod engine;
@@ -87,7 +88,7 @@ const PASSED_MAX: Duration = Duration::from_mins(50);
 const END_WAIT: Duration = Duration::from_hours(2);
 /// How often connections are lost at least, once something was damaged.
 const ONE_LOSS_IN_IF_DAMAGED: u64 = 50;
-/// How long nothing may happen. The last is longer than a proof allows hits.
+/// How long a pause may last. The longest is longer than a proof allows hits.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(1),
     Duration::from_millis(100),
@@ -596,7 +597,8 @@ async fn log_in(stream: &Stream) {
     }
 }
 
-/// The settings of a simulation: few slots, and time limits for clients too long to be reached.
+/// The settings of a simulation: few slots. Waits for a turn and for another's fill may take an
+/// hour, longer than a simulation lasts. Waits for a snapshot do run out.
 fn settings(transaction_reads: &str, statements_max: usize) -> Settings {
     let statements_max = statements_max.to_string();
     let options = [

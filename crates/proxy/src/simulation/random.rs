@@ -19,7 +19,8 @@ impl Random {
         }
     }
 
-    /// Numbers that these bytes choose. When they are used up, the others follow from nothing.
+    /// Numbers that these bytes choose. When they are used up, the numbers of seed 0
+    /// follow.
     pub(super) fn chosen(bytes: &[u8]) -> Random {
         Random {
             chosen: bytes.iter().copied().collect(),

@@ -266,7 +266,7 @@ impl Server {
         status
     }
 
-    /// Is gone, with all connections.
+    /// The server goes away, with all its connections.
     pub(super) fn stop(&mut self) {
         for at in 0..self.connections.len() {
             self.kill(at);

@@ -155,7 +155,7 @@ impl SimulatedFollower {
         self.connected();
     }
 
-    /// How many commits it has applied, or begun behind.
+    /// How many commits it has applied, those before its log file included.
     pub(crate) fn applied(&self) -> usize {
         self.base + self.ends.len() - 1
     }
@@ -282,7 +282,7 @@ impl SimulatedFollower {
     }
 }
 
-/// How many commits can be seen, by the answers to the questions for that.
+/// How many commits are visible, by the server's latest answers.
 fn told_commits(questions: &VecDeque<Question>) -> Option<usize> {
     let told = questions.iter().filter(|question| question.end.is_none());
     told.filter_map(|question| question.answer).max()
@@ -292,7 +292,7 @@ fn position(file: u64, offset: u64) -> Position {
     Position::new(file, offset).expect("a place in the log")
 }
 
-/// One that reads a file from its beginning.
+/// An applier that reads a file from its beginning.
 fn applier(
     shared: &Arc<UpstreamShared>,
     server_id: u32,

@@ -1,6 +1,6 @@
-//! What knows and decides does no I/O: the code of the crates below the product, tests left out,
-//! names no files, sockets, threads, processes or clocks. It takes values and gives values, so it
-//! can be tested and simulated without any of them.
+//! The cores and the engine do no I/O. Their code opens no files or sockets, starts no threads or
+//! processes, doesn't wait, and reads no clock. So it can be tested and simulated without any of
+//! them. Code for tests and fuzzing is left out.
 //!
 //! The code names something by a path that leads to it, in a `use` or elsewhere. Names that a `use`
 //! has changed by `as` are found where they are changed. What macros write isn't seen.

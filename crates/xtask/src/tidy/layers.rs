@@ -2,8 +2,8 @@
 //! of its own row or of earlier ones, and helpers. Helpers need only each other. The list has every
 //! module, and nothing else.
 //!
-//! What a module is and what it needs, `cycles` says. The roots of the crates aren't in layers, and
-//! neither is what is compiled for tests only.
+//! `cycles` says what a module is and what it needs. The crates' roots have no layer, and code for
+//! tests or fuzzing isn't looked at.
 
 use super::Violation;
 use super::cycles;
@@ -17,14 +17,14 @@ const HEADING: &str = "## The product's modules";
 /// How the sentence begins that names the helpers.
 const HELPERS: &str = "Small helpers aren't listed:";
 
-/// The crates whose modules are listed, by their directories. One's name in a row, as in
-/// `*engine:*`, begins its modules.
+/// The crates whose modules are listed, by their directories. A row that starts with `*engine:*`
+/// begins that crate's modules.
 const CRATES: [&str; 2] = ["engine", "proxy"];
 
 /// A name in the list.
 #[derive(Debug, PartialEq, Eq)]
 struct Listed<'a> {
-    /// Helpers are of any.
+    /// `None` for helpers, which belong to no crate in particular.
     of_crate: Option<&'static str>,
     name: &'a str,
     /// Counted from 1; also the module's layer, as earlier rows are lower.
@@ -42,7 +42,7 @@ impl Listed<'_> {
     }
 }
 
-/// Finds needs of what is higher, and where the list and the modules differ.
+/// Finds uses of higher layers, and differences between the list and the modules.
 pub(super) fn violations(repository: &Repository) -> Vec<Violation> {
     let listed = listed(repository.text(LIST));
     let mut found = Vec::new();

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `cycles` | the modules of a crate don't need each other in a circle |
 //! | `layers` | the product's modules need only what ARCHITECTURE.md lists before them |
-//! | `cores_without_io` | what knows and decides does no I/O |
+//! | `cores_without_io` | the cores and the engine do no I/O and read no clock |
 //! | `comment_width` | comments are as wide as code |
 //! | `file_length` | a file can be read at a sitting |
 //! | `test_programs` | a test program states its servers |
