@@ -175,11 +175,12 @@ impl Session {
         let ready = async {
             let forgets_at = unseen.unwrap_or_else(Instant::now);
             tokio::select! {
-                // So that a seed of the simulation always does the same.
+                // In a fixed order, so that a seed of the simulation always does the same. First
+                // what is due once; then the client, so that no more is held than must be.
                 biased;
-                ready = self.server.readable(), if reads => ready.map(|()| Ready::Server),
-                ready = self.client.writable() => ready.map(|()| Ready::Client),
                 () = sleep_until(forgets_at), if unseen.is_some() => Ok(Ready::Unseen),
+                ready = self.client.writable() => ready.map(|()| Ready::Client),
+                ready = self.server.readable(), if reads => ready.map(|()| Ready::Server),
             }
         };
         match patience {
