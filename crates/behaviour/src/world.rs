@@ -108,8 +108,16 @@ impl World {
         self.direct().query_bytes(text).unwrap().to_vec()
     }
 
-    /// Has the server's answer to each text in memory.
+    /// Waits until all that was committed so far has dropped its results.
+    pub fn catch_up(&self) {
+        crate::front::catch_up(&self.remora);
+    }
+
+    /// Has the server's answer to each text in memory. What was changed elsewhere before is seen
+    /// first: until then a result from before the change may be served, within the lag, even if the
+    /// server has answered others with newer rows.
     pub fn warm(&self, texts: &[&str]) {
+        self.catch_up();
         let mut client = self.client();
         for text in texts {
             let truth = self.truth(text);
