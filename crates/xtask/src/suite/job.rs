@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::build::Program;
+use super::processors::ended_with;
 use super::statement::Load;
 use crate::root;
 
@@ -78,6 +79,9 @@ pub(crate) struct Outcome {
     pub(crate) title: String,
     pub(crate) has_passed: bool,
     pub(crate) took: Duration,
+    /// Processor time of it and of what it started and waited for, such as servers; zero where
+    /// the system doesn't tell.
+    pub(crate) worked: Duration,
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) ignored: usize,
@@ -98,6 +102,11 @@ impl Job {
                 (_, None) => 3,
             },
         }
+    }
+
+    /// Whether it starts servers, or may: it takes a while until it is at work.
+    pub(crate) fn has_server(&self) -> bool {
+        !matches!(self, Job::Program(run) if run.kind.is_none())
     }
 
     /// Starts it. What it says goes to a file in `logs`.
@@ -198,6 +207,7 @@ pub(crate) struct Running {
 impl Running {
     /// What came of it, once it has ended.
     pub(crate) fn ended(&mut self) -> anyhow::Result<Option<Outcome>> {
+        let worked = ended_with(&self.child);
         let status = self.child.try_wait().context("can't wait for a test")?;
         let took = self.started.elapsed();
         let has_passed = match status {
@@ -215,6 +225,7 @@ impl Running {
             title: self.job.to_string(),
             has_passed,
             took,
+            worked: worked.unwrap_or_default(),
             passed: 0,
             failed: 0,
             ignored: 0,
@@ -307,6 +318,7 @@ mod tests {
             title: String::new(),
             has_passed: true,
             took: Duration::ZERO,
+            worked: Duration::ZERO,
             passed: 0,
             failed: 0,
             ignored: 0,

@@ -15,9 +15,10 @@ const LAST_LINES: usize = 20;
 pub(crate) fn tell_one(outcome: &Outcome, number: usize, all: usize) {
     let word = if outcome.has_passed { "ok" } else { "FAILED" };
     println!(
-        "[{number:>3}/{all}] {} {:>4} s  {:>4} passed  {word}",
+        "[{number:>3}/{all}] {} {:>4} s, {:>4} s of processor time  {:>4} passed  {word}",
         outcome.title,
         outcome.took.as_secs(),
+        outcome.worked.as_secs(),
         outcome.passed
     );
     for line in &outcome.skipped {
@@ -56,7 +57,13 @@ pub(crate) fn tell(outcomes: &[Outcome], took: Duration) -> bool {
         }
     }
     let sum = |of: fn(&Outcome) -> usize| outcomes.iter().map(of).sum::<usize>();
-    println!("{} programs in {} s", outcomes.len(), took.as_secs());
+    let worked: Duration = outcomes.iter().map(|one| one.worked).sum();
+    println!(
+        "{} programs in {} s, with {} s of processor time",
+        outcomes.len(),
+        took.as_secs(),
+        worked.as_secs()
+    );
     println!(
         "{} passed, {} failed, {} skipped",
         sum(|one| one.passed),

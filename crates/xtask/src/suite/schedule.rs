@@ -18,6 +18,9 @@ const RUNNING_UNTOLD: usize = 2;
 const IDLE_PERCENT_MIN: u64 = 15;
 /// The time over which that is looked at. What was started last is at work by then.
 const WINDOW: Duration = Duration::from_secs(2);
+/// The same behind a program without a server, which is at work at once. Most of them end before
+/// this is over.
+const WINDOW_WITHOUT_SERVER: Duration = Duration::from_millis(250);
 
 /// Runs all of them, and says of each how it went; of a failure, all that it said. If
 /// `until_failure`, it stops after the first.
@@ -35,13 +38,18 @@ pub(crate) fn run(
     let mut waiting = VecDeque::from(jobs);
     let mut running: Vec<Running> = Vec::new();
     let mut outcomes = Vec::new();
-    let mut window = Window::begin();
+    let mut window = Window::begin(WINDOW);
     while !(waiting.is_empty() && running.is_empty()) {
         if window.has_room(running.len())
             && let Some(next) = waiting.pop_front()
         {
+            let length = if next.has_server() {
+                WINDOW
+            } else {
+                WINDOW_WITHOUT_SERVER
+            };
             running.push(next.start(logs)?);
-            window = Window::begin();
+            window = Window::begin(length);
             continue;
         }
         let Some((index, outcome)) = first_ended(&mut running)? else {
@@ -62,13 +70,15 @@ pub(crate) fn run(
 #[derive(Debug)]
 struct Window {
     began: Instant,
+    length: Duration,
     processors: Option<Processors>,
 }
 
 impl Window {
-    fn begin() -> Window {
+    fn begin(length: Duration) -> Window {
         Window {
             began: Instant::now(),
+            length,
             processors: Processors::now(),
         }
     }
@@ -78,7 +88,7 @@ impl Window {
         if running == 0 {
             return true;
         }
-        if running >= RUNNING_MAX || self.began.elapsed() < WINDOW {
+        if running >= RUNNING_MAX || self.began.elapsed() < self.length {
             return false;
         }
         let now = Processors::now();
@@ -88,6 +98,7 @@ impl Window {
             .map(|(then, now)| now.idle_percent_since(then));
         *self = Window {
             began: Instant::now(),
+            length: self.length,
             processors: now,
         };
         idle.map_or(running < RUNNING_UNTOLD, |percent| {

@@ -34,6 +34,10 @@ impl Kind {
     pub(crate) fn commands(&self, tag: usize) -> Vec<Vec<u8>> {
         let tag = format!("{tag:08}");
         let mut commands = self.commands.clone();
+        if self.is_huge {
+            // None has a mark, and looking for one takes a second.
+            return commands;
+        }
         for command in &mut commands {
             let found = command
                 .windows(MARK.len())
