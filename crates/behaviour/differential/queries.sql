@@ -76,8 +76,19 @@ select Id from O; -- error: 1146
 select ID from o order by Id;
 	SELECT	id	FROM	o	ORDER BY id;
 SELECT/**/id/**/FROM/**/o;
-SELECT /*! id */ FROM o; -- hit: any
-SELECT /*!99999 nothing, */ id FROM o; -- hit: any
+SELECT /*! id */ FROM o;
+SELECT /*! STRAIGHT_JOIN */ a.id FROM o a, o b WHERE a.id = b.id ORDER BY a.id;
+SELECT id/*!40001 , total*/ FROM o/*! WHERE note <> '*/' */ORDER BY id;
+SELECT id /*! id*/ FROM o /*!50600 ORDER BY id */;
+-- values: 10
+SELECT id, total FROM o WHERE /*! id = ? */;
+SELECT id, total FROM o /*! WHERE id = 10 */;
+UPDATE o SET total = total + 1 WHERE id = 10;
+SELECT id, total FROM o /*! WHERE id = 10 */;
+SELECT id /*!50700 , total */ FROM o; -- hit: no
+SELECT id /*!100100 , total */ FROM o; -- error: none, 1064; hit: no
+SELECT id /*M! , total */ FROM o; -- hit: no
+SELECT id FROM o /*!50600 WHERE id = 10 ; -- error: none, 1064; hit: no
 SELECT id FROM o PROCEDURE ANALYSE(); -- servers: mysql-5.6, mysql-5.7, mariadb; hit: no; mask: counters
 SELECT id INTO @x FROM o ORDER BY id LIMIT 1; -- hit: no
 SELECT @x; -- hit: no

@@ -56,7 +56,9 @@ fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> St
     let cursor = Cursor::new(text, dialect);
     match cursor.kind() {
         _ if begins_select(cursor) => select(cursor, placeholders),
-        T::End | T::Semicolon if cursor.at_end() => empty(cursor),
+        T::End | T::Semicolon if cursor.at_end() => {
+            Statement::harmless(Kind::Empty, Refusal::NotSelect)
+        }
         _ => other(cursor, placeholders),
     }
 }
@@ -146,15 +148,6 @@ impl Head {
         self.control = control;
         self
     }
-}
-
-fn empty(cursor: Cursor<'_>) -> Statement {
-    let mut statement = Statement::harmless(Kind::Empty, Refusal::NotSelect);
-    if cursor.lexer().saw_executable_comment() {
-        // Nothing stood in it that a supported server would execute.
-        statement.cacheable = Err(Refusal::ExecutableComment);
-    }
-    statement
 }
 
 /// A statement that begins like a `SELECT`.

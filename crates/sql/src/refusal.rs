@@ -6,13 +6,12 @@ reasons! {
     /// Why a statement can't be answered from memory, nor its result be kept.
     Refusal {
         NotSelect: "not_select", "It is not a SELECT.";
-        Syntax: "syntax", "Its text is outside the grammar that is known to be safe.";
+        Syntax: "syntax", "Its text is outside the grammar that is known to be safe, or servers read it differently, such as a comment `/*!50700 … */`.";
         NestingTooDeep: "nesting_too_deep", "It is nested too deeply.";
         TooManyTables: "too_many_tables", "It names too many tables.";
         Ambiguous: "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";
         Truncated: "truncated", "It is too long to be read to its end.";
         MultipleStatements: "multiple_statements", "The text holds more than one statement.";
-        ExecutableComment: "executable_comment", "It holds an executable comment.";
         OptimizerHint: "optimizer_hint", "It sets variables in an optimizer hint.";
         NoTables: "no_tables", "It reads neither a table nor a setting of the session.";
         SystemSchema: "system_schema",

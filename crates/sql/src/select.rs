@@ -176,9 +176,6 @@ impl<'a> SelectParser<'a> {
         if !self.cursor.ends_plainly() {
             self.refuse(Refusal::MultipleStatements);
         }
-        if self.cursor.lexer().saw_executable_comment() {
-            self.refuse(Refusal::ExecutableComment);
-        }
         if self.cursor.lexer().saw_variable_hint() {
             self.refuse(Refusal::OptimizerHint);
         }

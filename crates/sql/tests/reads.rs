@@ -166,6 +166,49 @@ fn names_of_common_table_expressions_count_where_they_are_visible_only() {
 }
 
 #[test]
+fn a_comment_that_every_server_executes_is_part_of_the_statement() {
+    reads("SELECT /*! STRAIGHT_JOIN */ a FROM t, u", &["t", "u"]);
+    reads("SELECT a FROM t /*!40001 JOIN u USING (b) */", &["t", "u"]);
+    reads("SELECT a FROM t /*!50600 WHERE s = '*/ b' */;", &["t"]);
+    reads("/*! SELECT a */ FROM t", &["t"]);
+    reads("SELECT a FROM t /*!00000 , u */", &["t", "u"]);
+    refused("SELECT a /*! INTO @x */ FROM t", Refusal::Into);
+    refused("SELECT a FROM t /*! ; */", Refusal::MultipleStatements);
+    refused("SELECT a, /*! RAND() */ FROM t", Refusal::RandomFunction);
+    refused("SELECT /*! SQL_NO_CACHE */ a FROM t", Refusal::NoCache);
+    refused("SELECT a FROM t /*! FOR UPDATE */", Refusal::LockingRead);
+    refused(
+        "SELECT a FROM t /*! ; DELETE FROM t */",
+        Refusal::MultipleStatements,
+    );
+    refused("SELECT a FROM t /*! WHERE b", Refusal::Syntax);
+    let writes = |text: &str| default(text).writes != Writes::Nothing;
+    assert!(writes("SELECT a FROM t /*! WHERE f(b) */"));
+    assert!(writes("SELECT a FROM t /*!50700 WHERE f(b) */"));
+}
+
+#[test]
+fn a_comment_that_servers_read_differently_is_refused() {
+    for comment in [
+        "/*!50601 , b */",
+        "/*!50700 , b */",
+        "/*!050600 , b */",
+        "/*!100100 , b */",
+        "/*!5060 , b */",
+        "/*M! , b */",
+        "/*M!100100 , b */",
+        "/*! , /* b */ c */",
+        "/*! /*+ x */ , b */",
+        "/*! , b # x\n */",
+        "/*! , b -- x\n */",
+    ] {
+        let text = format!("SELECT a {comment} FROM t");
+        refused(&text, Refusal::Syntax);
+        assert_ne!(default(&text).writes, Writes::Nothing, "{text}");
+    }
+}
+
+#[test]
 fn what_depends_on_more_than_tables_and_settings_is_refused() {
     refused("SELECT NOW() FROM t", Refusal::ClockFunction);
     refused("SELECT CURRENT_TIMESTAMP FROM t", Refusal::ClockFunction);
@@ -283,7 +326,6 @@ fn statements_of_other_forms_are_refused() {
         "SELECT a FROM t; /* an empty one follows */",
         Refusal::MultipleStatements,
     );
-    refused("SELECT /*! a */ FROM t", Refusal::ExecutableComment);
     refused(
         "SELECT /*+ SET_VAR(sql_mode = ANSI) */ a FROM t",
         Refusal::OptimizerHint,
@@ -574,6 +616,7 @@ fn a_filter_of_conditions_alone_is_told() {
         "SELECT a FROM t WHERE a = 1 AND b LIKE 'x'",
         "SELECT a FROM t WHERE a IN (1, NULL)",
         "SELECT a FROM t LIMIT 0",
+        "SELECT a FROM t /*! LIMIT 0 */",
         "SELECT a FROM t LIMIT 5, 0",
         "SELECT a FROM t LIMIT 00 OFFSET 5",
         "SELECT a FROM t JOIN u ON t.a = u.a AND t.b < u.b WHERE a = 1",

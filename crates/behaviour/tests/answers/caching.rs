@@ -242,7 +242,6 @@ const REASONS: &[(&str, &str)] = &[
         "statement_previous_statement_function",
     ),
     ("SELECT 1", "statement_no_tables"),
-    ("SELECT /*! a */ FROM t", "statement_executable_comment"),
     (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'reasons'",
         "statement_system_schema",

@@ -107,10 +107,11 @@ fn explain<'t>(mut parser: Parser<'t>, text: &'t [u8]) -> Option<EmulatedStateme
     parser.expect("remora")?;
     let analyze = parser.take("analyze");
     // Its end may be missing from the statement.
-    if !parser.begins_select() || parser.saw_executable_comment() {
+    let (before, statement) = text.split_at_checked(parser.start())?;
+    let opens_comment = before.windows(3).any(|bytes| bytes == b"/*!");
+    if !parser.begins_select() || opens_comment {
         return None;
     }
-    let statement = text.get(parser.start()..)?;
     parser
         .is_one_statement()
         .then_some(EmulatedStatement::ExplainRemora { analyze, statement })

@@ -85,7 +85,7 @@ impl<'t> Parser<'t> {
         self.cursor.at_end() && self.cursor.ends_plainly()
     }
 
-    /// Whether an executable comment has been passed, in which versions may differ.
+    /// Whether an executable comment has been passed. Statements to Remora are not read with one.
     pub(super) fn saw_executable_comment(&self) -> bool {
         self.cursor.lexer().saw_executable_comment()
     }

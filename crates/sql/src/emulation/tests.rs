@@ -388,6 +388,13 @@ fn commands_and_remoras_own_statements_are_known() {
         })
     );
     assert_eq!(
+        read("EXPLAIN REMORA SELECT /*! STRAIGHT_JOIN */ a FROM t"),
+        Some(EmulatedStatement::ExplainRemora {
+            analyze: false,
+            statement: b"SELECT /*! STRAIGHT_JOIN */ a FROM t"
+        })
+    );
+    assert_eq!(
         read("EXPLAIN REMORA ANALYZE (SELECT 1)"),
         Some(EmulatedStatement::ExplainRemora {
             analyze: true,
