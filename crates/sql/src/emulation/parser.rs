@@ -85,7 +85,8 @@ impl<'t> Parser<'t> {
         self.cursor.at_end() && self.cursor.ends_plainly()
     }
 
-    /// Whether an executable comment has been passed. Statements to Remora are not read with one.
+    /// Whether an executable comment has been passed. No statement to Remora is read with
+    /// one, but for what `EXPLAIN REMORA` explains.
     pub(super) fn saw_executable_comment(&self) -> bool {
         self.cursor.lexer().saw_executable_comment()
     }
