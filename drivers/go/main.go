@@ -337,22 +337,17 @@ func checkErrors() {
 
 func checkLarge() {
 	const limit = 0xffffff // what one packet can carry
-	lengths := []int{limit - 10}
-	for length := limit - 6; length <= limit+2; length++ {
-		lengths = append(lengths, length)
-	}
-	lengths = append(lengths, 20_000_000)
+	// One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond. The last twice.
+	lengths := []int{limit - 5, limit - 4, limit - 3, limit, limit + 1, 20_000_000, 20_000_000}
 	payload := make([]byte, 256*78_126)
 	for index := range payload {
 		payload[index] = byte(index)
 	}
 	both("large rows", nil, func(c *connection) (seen []string) {
-		for range 2 {
-			for _, length := range lengths {
-				data := value[[]byte](c, fmt.Sprintf("SELECT LEFT(data, %d) FROM large WHERE id = 1", length))
-				expect(len(data) == length, "another length")
-				seen = append(seen, digest(data))
-			}
+		for _, length := range lengths {
+			data := value[[]byte](c, fmt.Sprintf("SELECT LEFT(data, %d) FROM large WHERE id = 1", length))
+			expect(len(data) == length, "another length")
+			seen = append(seen, digest(data))
 		}
 		c.run("DROP TABLE IF EXISTS w_large", "CREATE TABLE w_large (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB")
 		c.run(fmt.Sprintf("INSERT INTO w_large VALUES (1, 0x%x)", payload))

@@ -321,19 +321,18 @@ public final class Main {
 
     private static void large() throws Exception {
         int limit = 0xffffff; // what one packet can carry
-        var lengths = IntStream.concat(IntStream.rangeClosed(limit - 6, limit + 2), IntStream.of(limit - 10, 20_000_000)).toArray();
+        // One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond. The last twice.
+        var lengths = new int[] {limit - 5, limit - 4, limit - 3, limit, limit + 1, 20_000_000, 20_000_000};
         var payload = new byte[256 * 78_126];
         for (int index = 0; index < payload.length; index++) {
             payload[index] = (byte) index;
         }
         both("large rows", session -> {
             var seen = new ArrayList<String>();
-            for (int again = 0; again < 2; again++) {
-                for (int length : lengths) {
-                    var data = bytes(session, "SELECT LEFT(data, " + length + ") FROM large WHERE id = 1");
-                    Environment.expect(data.length == length, data.length);
-                    seen.add(Environment.digest(data));
-                }
+            for (int length : lengths) {
+                var data = bytes(session, "SELECT LEFT(data, " + length + ") FROM large WHERE id = 1");
+                Environment.expect(data.length == length, data.length);
+                seen.add(Environment.digest(data));
             }
             session.run("DROP TABLE IF EXISTS w_large", "CREATE TABLE w_large (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB");
             session.execute("INSERT INTO w_large VALUES (?, ?)", 1, payload);

@@ -217,13 +217,12 @@ const checks = {
   },
 
   async large() {
-    const lengths = [limit - 10];
-    for (let length = limit - 6; length <= limit + 2; length++) lengths.push(length);
-    lengths.push(20_000_000);
+    // One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond. The last twice.
+    const lengths = [limit - 5, limit - 4, limit - 3, limit, limit + 1, 20_000_000, 20_000_000];
     const payload = Buffer.alloc(256 * 78_126, Buffer.from(Uint8Array.from({ length: 256 }, (_, i) => i)));
     await both("large rows", async (connection) => {
       const seen = [];
-      for (const length of [...lengths, ...lengths]) {
+      for (const length of lengths) {
         seen.push(digest(await value(connection, `SELECT LEFT(data, ${length}) FROM large WHERE id = 1`)));
       }
       expect(seen[lengths.length - 1][0] === 20_000_000, seen);

@@ -257,10 +257,11 @@ final class Checks
     public function large(): void
     {
         $limit = 0xffffff; // what one packet can carry
-        $lengths = [$limit - 10, ...range($limit - 6, $limit + 2), 20_000_000];
+        // One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond. The last twice.
+        $lengths = [$limit - 5, $limit - 4, $limit - 3, $limit, $limit + 1, 20_000_000, 20_000_000];
         $payload = str_repeat(implode('', array_map(chr(...), range(0, 255))), 78_126);
         $this->both('large rows', function ($connection) use ($lengths, $payload): array {
-            foreach ([...$lengths, ...$lengths] as $length) {
+            foreach ($lengths as $length) {
                 $value = $connection->query("SELECT LEFT(data, $length) FROM large WHERE id = 1")[1][0][0];
                 expect(strlen($value) === $length, 'another length');
                 $seen[] = sha1($value);

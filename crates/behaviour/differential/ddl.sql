@@ -42,11 +42,15 @@ CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(5));
 SELECT * FROM t;
 CREATE TABLE p (id INT, y INT) PARTITION BY RANGE (y) (PARTITION p0 VALUES LESS THAN (2000), PARTITION p1 VALUES LESS THAN MAXVALUE);
 INSERT INTO p VALUES (1, 1999), (2, 2001);
+-- MySQL 5.6 lets triggers that aren't known yet set the next transaction, and a read of partitions may use none.
+COMMIT;
 SELECT * FROM p ORDER BY id;
 SELECT * FROM p PARTITION (p1); -- hit: any
 ALTER TABLE p TRUNCATE PARTITION p0;
+COMMIT;
 SELECT * FROM p ORDER BY id;
 ALTER TABLE p DROP PARTITION p1;
+COMMIT;
 SELECT * FROM p ORDER BY id;
 CREATE TABLE g (a INT, b INT AS (a * 2) VIRTUAL, c INT AS (a + 1) PERSISTENT); -- servers: mariadb
 CREATE TABLE g (a INT, b INT AS (a * 2) VIRTUAL, c INT AS (a + 1) STORED); -- servers: mysql-5.7+

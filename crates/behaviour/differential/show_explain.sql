@@ -59,7 +59,7 @@ HELP 'SELECT'; -- mask: counters
 SELECT * FROM t; -- hit: yes
 ALTER TABLE t COMMENT = 'another';
 SHOW CREATE TABLE t;
-SHOW FULL PROCESSLIST; -- mask: connection; servers: mysql-5.6; error: none
+SHOW FULL PROCESSLIST; -- mask: sessions; servers: mysql-5.6; error: none
 SET sql_quote_show_create = 0;
 SHOW CREATE TABLE t;
 SET sql_quote_show_create = 1;

@@ -2,7 +2,7 @@
 //!
 //! A statement's mask is named where the statement is. It takes out the rows (and an error's words,
 //! and what an OK says of the session), no more: their number, the columns, the warnings and the
-//! status are still compared.
+//! status are still compared. Only [`Mask::Sessions`] takes out the number of rows, too.
 //!
 //! Without being named, these are masked: the number of a prepared statement
 //! ([`hide_statement_number`]), and packets' numbers on compressed connections, which servers take
@@ -19,6 +19,8 @@ pub enum Mask {
     Clock,
     /// They tell the connection's number.
     Connection,
+    /// They list the server's sessions. How many there are isn't compared either.
+    Sessions,
     /// They are drawn at random or unique.
     Chance,
     /// They count what happened on the server so far.
@@ -33,9 +35,10 @@ pub enum Mask {
 
 impl Mask {
     /// All of them.
-    pub const ALL: [Mask; 7] = [
+    pub const ALL: [Mask; 8] = [
         Mask::Clock,
         Mask::Connection,
+        Mask::Sessions,
         Mask::Chance,
         Mask::Counters,
         Mask::Place,
@@ -48,6 +51,7 @@ impl Mask {
         match self {
             Mask::Clock => "clock",
             Mask::Connection => "connection",
+            Mask::Sessions => "sessions",
             Mask::Chance => "chance",
             Mask::Counters => "counters",
             Mask::Place => "place",
@@ -61,6 +65,7 @@ impl Mask {
         match self {
             Mask::Clock => "The time goes on between the two runs.",
             Mask::Connection => "Each connection has a number of its own on the server.",
+            Mask::Sessions => "A session that has ended stays in the list for a while.",
             Mask::Chance => "Chance has no memory of the other run.",
             Mask::Counters => {
                 "The server counts on from the one run to the other, and Remora asks things of its own."
@@ -104,8 +109,20 @@ pub fn visible_packets(
         return packets.map(without_plan_flags).collect();
     }
     let mut place = Place::First;
-    packets
-        .map(|(sequence, payload)| (sequence, masked(&mut place, payload, mask, capabilities)))
+    let masked = packets.map(|(sequence, payload)| {
+        let was_in_rows = matches!(place, Place::Rows);
+        let payload = masked(&mut place, payload, mask, capabilities);
+        (sequence, payload, was_in_rows)
+    });
+    if mask != Mask::Sessions {
+        return masked
+            .map(|(sequence, payload, _)| (sequence, payload))
+            .collect();
+    }
+    // The end's own number tells how many rows there were.
+    masked
+        .map(|(sequence, payload, was_in_rows)| (if was_in_rows { 0 } else { sequence }, payload))
+        .filter(|(_, payload)| payload != mask.as_str().as_bytes())
         .collect()
 }
 
@@ -203,6 +220,11 @@ mod tests {
         ] {
             assert_ne!(seen(&one, mask), seen(&different, mask));
         }
+        let more = answer(&[b"\x01", b"def", b"\x01x", b"\x01y", b"\xfe\0\0\x02\0\0\0"]);
+        let sessions = Some(Mask::Sessions);
+        assert_eq!(seen(&one, sessions), seen(&more, sessions));
+        let renamed = answer(&[b"\x01", b"dEf", b"\x01x", b"\xfe\0\0\x02\0\0\0"]);
+        assert_ne!(seen(&one, sessions), seen(&renamed, sessions));
         let errors = [
             answer(&[b"\xff\x10\x04#42000one"]),
             answer(&[b"\xff\x10\x04#42000two"]),

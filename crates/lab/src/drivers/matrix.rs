@@ -210,6 +210,8 @@ impl Driver {
             Runs::Node => vec!["node".to_owned(), source("node/main.mjs"), name],
             Runs::Java => vec![
                 "java".to_owned(),
+                // A program runs for seconds: its best code would come too late.
+                "-XX:TieredStopAtLevel=1".to_owned(),
                 "-cp".to_owned(),
                 format!("{}:{}", built("java/*"), built("java")),
                 "Main".to_owned(),
