@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use proptest::prelude::*;
 use remora_cache::{
     AsOf, BrokenRules, Entry, EvictionReason, InvalidationReason, KeyRef, NewEntry, NotStored,
-    Position, Scope, Store, StoreCursor, StoreLimits, Tag, Timeline, TimelineLimits,
+    Position, Scope, Store, StoreCursor, StoreLimits, Stored, Tag, Timeline, TimelineLimits,
 };
 
 const SMALL: StoreLimits = StoreLimits {
@@ -36,24 +36,22 @@ fn text(number: u64) -> String {
     format!("SELECT {number}")
 }
 
-fn insert(store: &Store, number: u64, response: &[u8]) -> Result<(), NotStored> {
+fn insert(store: &Store, number: u64, response: &[u8]) -> Result<Stored, NotStored> {
     let text = text(number);
     let key = KeyRef {
         scope: Scope::new(1).unwrap(),
         text: text.as_bytes(),
     };
     let tags = [Tag::table("s", &text)];
-    store
-        .insert(&NewEntry {
-            key,
-            tags: &tags,
-            as_of: as_of(1),
-            response,
-            label: 0,
-            epoch: store.epoch(),
-            expires_at_ms: None,
-        })
-        .map(|_| ())
+    store.insert(&NewEntry {
+        key,
+        tags: &tags,
+        as_of: as_of(1),
+        response,
+        label: 0,
+        epoch: store.epoch(),
+        expires_at_ms: None,
+    })
 }
 
 fn get(store: &Store, number: u64) -> Option<Arc<Entry>> {
@@ -300,13 +298,16 @@ fn outdated_results_leave_first() {
             .map(|_| InvalidationReason::Changed)
     });
     let store = Store::with_judge(SMALL, is_outdated);
+    let mut told = 0;
     for number in 0..1000 {
-        insert(&store, number, &[0; 500]).unwrap();
+        let stored = insert(&store, number, &[0; 500]).unwrap();
+        told += stored.outdated.len() as u64;
         // Asked for, and still worth nothing.
         get(&store, number);
     }
     let stats = store.stats();
     assert!(stats.evicted.of(EvictionReason::Outdated) > 200);
+    assert_eq!(stats.evicted.of(EvictionReason::Outdated), told);
     assert_eq!(stats.evicted.of(EvictionReason::SmallQueue), 0);
 }
 
@@ -320,9 +321,11 @@ fn a_sweep_drops_what_is_outdated_and_nothing_else() {
         let odd = entry.text().last().is_some_and(|digit| digit % 2 == 1);
         odd.then_some(InvalidationReason::Forgotten)
     };
-    let mut dropped = 0;
+    let (mut dropped, mut told) = (0, Vec::new());
     loop {
-        let report = store.sweep_step(10, is_outdated);
+        let report = store.sweep_step(10, is_outdated, |entry, reason| {
+            told.push((entry.text().to_vec(), reason));
+        });
         assert!(report.examined <= 11);
         dropped += report.dropped.of(InvalidationReason::Forgotten);
         if report.finished {
@@ -330,6 +333,14 @@ fn a_sweep_drops_what_is_outdated_and_nothing_else() {
         }
     }
     assert_eq!(dropped, 300);
+    let odd = (1..600).step_by(2).map(|number| {
+        let text = text(number).into_bytes();
+        (text, InvalidationReason::Forgotten)
+    });
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut odd: Vec<_> = odd.collect();
+    odd.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(told, odd);
     for number in 0..600 {
         assert_eq!(get(&store, number).is_some(), number % 2 == 0);
     }
@@ -390,7 +401,7 @@ fn what_a_reader_holds_counts_until_it_lets_go() {
     let mut refused = 0;
     for number in 0..200 {
         match insert(&store, number, &[0; 10_000]) {
-            Ok(()) => held.extend(get(&store, number)),
+            Ok(_) => held.extend(get(&store, number)),
             Err(NotStored::MemoryHeld) => refused += 1,
             Err(other) => panic!("{other}"),
         }
@@ -423,7 +434,7 @@ fn the_limit_holds_while_threads_insert() {
                         let length = usize::try_from(number * 37 % 9000).unwrap();
                         let fill = number.to_le_bytes()[0];
                         let result = insert(store, number, &vec![fill; length]);
-                        assert!(matches!(result, Ok(()) | Err(NotStored::MemoryHeld)));
+                        assert!(matches!(result, Ok(_) | Err(NotStored::MemoryHeld)));
                         if let Some(entry) = get(store, number) {
                             assert_eq!(entry.response(), vec![fill; length]);
                             if round % 13 == 0 {
@@ -439,7 +450,7 @@ fn the_limit_holds_while_threads_insert() {
                 let bytes = store.stats().bytes;
                 assert!(bytes <= SMALL.memory_bytes_max);
                 highest.fetch_max(bytes as u64, Ordering::Relaxed);
-                store.sweep_step(50, |_| None);
+                store.sweep_step(50, |_| None, |_, _| ());
             }
         });
         for writer in writers {
@@ -511,10 +522,11 @@ proptest! {
                     }
                 }
                 Operation::Sweep { budget, parity } => {
-                    store.sweep_step(budget, |entry| {
+                    let outdated = |entry: &Entry| {
                         let odd = entry.text().last().is_some_and(|digit| digit % 2 == parity);
                         odd.then_some(InvalidationReason::Changed)
-                    });
+                    };
+                    store.sweep_step(budget, outdated, |_, _| ());
                 }
                 Operation::Clear => store.clear(),
             }

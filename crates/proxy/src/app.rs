@@ -17,8 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use remora_cache::{
-    BrokenRules, Entry, FillsInFlight, InvalidationReason, ShapesLimits, Store, StoreLimits,
-    Timeline, TimelineLimits,
+    BrokenRules, FillsInFlight, ShapesLimits, Store, StoreLimits, Timeline, TimelineLimits,
 };
 use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use remora_engine::settings::Fingerprints;
@@ -38,6 +37,7 @@ use crate::shared::{
     BacklogRoom, LastAttempt, ReloadError, Reloaded, RulesInForce, SessionLimits, Sessions, Shared,
     Turns,
 };
+use crate::sweep;
 use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
 use crate::upstream::{self, UpstreamConfig, UpstreamShared};
@@ -292,7 +292,7 @@ impl App {
             runtime.block_on(async {
                 tokio::select! {
                     () = acceptor.run(listeners, phase) => {}
-                    () = sweep(&shared, interval, entries_max) => {}
+                    () = sweep::run(shared, interval, entries_max) => {}
                 }
             });
         };
@@ -327,27 +327,6 @@ async fn bind(settings: &Settings) -> Result<Vec<Listener>, StartError> {
     Ok(listeners)
 }
 
-/// Frees, little by little, what changes have outdated and nobody has asked for since.
-async fn sweep(shared: &Shared, interval: Duration, entries_max: usize) {
-    let mut ticks = tokio::time::interval(interval);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let now_ms = shared.clock.now_ms();
-        shared.store.sweep_step(entries_max, |entry| {
-            outdated(&shared.timeline, entry, now_ms)
-        });
-    }
-}
-
-/// Why an entry can never be served again, if that is so.
-fn outdated(timeline: &Timeline, entry: &Entry, now_ms: u64) -> Option<InvalidationReason> {
-    let expired = entry.has_expired(now_ms);
-    timeline
-        .outdated(entry.as_of(), entry.tags())
-        .or(expired.then_some(InvalidationReason::Expired))
-}
-
 /// What all sessions share. `broken` are rules that tests break.
 pub(crate) fn build_shared(
     settings: &Settings,
@@ -377,7 +356,7 @@ pub(crate) fn build_shared(
             result_bytes_max: cache.result_bytes_max.bytes(),
             shards: cache.shards,
         },
-        Box::new(move |entry| outdated(&judge, entry, clock.now_ms())),
+        Box::new(move |entry| sweep::outdated(&judge, entry, clock.now_ms())),
     );
     let store = Arc::new(store);
     Arc::new(Shared {

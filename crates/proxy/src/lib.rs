@@ -22,6 +22,7 @@ pub mod session;
 pub mod shared;
 #[cfg(any(test, fuzzing))]
 pub mod simulation;
+mod sweep;
 mod terminal;
 pub mod tls;
 pub mod top;

@@ -69,7 +69,6 @@ fn a_write_is_seen_where_its_results_are_asked_for() {
         let written = writer.run("UPDATE t SET b = b + 1 WHERE a = 2").outcome;
         assert_eq!(written, "write");
         writes += 1;
-        // Unless it was swept out before somebody asked.
         let expected = front.direct().query_bytes(sql).unwrap().to_vec();
         guest.becomes_hit(sql, &expected);
         let digest = of(&front, "SELECT b FROM t WHERE a = ?").unwrap();
@@ -84,7 +83,7 @@ fn a_write_is_seen_where_its_results_are_asked_for() {
     assert_eq!((write.calls, write.writes, write.hits), (writes, writes, 0));
 }
 
-/// Has a result outdated by a write, until a look-up finds it so. Gives the digest's report.
+/// Has a result outdated by a write, until that is noticed. Gives the digest's report.
 fn outdate(
     front: &Front,
     guest: &mut Guest<'_>,
@@ -101,10 +100,17 @@ fn outdate(
         guest.run(write);
         let expected = direct.query_bytes(sql).unwrap().to_vec();
         guest.becomes_hit(sql, &expected);
-        // Unless it was swept out before somebody asked.
-        Ok(of(front, normal).filter(|digest| digest.outdated > before))
+        let digest = of(front, normal).filter(|digest| digest.outdated > before);
+        Ok(digest.filter(all_are_told))
     });
     outdated.unwrap()
+}
+
+/// Whether it has been looked for what outdated each of them: a moment after they are counted.
+fn all_are_told(digest: &DigestReport) -> bool {
+    let of_tables: u64 = digest.outdated_by.iter().map(|by| by.count).sum();
+    let others = digest.outdated_by_everything + digest.outdated_by_unknown;
+    of_tables + digest.outdated_by_other_tables + others >= digest.outdated
 }
 
 /// The tables that outdated results, with their counts, by name.
@@ -179,6 +185,46 @@ fn the_table_whose_change_outdated_a_join_is_named() {
             "{digest:#?}"
         );
     }
+}
+
+#[test]
+fn results_that_nobody_asks_for_again_are_counted_when_they_are_dropped() {
+    let mut statements = TABLE.to_vec();
+    statements.push("CREATE TABLE u (a INT PRIMARY KEY, c INT)");
+    statements.push("INSERT INTO u VALUES (1, 1), (2, 2), (3, 3)");
+    let options = RemoraOptions::following();
+    let front = Front::on(lease(), "swept", options, &statements);
+    let mut guest = front.guest();
+    let one = ("SELECT b FROM t WHERE a = ?", "UPDATE t SET b = b + 1", "t");
+    let two = (
+        "SELECT t.b, u.c FROM t JOIN u ON u.a = t.a WHERE t.a = ?",
+        "UPDATE u SET c = c + 1",
+        "u",
+    );
+    for (normal, write, table) in [one, two] {
+        for value in ["1", "2", "3"] {
+            guest.becomes("hit", &normal.replace('?', value), None);
+        }
+        let before = of(&front, normal).unwrap().outdated;
+        front.direct().query(write).unwrap();
+        let digest = wait_for("what nobody asks for to be dropped", PATIENCE, || {
+            let digest = of(&front, normal).filter(|digest| digest.outdated >= before + 3);
+            Ok(digest.filter(all_are_told))
+        });
+        let digest = digest.unwrap();
+        assert_eq!(
+            tables_of(&digest),
+            [(table, digest.outdated)],
+            "{digest:#?}"
+        );
+    }
+    // Whoever noticed it, each was counted once.
+    wait_for("each drop to be counted once", PATIENCE, || {
+        let counted: u64 = report(&front).iter().map(|digest| digest.outdated).sum();
+        let shared = front.remora().app().unwrap().shared().clone();
+        Ok((counted == shared.store.stats().invalidated.total()).then_some(()))
+    })
+    .unwrap();
 }
 
 #[test]

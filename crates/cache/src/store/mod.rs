@@ -82,10 +82,12 @@ pub type Evictions = Counts<EvictionReason>;
 pub type Invalidations = Counts<InvalidationReason>;
 
 /// What storing a result cost others.
-#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Stored {
     /// The results that left for it.
     pub evicted: Evictions,
+    /// The labels of those among them that a change had outdated.
+    pub outdated: Vec<u32>,
 }
 
 /// What one step of a sweep did.
@@ -209,10 +211,10 @@ impl Store {
         let shard = self.shard(digest);
         let is_outdated = |entry: &Entry| (self.is_outdated)(entry).is_some();
         let mut stored = Stored::default();
-        shard.reserve(lengths.cost(), &is_outdated, &mut stored.evicted)?;
+        shard.reserve(lengths.cost(), &is_outdated, &mut stored)?;
         let entry = Entry::new(new, lengths, Arc::clone(&shard.ledger));
         let is_current = || self.epoch() == new.epoch;
-        shard.publish(digest, entry, is_current, &is_outdated, &mut stored.evicted)?;
+        shard.publish(digest, entry, is_current, &is_outdated, &mut stored)?;
         Ok(stored)
     }
 
@@ -223,18 +225,21 @@ impl Store {
         self.shard(digest).remove_if_same(digest, entry, reason)
     }
 
-    /// Looks at `budget` places (at most one more) and drops what `outdated` names. Steps walk
-    /// through the store and begin anew at its end.
+    /// Looks at `budget` places (at most one more) and drops what `outdated` names. `dropped` is
+    /// told of each, outside the shard's lock. Steps walk through the store and start again at its
+    /// end.
     pub fn sweep_step(
         &self,
         budget: usize,
         outdated: impl Fn(&Entry) -> Option<InvalidationReason>,
+        mut dropped: impl FnMut(&Entry, InvalidationReason),
     ) -> SweepReport {
         let mut cursor = lock(&self.sweep);
         let mut report = SweepReport::default();
         while report.examined < budget {
             let left = budget - report.examined;
-            match self.shards[cursor.shard].sweep(cursor.node, left, &outdated, &mut report) {
+            let shard = &self.shards[cursor.shard];
+            match shard.sweep(cursor.node, left, &outdated, &mut dropped, &mut report) {
                 SweptShard::UpTo(node) => cursor.node = node,
                 SweptShard::Finished => {
                     cursor.node = 0;

@@ -8,7 +8,7 @@ use papaya::{Guard as _, HashMap, LocalGuard, ResizeMode};
 
 use super::ghost::Ghost;
 use super::policy::{CHUNK, NODE_BYTES, Policy};
-use super::{DigestHasher, Evictions, Invalidations, StoreStats, SweepReport};
+use super::{DigestHasher, Evictions, Invalidations, StoreStats, Stored, SweepReport};
 use crate::entry::Entry;
 use crate::ledger::Ledger;
 use crate::reason::{EvictionReason, InvalidationReason, NotStored};
@@ -100,7 +100,7 @@ impl Shard {
         &self,
         cost: usize,
         is_outdated: &impl Fn(&Entry) -> bool,
-        evicted: &mut Evictions,
+        stored: &mut Stored,
     ) -> Result<(), NotStored> {
         if cost > self.results_bytes_max.load(Ordering::Relaxed) {
             return Err(NotStored::NoRoom);
@@ -118,7 +118,7 @@ impl Shard {
             }
             // No more than that: if memory is held by what has left already, evicting more would
             // empty the shard and free nothing.
-            self.evict((live + cost).saturating_sub(target), is_outdated, evicted);
+            self.evict((live + cost).saturating_sub(target), is_outdated, stored);
             self.map.guard().flush();
         }
         if self.ledger.try_take(cost) {
@@ -136,7 +136,7 @@ impl Shard {
         entry: Arc<Entry>,
         is_current: impl Fn() -> bool,
         is_outdated: &impl Fn(&Entry) -> bool,
-        evicted: &mut Evictions,
+        stored: &mut Stored,
     ) -> Result<(), NotStored> {
         let mut removed = Vec::new();
         let grew;
@@ -152,17 +152,17 @@ impl Shard {
                 }
                 Some(old) => {
                     removed.extend(writers.policy.replace(old, &entry));
-                    writers.count_eviction(EvictionReason::Replaced, evicted);
+                    writers.count_eviction(EvictionReason::Replaced, old, stored);
                     Ok(())
                 }
-                None => self.add(&mut writers, digest, &entry, &guard, is_outdated, evicted),
+                None => self.add(&mut writers, digest, &entry, &guard, is_outdated, stored),
             };
             if published.is_ok() {
                 writers.stored += 1;
                 self.map.insert(digest, entry, &guard);
                 let target = self.live_target(writers.policy.nodes());
                 while writers.policy.bytes() > target && removed.len() < UNDER_ONE_LOCK {
-                    let Some(victim) = self.evict_one(&mut writers, &guard, is_outdated, evicted)
+                    let Some(victim) = self.evict_one(&mut writers, &guard, is_outdated, stored)
                     else {
                         break;
                     };
@@ -209,9 +209,11 @@ impl Shard {
         node: usize,
         budget: usize,
         outdated: &impl Fn(&Entry) -> Option<InvalidationReason>,
+        dropped: &mut impl FnMut(&Entry, InvalidationReason),
         report: &mut SweepReport,
     ) -> SweptShard {
         let mut removed = Vec::new();
+        let mut reasons = Vec::new();
         let swept = {
             let guard = self.map.guard();
             let mut writers = lock(&self.writers);
@@ -230,6 +232,7 @@ impl Shard {
                 report.dropped.count(reason);
                 report.bytes += entry.cost();
                 removed.push(entry);
+                reasons.push(reason);
             }
             report.examined += end.saturating_sub(node);
             self.note_room(&writers.policy);
@@ -239,6 +242,9 @@ impl Shard {
                 SweptShard::UpTo(end)
             }
         };
+        for (entry, reason) in removed.iter().zip(reasons) {
+            dropped(entry, reason);
+        }
         self.drop_removed(removed, false);
         swept
     }
@@ -337,7 +343,7 @@ impl Shard {
         entry: &Arc<Entry>,
         guard: &LocalGuard<'_>,
         is_outdated: &impl Fn(&Entry) -> bool,
-        evicted: &mut Evictions,
+        stored: &mut Stored,
     ) -> Result<(), NotStored> {
         let chunk_bytes = CHUNK * (NODE_BYTES + MAP_SLOT_BYTES);
         if !writers.policy.has_free_node()
@@ -348,7 +354,7 @@ impl Shard {
         }
         if !writers.policy.has_free_node() {
             // Freed at once but for the map's own reference.
-            self.evict_one(writers, guard, is_outdated, evicted);
+            self.evict_one(writers, guard, is_outdated, stored);
         }
         if writers.policy.add(entry, digest) {
             Ok(())
@@ -358,7 +364,7 @@ impl Shard {
     }
 
     /// Evicts at least `bytes` bytes if there are as many, and frees what can be freed.
-    fn evict(&self, bytes: usize, is_outdated: &impl Fn(&Entry) -> bool, evicted: &mut Evictions) {
+    fn evict(&self, bytes: usize, is_outdated: &impl Fn(&Entry) -> bool, stored: &mut Stored) {
         let mut left = bytes;
         while left > 0 {
             let mut removed = Vec::new();
@@ -366,7 +372,7 @@ impl Shard {
                 let guard = self.map.guard();
                 let mut writers = lock(&self.writers);
                 while left > 0 && removed.len() < UNDER_ONE_LOCK {
-                    let victim = self.evict_one(&mut writers, &guard, is_outdated, evicted);
+                    let victim = self.evict_one(&mut writers, &guard, is_outdated, stored);
                     let Some(victim) = victim else { break };
                     left = left.saturating_sub(victim.cost());
                     removed.push(victim);
@@ -385,13 +391,13 @@ impl Shard {
         writers: &mut Writers,
         guard: &LocalGuard<'_>,
         is_outdated: &impl Fn(&Entry) -> bool,
-        evicted: &mut Evictions,
+        stored: &mut Stored,
     ) -> Option<Arc<Entry>> {
         self.fit_ghost(&mut writers.policy);
         let (victim, reason) = writers.policy.evict(is_outdated)?;
         self.is_full.store(true, Ordering::Relaxed);
         self.map.remove(&victim.key().digest(), guard);
-        writers.count_eviction(reason, evicted);
+        writers.count_eviction(reason, &victim, stored);
         Some(victim)
     }
 
@@ -406,8 +412,11 @@ impl Shard {
 }
 
 impl Writers {
-    fn count_eviction(&mut self, reason: EvictionReason, evicted: &mut Evictions) {
+    fn count_eviction(&mut self, reason: EvictionReason, victim: &Entry, stored: &mut Stored) {
         self.evicted.count(reason);
-        evicted.count(reason);
+        stored.evicted.count(reason);
+        if reason == EvictionReason::Outdated {
+            stored.outdated.push(victim.label());
+        }
     }
 }

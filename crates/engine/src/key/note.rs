@@ -33,10 +33,16 @@ impl Note {
     /// That of an entry.
     #[inline]
     pub fn of(entry: &Entry) -> Note {
+        Note::from_number(entry.label())
+    }
+
+    /// What [`Note::number`] gave.
+    #[inline]
+    pub fn from_number(number: u32) -> Note {
         Note {
-            label: Label::from_number(entry.label() & (MAKES_SNAPSHOT - 1)),
-            makes_snapshot: entry.label() & MAKES_SNAPSHOT != 0,
-            counts_found_rows: entry.label() & COUNTS_FOUND_ROWS != 0,
+            label: Label::from_number(number & (MAKES_SNAPSHOT - 1)),
+            makes_snapshot: number & MAKES_SNAPSHOT != 0,
+            counts_found_rows: number & COUNTS_FOUND_ROWS != 0,
         }
     }
 }

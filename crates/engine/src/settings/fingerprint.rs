@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use remora_sql::Dialect;
+use remora_sql::{Dialect, TableName};
 use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
@@ -135,6 +135,19 @@ const WITHOUT_EFFECT_ON_RESULTS: Capabilities = Capabilities::CONNECT_WITH_DB
     .with(Capabilities::MARIADB_PROGRESS)
     .with(Capabilities::MARIADB_STMT_BULK_OPERATIONS);
 
+impl Fingerprint {
+    /// Schema and name of a table as a session means it; `None` if that isn't certain.
+    pub fn qualify<'a>(&'a self, name: &'a TableName) -> Option<(&'a str, &'a str)> {
+        let schema = name.schema.as_ref().or(self.schema.as_ref())?;
+        let is_readable = match self.charset {
+            TextCharset::Utf8 => true,
+            TextCharset::AsciiSafe => schema.is_ascii() && name.table.is_ascii(),
+            TextCharset::Unsafe => false,
+        };
+        is_readable.then_some((schema, &name.table))
+    }
+}
+
 /// All fingerprints in use. A lock is taken when a session learns its settings, never on a hit.
 #[derive(Debug)]
 pub struct Fingerprints {
@@ -182,6 +195,12 @@ impl Fingerprints {
             (known.id, names)
         });
         names.collect()
+    }
+
+    /// The one with this [`Fingerprint::id`], if it isn't forgotten. Looks at all of them.
+    pub fn get(&self, id: u64) -> Option<Arc<Fingerprint>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().find(|known| known.id == id).map(Arc::clone)
     }
 
     /// The fingerprint for what the server answered. Equal answers give the same one.

@@ -37,7 +37,7 @@ pub(super) fn of_one(outcome: &Outcome) -> String {
     if !all.outdated_by.is_empty() {
         let _ = writeln!(
             out,
-            "  found outdated, by the table: {}\n",
+            "  outdated, by the table: {}\n",
             most(&all.outdated_by)
         );
     }

@@ -29,7 +29,7 @@ pub(super) struct Counted {
     pub(super) fills: u64,
     /// The others, by the reason why their results weren't kept.
     pub(super) refused: BTreeMap<String, u64>,
-    /// Results that were found outdated, by the table that outdated them.
+    /// Results that were outdated, by the table that outdated them.
     pub(super) outdated_by: BTreeMap<String, u64>,
 }
 

@@ -485,7 +485,7 @@ impl Default for WorkerOptions {
 pub struct DigestOptions {
     /// Digests (statements without their values) that are counted one by one; those that are asked
     /// for most get a place, the others are counted together. Each takes up to 2 KiB and 0.5 KiB
-    /// for each worker. 0: all are counted together.
+    /// for each worker and for the sweep. 0: all are counted together.
     #[schemars(range(min = 0, max = 100_000))]
     pub count_max: u32,
     /// Statements that each worker remembers by their text without values. A miss of such a

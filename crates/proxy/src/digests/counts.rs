@@ -34,7 +34,7 @@ pub enum Count {
     },
     /// What became of a statement that the server was asked.
     Outcome(Outcome),
-    /// A stored result was found that a change had outdated.
+    /// A stored result was dropped that a change had outdated.
     Outdated,
 }
 

@@ -111,10 +111,13 @@ pub struct Digests {
     known: papaya::HashMap<Digest, Label>,
     admission: Mutex<Admission>,
     workers: Box<[Arc<WorkerDigests>]>,
+    /// What the sweep counts: outdated results only.
+    sweep: Arc<WorkerDigests>,
 }
 
 impl Digests {
-    /// For so many workers, with places for so many digests; with none, all are counted together.
+    /// For so many workers and the sweep, with places for so many digests; with none, all are
+    /// counted together.
     pub fn new(workers: usize, count_max: u32) -> Digests {
         let places = count_max.min(COUNT_MAX - 1) as usize + 1;
         Digests {
@@ -128,12 +131,18 @@ impl Digests {
             workers: (0..workers)
                 .map(|_| Arc::new(WorkerDigests::new(places)))
                 .collect(),
+            sweep: Arc::new(WorkerDigests::new(places)),
         }
     }
 
     /// The counters of one worker; none if there are fewer.
     pub fn worker(&self, index: usize) -> Option<Arc<WorkerDigests>> {
         self.workers.get(index).cloned()
+    }
+
+    /// The counters of the sweep.
+    pub fn sweep(&self) -> Arc<WorkerDigests> {
+        Arc::clone(&self.sweep)
     }
 
     /// How many have a place of their own.
@@ -334,7 +343,7 @@ impl Digests {
 
     fn report_at(&self, index: usize, generation: u32, about: Option<&About>) -> DigestReport {
         let mut report = DigestReport::new(about);
-        for worker in &self.workers {
+        for worker in self.workers.iter().chain([&self.sweep]) {
             worker.add_to(index, generation, &mut report);
         }
         report.finish();

@@ -47,7 +47,7 @@ pub struct DigestReport {
     pub writes: u64,
     /// Of those, the ones whose results were kept.
     pub fills: u64,
-    /// Results that were found outdated by a change when somebody asked for them.
+    /// Results that were dropped because a change had outdated them.
     pub outdated: u64,
     /// The tables whose changes did that, the most frequent first.
     #[serde(default)]

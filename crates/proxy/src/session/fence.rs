@@ -16,7 +16,6 @@ use remora_engine::facts::TableFacts;
 use remora_engine::reason::Limit;
 use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
-use remora_engine::settings::TextCharset;
 use remora_engine::tags::fences_of_write;
 use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, TableName, Writes};
 
@@ -101,14 +100,7 @@ impl Session {
 
     /// Schema and name of a table as the session means it; `None` if that isn't certain.
     pub(super) fn qualify<'a>(&'a self, name: &'a TableName) -> Option<(&'a str, &'a str)> {
-        let fingerprint = self.state.fingerprint()?;
-        let schema = name.schema.as_ref().or(fingerprint.schema.as_ref())?;
-        let is_readable = match fingerprint.charset {
-            TextCharset::Utf8 => true,
-            TextCharset::AsciiSafe => schema.is_ascii() && name.table.is_ascii(),
-            TextCharset::Unsafe => false,
-        };
-        is_readable.then_some((schema, &name.table))
+        self.state.fingerprint()?.qualify(name)
     }
 
     /// Asks the catalogue what else changes with the tables that a statement names.

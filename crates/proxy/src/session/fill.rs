@@ -25,6 +25,7 @@ use super::Session;
 use super::counted_rows::{CountedRows, key_of_count};
 use super::look_up::Place;
 use crate::config::Storing;
+use crate::digests::{Count, Digester, OutdatedBy};
 use crate::shared::Shared;
 use crate::upstream::catalogue::Lookup;
 
@@ -352,7 +353,12 @@ impl Session {
         let kept = match (checked, unproven) {
             (Err(why), _) => Err(why),
             (Ok(()), Some(snapshot)) => return self.keep_later(fill, last_piece, snapshot),
-            (Ok(()), None) => fill.keep(&self.shared, &self.fill_text, last_piece),
+            (Ok(()), None) => fill.keep(
+                &self.worker.digests,
+                &self.shared,
+                &self.fill_text,
+                last_piece,
+            ),
         };
         let key_of_count = (fill.counts_found_rows && kept.is_ok()).then(|| {
             let response = if fill.captured.is_empty() {
@@ -447,7 +453,7 @@ impl Session {
             let is_proven = shared.timeline.covers(one.snapshot);
             if is_proven && one.fill.check(shared, &[]).is_ok() {
                 // It has been counted. A store that doesn't take it says so itself.
-                let _ = one.fill.keep(shared, &one.text, &[]);
+                let _ = one.fill.keep(&self.worker.digests, shared, &one.text, &[]);
             }
             !is_proven
         });
@@ -492,7 +498,13 @@ impl Fill {
 
     /// Keeps the whole answer. What a transaction has read is kept only if the follower has applied
     /// all that it may show, and was looked at for changes afterwards.
-    fn keep(&mut self, shared: &Shared, text: &[u8], last_piece: &[u8]) -> Result<(), Bypass> {
+    fn keep(
+        &mut self,
+        digests: &Digester,
+        shared: &Shared,
+        text: &[u8],
+        last_piece: &[u8],
+    ) -> Result<(), Bypass> {
         let response = if self.captured.is_empty() {
             last_piece
         } else {
@@ -516,11 +528,14 @@ impl Fill {
             epoch: self.epoch,
             expires_at_ms: self.expires_at_ms,
         };
-        shared
-            .store
-            .insert(&entry)
-            .map(drop)
-            .map_err(Bypass::NotStored)
+        let stored = shared.store.insert(&entry).map_err(Bypass::NotStored)?;
+        for label in stored.outdated {
+            // Which table it was isn't looked for here: somebody waits for the answer.
+            let label = Note::from_number(label).label;
+            digests.count(label, Count::Outdated);
+            digests.count_outdated_by(label, OutdatedBy::Unknown);
+        }
+        Ok(())
     }
 
     /// Whether an answer of so many bytes may be kept, with the limit for all of them.

@@ -91,11 +91,11 @@ use self::first_read::FirstRead;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::first_read::FirstReads;
 use self::hidden::UnseenText;
-use self::outdated::OutdatedResult;
 use self::refusal::Refusal;
 use self::registration::Registration;
 pub(crate) use self::worker_context::WorkerContext;
 use crate::net::{Addresses, Endpoint, Stream};
+use crate::shared::outdated::OutdatedResult;
 use crate::shared::{Shared, Turn};
 use crate::traces::Recorder;
 use crate::upstream::catalogue::yielding::DefinitionChange;

@@ -1,62 +1,42 @@
 //! What outdated a result that was looked up: told after the look-up, when the server is about to
-//! be asked anyway.
-//!
-//! A tag is a hash, so its table can't be read from it. But whoever found the result outdated has
-//! the statement at hand, and plans to keep its next answer: the tables that it reads would give
-//! that one the same tags.
+//! be asked anyway. Then the statement is at hand.
 
 use std::sync::Arc;
 
-use remora_cache::{AsOf, Entry, InvalidationReason, Tag};
-use remora_engine::key::{Label, Note};
-use remora_engine::tags::{Origin, Purpose, ReadTables, ReadTags};
+use remora_cache::{Entry, InvalidationReason};
+use remora_engine::key::Note;
 
 use super::Session;
 use super::fill::Read;
 use crate::digests::{Count, OutdatedBy};
-use crate::upstream::catalogue::Lookup;
-
-/// A result that a change of some of its tags has outdated, until the tables of its statement are
-/// looked at.
-pub(super) struct OutdatedResult {
-    /// What it was counted under.
-    label: Label,
-    /// What it was looked up by.
-    digest: u128,
-    as_of: AsOf,
-    changed: Vec<Tag>,
-}
+use crate::shared::outdated::{OutdatedResult, Reads};
 
 impl Session {
     /// A result was found that can never be served again.
     pub(super) fn drop_outdated(&mut self, entry: &Arc<Entry>, reason: InvalidationReason) {
         let digests = &self.worker.digests;
-        let label = Note::of(entry).label;
-        if reason != InvalidationReason::Expired {
-            digests.count(label, Count::Outdated);
-        }
         if let Some(untold) = self.outdated.take() {
             digests.count_outdated_by(untold.label, OutdatedBy::Unknown);
         }
+        if !self.shared.store.remove_if_same(entry, reason) {
+            // The sweep was first, or another session: it is counted.
+            return;
+        }
+        let label = Note::of(entry).label;
         match reason {
             InvalidationReason::Changed => {
-                let as_of = entry.as_of();
-                let changed = self.shared.timeline.changed_tags(as_of, entry.tags());
-                self.outdated = Some(OutdatedResult {
-                    label,
-                    digest: entry.key().digest(),
-                    as_of,
-                    changed: changed.collect(),
-                });
+                digests.count(label, Count::Outdated);
+                self.outdated = Some(OutdatedResult::of(entry, &self.shared.timeline));
             }
             InvalidationReason::Everything | InvalidationReason::Forgotten => {
+                digests.count(label, Count::Outdated);
                 digests.count_outdated_by(label, OutdatedBy::Everything);
             }
-            InvalidationReason::Cleared
-            | InvalidationReason::Expired
-            | InvalidationReason::Faulty => {}
+            InvalidationReason::Cleared | InvalidationReason::Faulty => {
+                digests.count(label, Count::Outdated);
+            }
+            InvalidationReason::Expired => {}
         }
-        self.shared.store.remove_if_same(entry, reason);
     }
 
     /// Tells what outdated the result that a statement would have had from memory, if there was
@@ -65,74 +45,23 @@ impl Session {
         let Some(outdated) = self.outdated.take() else {
             return;
         };
-        let by = if outdated.digest == digest {
-            self.outdated_by(&outdated, read)
-        } else {
-            OutdatedBy::Unknown
-        };
+        let reads = || self.reads_of(read).filter(|_| outdated.digest == digest);
+        let by = reads().map_or(OutdatedBy::Unknown, |reads| {
+            self.shared.outdated_by(&outdated, &reads)
+        });
         self.worker.digests.count_outdated_by(outdated.label, by);
     }
 
-    fn outdated_by(&self, outdated: &OutdatedResult, read: &Read<'_>) -> OutdatedBy {
+    fn reads_of<'a>(&'a self, read: &'a Read<'_>) -> Option<Reads<'a>> {
         let names = read.select.tables.iter();
-        let names: Option<Vec<_>> = names.map(|name| self.qualify(name)).collect();
-        let Some(names) = names else {
-            return OutdatedBy::Unknown;
-        };
-        let shared = &self.shared;
-        let mut origin = Origin::of(&outdated.changed);
-        match (self.tables_of(read), shared.timeline.as_of()) {
-            // Most statements: there is nothing else that could have outdated the result, so its
-            // tags needn't be planned.
-            (Ok(tables), _) if is_one_alone(&tables) => {
-                let one = names
-                    .first()
-                    .map(|(schema, table)| (schema.to_string(), table.to_string()));
-                origin.found.extend(one);
-            }
-            (Ok(tables), Some(as_of)) => {
-                let under = ReadTags {
-                    shapes: &shared.upstream.shapes,
-                    as_of,
-                    broken: shared.timeline.broken().tags,
-                    bound: read.bound,
-                    conversion: self.string_conversion(),
-                    purpose: Purpose::Result,
-                };
-                for number in 0..names.len() {
-                    origin.look(read.select, number, &names, &tables, &under, |parent| {
-                        let catalogue = &shared.upstream.catalogue;
-                        match catalogue.lookup(&parent.schema, &parent.table) {
-                            Lookup::Known(facts) => Some(facts),
-                            Lookup::Loading | Lookup::Unavailable => None,
-                        }
-                    });
-                }
-            }
-            // A changed definition: it is being asked for.
-            _ => {
-                for name in names {
-                    origin.look_by_name(name, None);
-                }
-            }
-        }
-        let mut found = origin.found;
-        found.retain(|(schema, table)| {
-            let changes = &shared.upstream.table_changes;
-            let tag = Tag::table(schema, table);
-            // Nothing else than another tag in the same slot can have outdated it, if the table
-            // hasn't changed.
-            changes.has_changed_since(tag, outdated.as_of.position()) != Some(false)
-        });
-        if found.is_empty() {
-            OutdatedBy::Unknown
-        } else {
-            OutdatedBy::Tables(found)
-        }
+        Some(Reads {
+            select: read.select,
+            names: names
+                .map(|name| self.qualify(name))
+                .collect::<Option<_>>()?,
+            tables: self.tables_of(read).ok(),
+            bound: Some(read.bound),
+            conversion: self.string_conversion(),
+        })
     }
-}
-
-/// Whether they are one table, which nothing else reaches: no cascade from a parent, no view.
-fn is_one_alone(tables: &[ReadTables]) -> bool {
-    matches!(tables, [one] if one.facts.cascade_parents.is_empty() && one.facts.view_of.is_empty())
 }

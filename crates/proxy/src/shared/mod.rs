@@ -12,6 +12,7 @@
 mod backlog_room;
 mod last_attempt;
 mod limits;
+pub(crate) mod outdated;
 mod rules_in_force;
 mod sessions;
 mod turns;

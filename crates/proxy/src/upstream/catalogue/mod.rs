@@ -158,14 +158,33 @@ impl Catalogue {
         }
     }
 
-    /// What is known of a table, by its names as a statement writes them. Never waits.
+    /// What is known of a table, by its names as a statement writes them. Never waits. If nothing
+    /// is, it is asked for.
     pub fn lookup(&self, schema: &str, table: &str) -> Lookup {
-        let mode = self.mode();
-        if mode == UNKNOWN || !self.timeline.is_live() {
+        if !self.is_available() {
             return Lookup::Unavailable;
         }
+        if let Some(facts) = self.find(schema, table) {
+            return Lookup::Known(facts);
+        }
+        let requested = self.request(self.key(schema, table));
+        requested.map_or(Lookup::Loading, Lookup::Known)
+    }
+
+    /// The same if it is known, for whoever can do without.
+    pub fn known(&self, schema: &str, table: &str) -> Option<Arc<TableFacts>> {
+        self.is_available().then(|| self.find(schema, table))?
+    }
+
+    fn is_available(&self) -> bool {
+        self.mode() != UNKNOWN && self.timeline.is_live()
+    }
+
+    #[inline]
+    fn find(&self, schema: &str, table: &str) -> Option<Arc<TableFacts>> {
+        let mode = self.mode();
         if let Some(why) = refused_by_name(schema, table, mode) {
-            return Lookup::Known(Arc::new(TableFacts::refused(schema, table, why)));
+            return Some(Arc::new(TableFacts::refused(schema, table, why)));
         }
         // The names with a zero byte between them, on the stack: what is known is found without an
         // allocation.
@@ -177,11 +196,7 @@ impl Catalogue {
         if mode != 0 {
             key.make_ascii_lowercase();
         }
-        if let Some(facts) = self.store.find(key, |known| self.is_outdated(known)) {
-            return Lookup::Known(facts);
-        }
-        let requested = self.request(self.key(schema, table));
-        requested.map_or(Lookup::Loading, Lookup::Known)
+        self.store.find(key, |known| self.is_outdated(known))
     }
 
     /// The table that a statement names so.
