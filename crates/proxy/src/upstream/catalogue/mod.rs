@@ -161,10 +161,10 @@ impl Catalogue {
     /// What is known of a table, by its names as a statement writes them. Never waits. If nothing
     /// is, it is asked for.
     pub fn lookup(&self, schema: &str, table: &str) -> Lookup {
-        if !self.is_available() {
+        let Some(mode) = self.mode_while_live() else {
             return Lookup::Unavailable;
-        }
-        if let Some(facts) = self.find(schema, table) {
+        };
+        if let Some(facts) = self.find(schema, table, mode) {
             return Lookup::Known(facts);
         }
         let requested = self.request(self.key(schema, table));
@@ -173,16 +173,17 @@ impl Catalogue {
 
     /// The same if it is known, for whoever can do without.
     pub fn known(&self, schema: &str, table: &str) -> Option<Arc<TableFacts>> {
-        self.is_available().then(|| self.find(schema, table))?
+        self.find(schema, table, self.mode_while_live()?)
     }
 
-    fn is_available(&self) -> bool {
-        self.mode() != UNKNOWN && self.timeline.is_live()
+    /// How names are compared, while the log is followed.
+    fn mode_while_live(&self) -> Option<u8> {
+        let mode = self.mode();
+        (mode != UNKNOWN && self.timeline.is_live()).then_some(mode)
     }
 
     #[inline]
-    fn find(&self, schema: &str, table: &str) -> Option<Arc<TableFacts>> {
-        let mode = self.mode();
+    fn find(&self, schema: &str, table: &str, mode: u8) -> Option<Arc<TableFacts>> {
         if let Some(why) = refused_by_name(schema, table, mode) {
             return Some(Arc::new(TableFacts::refused(schema, table, why)));
         }
