@@ -308,6 +308,12 @@ fn outdated_results_leave_first() {
     let stats = store.stats();
     assert!(stats.evicted.of(EvictionReason::Outdated) > 200);
     assert_eq!(stats.evicted.of(EvictionReason::Outdated), told);
+    let stored = insert(&store, 999, &[0; 500]).unwrap();
+    assert_eq!(stored.evicted.of(EvictionReason::Replaced), 1);
+    assert_eq!(stored.outdated, [(0, InvalidationReason::Changed)]);
+    let stored = insert(&store, 998, &[0; 500]).unwrap();
+    assert_eq!(stored.evicted.of(EvictionReason::Replaced), 1);
+    assert_eq!(stored.outdated, []);
     assert_eq!(stats.evicted.of(EvictionReason::SmallQueue), 0);
 }
 

@@ -63,7 +63,7 @@ pub struct Store {
     /// How far the bits that choose the shard lie from the right.
     shard_shift: u32,
     result_bytes_max: usize,
-    is_outdated: OutdatedJudge,
+    judge: OutdatedJudge,
     sweep: Mutex<StoreCursor>,
     /// How often it was emptied. Read by fills only.
     epoch: AtomicU64,
@@ -86,8 +86,8 @@ pub type Invalidations = Counts<InvalidationReason>;
 pub struct Stored {
     /// The results that left for it.
     pub evicted: Evictions,
-    /// The labels of those among them that a change had outdated.
-    pub outdated: Vec<u32>,
+    /// The labels of those among them that could never have been served again, and why.
+    pub outdated: Vec<(u32, InvalidationReason)>,
 }
 
 /// What one step of a sweep did.
@@ -130,8 +130,8 @@ impl Store {
         Store::with_judge(limits, Box::new(|_| None))
     }
 
-    /// An empty store whose evictions take first what `is_outdated` names.
-    pub fn with_judge(limits: StoreLimits, is_outdated: OutdatedJudge) -> Store {
+    /// An empty store whose evictions take first what `judge` names.
+    pub fn with_judge(limits: StoreLimits, judge: OutdatedJudge) -> Store {
         let largest = limits.result_bytes_max.max(8 * 1024);
         let shards_max = (limits.memory_bytes_max / largest.saturating_mul(8)).max(1);
         // At most the largest power of two that fits.
@@ -145,7 +145,7 @@ impl Store {
                 .collect(),
             shard_shift: u128::BITS - shards.ilog2(),
             result_bytes_max: limits.result_bytes_max,
-            is_outdated,
+            judge,
             sweep: Mutex::default(),
             epoch: AtomicU64::new(0),
         }
@@ -200,6 +200,16 @@ impl Store {
     /// # Errors
     /// The result isn't stored, and nothing needs to be done about it.
     pub fn insert(&self, new: &NewEntry<'_>) -> Result<Stored, NotStored> {
+        let mut stored = Stored::default();
+        self.insert_noting(new, &mut stored)?;
+        Ok(stored)
+    }
+
+    /// The same. `stored` also tells what has left for a result that isn't stored after all.
+    ///
+    /// # Errors
+    /// The result isn't stored, and nothing needs to be done about it.
+    pub fn insert_noting(&self, new: &NewEntry<'_>, stored: &mut Stored) -> Result<(), NotStored> {
         if new.response.len() > self.result_bytes_max {
             return Err(NotStored::TooLarge);
         }
@@ -209,13 +219,10 @@ impl Store {
         let lengths = Lengths::of(new)?;
         let digest = new.key.digest();
         let shard = self.shard(digest);
-        let is_outdated = |entry: &Entry| (self.is_outdated)(entry).is_some();
-        let mut stored = Stored::default();
-        shard.reserve(lengths.cost(), &is_outdated, &mut stored)?;
+        shard.reserve(lengths.cost(), &self.judge, stored)?;
         let entry = Entry::new(new, lengths, Arc::clone(&shard.ledger));
         let is_current = || self.epoch() == new.epoch;
-        shard.publish(digest, entry, is_current, &is_outdated, &mut stored)?;
-        Ok(stored)
+        shard.publish(digest, entry, is_current, &self.judge, stored)
     }
 
     /// Removes this very entry, which a look-up found outdated; not another one that has taken its

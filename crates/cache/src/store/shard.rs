@@ -99,7 +99,7 @@ impl Shard {
     pub(super) fn reserve(
         &self,
         cost: usize,
-        is_outdated: &impl Fn(&Entry) -> bool,
+        judge: &impl Fn(&Entry) -> Option<InvalidationReason>,
         stored: &mut Stored,
     ) -> Result<(), NotStored> {
         if cost > self.results_bytes_max.load(Ordering::Relaxed) {
@@ -118,7 +118,7 @@ impl Shard {
             }
             // No more than that: if memory is held by what has left already, evicting more would
             // empty the shard and free nothing.
-            self.evict((live + cost).saturating_sub(target), is_outdated, stored);
+            self.evict((live + cost).saturating_sub(target), judge, stored);
             self.map.guard().flush();
         }
         if self.ledger.try_take(cost) {
@@ -135,7 +135,7 @@ impl Shard {
         digest: u128,
         entry: Arc<Entry>,
         is_current: impl Fn() -> bool,
-        is_outdated: &impl Fn(&Entry) -> bool,
+        judge: &impl Fn(&Entry) -> Option<InvalidationReason>,
         stored: &mut Stored,
     ) -> Result<(), NotStored> {
         let mut removed = Vec::new();
@@ -152,18 +152,17 @@ impl Shard {
                 }
                 Some(old) => {
                     removed.extend(writers.policy.replace(old, &entry));
-                    writers.count_eviction(EvictionReason::Replaced, old, stored);
+                    writers.count_eviction(EvictionReason::Replaced, old, judge, stored);
                     Ok(())
                 }
-                None => self.add(&mut writers, digest, &entry, &guard, is_outdated, stored),
+                None => self.add(&mut writers, digest, &entry, &guard, judge, stored),
             };
             if published.is_ok() {
                 writers.stored += 1;
                 self.map.insert(digest, entry, &guard);
                 let target = self.live_target(writers.policy.nodes());
                 while writers.policy.bytes() > target && removed.len() < UNDER_ONE_LOCK {
-                    let Some(victim) = self.evict_one(&mut writers, &guard, is_outdated, stored)
-                    else {
+                    let Some(victim) = self.evict_one(&mut writers, &guard, judge, stored) else {
                         break;
                     };
                     removed.push(victim);
@@ -342,7 +341,7 @@ impl Shard {
         digest: u128,
         entry: &Arc<Entry>,
         guard: &LocalGuard<'_>,
-        is_outdated: &impl Fn(&Entry) -> bool,
+        judge: &impl Fn(&Entry) -> Option<InvalidationReason>,
         stored: &mut Stored,
     ) -> Result<(), NotStored> {
         let chunk_bytes = CHUNK * (NODE_BYTES + MAP_SLOT_BYTES);
@@ -354,7 +353,7 @@ impl Shard {
         }
         if !writers.policy.has_free_node() {
             // Freed at once but for the map's own reference.
-            self.evict_one(writers, guard, is_outdated, stored);
+            self.evict_one(writers, guard, judge, stored);
         }
         if writers.policy.add(entry, digest) {
             Ok(())
@@ -364,7 +363,12 @@ impl Shard {
     }
 
     /// Evicts at least `bytes` bytes if there are as many, and frees what can be freed.
-    fn evict(&self, bytes: usize, is_outdated: &impl Fn(&Entry) -> bool, stored: &mut Stored) {
+    fn evict(
+        &self,
+        bytes: usize,
+        judge: &impl Fn(&Entry) -> Option<InvalidationReason>,
+        stored: &mut Stored,
+    ) {
         let mut left = bytes;
         while left > 0 {
             let mut removed = Vec::new();
@@ -372,7 +376,7 @@ impl Shard {
                 let guard = self.map.guard();
                 let mut writers = lock(&self.writers);
                 while left > 0 && removed.len() < UNDER_ONE_LOCK {
-                    let victim = self.evict_one(&mut writers, &guard, is_outdated, stored);
+                    let victim = self.evict_one(&mut writers, &guard, judge, stored);
                     let Some(victim) = victim else { break };
                     left = left.saturating_sub(victim.cost());
                     removed.push(victim);
@@ -390,14 +394,15 @@ impl Shard {
         &self,
         writers: &mut Writers,
         guard: &LocalGuard<'_>,
-        is_outdated: &impl Fn(&Entry) -> bool,
+        judge: &impl Fn(&Entry) -> Option<InvalidationReason>,
         stored: &mut Stored,
     ) -> Option<Arc<Entry>> {
         self.fit_ghost(&mut writers.policy);
+        let is_outdated = |entry: &Entry| judge(entry).is_some();
         let (victim, reason) = writers.policy.evict(is_outdated)?;
         self.is_full.store(true, Ordering::Relaxed);
         self.map.remove(&victim.key().digest(), guard);
-        writers.count_eviction(reason, &victim, stored);
+        writers.count_eviction(reason, &victim, judge, stored);
         Some(victim)
     }
 
@@ -412,11 +417,18 @@ impl Shard {
 }
 
 impl Writers {
-    fn count_eviction(&mut self, reason: EvictionReason, victim: &Entry, stored: &mut Stored) {
+    fn count_eviction(
+        &mut self,
+        reason: EvictionReason,
+        victim: &Entry,
+        judge: &impl Fn(&Entry) -> Option<InvalidationReason>,
+        stored: &mut Stored,
+    ) {
         self.evicted.count(reason);
         stored.evicted.count(reason);
-        if reason == EvictionReason::Outdated {
-            stored.outdated.push(victim.label());
+        if matches!(reason, EvictionReason::Outdated | EvictionReason::Replaced) {
+            let outdated = judge(victim).map(|reason| (victim.label(), reason));
+            stored.outdated.extend(outdated);
         }
     }
 }

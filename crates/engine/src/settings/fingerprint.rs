@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use remora_sql::{Dialect, TableName};
 use remora_wire::Capabilities;
@@ -152,6 +152,8 @@ impl Fingerprint {
 #[derive(Debug)]
 pub struct Fingerprints {
     known: Mutex<HashMap<Vec<u8>, Arc<Fingerprint>>>,
+    /// The same by their ids.
+    by_id: Mutex<HashMap<u64, Weak<Fingerprint>>>,
     next_id: AtomicU64,
     capacity: usize,
 }
@@ -165,6 +167,7 @@ impl Fingerprints {
     pub fn new(capacity: usize) -> Fingerprints {
         Fingerprints {
             known: Mutex::new(HashMap::new()),
+            by_id: Mutex::new(HashMap::new()),
             next_id: AtomicU64::new(1),
             capacity,
         }
@@ -197,10 +200,13 @@ impl Fingerprints {
         names.collect()
     }
 
-    /// The one with this [`Fingerprint::id`], if it isn't forgotten. Looks at all of them.
+    /// The one with this [`Fingerprint::id`], if it isn't forgotten.
     pub fn get(&self, id: u64) -> Option<Arc<Fingerprint>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.values().find(|known| known.id == id).map(Arc::clone)
+        self.by_id().get(&id)?.upgrade()
+    }
+
+    fn by_id(&self) -> MutexGuard<'_, HashMap<u64, Weak<Fingerprint>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fingerprint for what the server answered. Equal answers give the same one.
@@ -219,6 +225,7 @@ impl Fingerprints {
             // Ids are never used again, so entries of a forgotten fingerprint are simply out of
             // reach.
             known.retain(|_, fingerprint| Arc::strong_count(fingerprint) > 1);
+            self.by_id().retain(|_, known| known.strong_count() > 0);
             if known.len() >= self.capacity {
                 return Err(TooManyFingerprints);
             }
@@ -243,6 +250,8 @@ impl Fingerprints {
             transaction_flags: TransactionFlags::default(),
             after: SettingsAfter::default(),
         });
+        self.by_id()
+            .insert(fingerprint.id, Arc::downgrade(&fingerprint));
         known.insert(bytes, Arc::clone(&fingerprint));
         Ok(fingerprint)
     }

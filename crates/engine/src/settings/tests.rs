@@ -82,3 +82,28 @@ fn questions_for_the_same_settings_are_alike_whatever_the_mark() {
     assert_ne!(one.sql(), other.sql());
     assert_eq!((one.mark_number(), other.mark_number()), (1, 2));
 }
+
+#[test]
+fn settings_are_found_by_their_number_until_they_are_forgotten() {
+    let known = Fingerprints::new(1);
+    let query = query(1, "a");
+    let intern = |login_epoch| {
+        let flavour = Flavour {
+            capabilities: Capabilities(0),
+            login_epoch,
+            schema_epoch: 0,
+            role_epoch: 0,
+            client: None,
+        };
+        known.intern(&query, &answer(&query, Some("17")), flavour)
+    };
+    let first = intern(0).expect("there is room");
+    assert_eq!(known.get(first.id).map(|found| found.id), Some(first.id));
+    assert_eq!(intern(1).err(), Some(TooManyFingerprints));
+    let id = first.id;
+    drop(first);
+    // They are remembered until the room is needed.
+    assert!(known.get(id).is_some());
+    let second = intern(1).expect("the first isn't in use");
+    assert!(known.get(id).is_none() && known.get(second.id).is_some());
+}

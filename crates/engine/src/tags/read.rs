@@ -54,6 +54,9 @@ pub enum Purpose {
     /// An explanation: nothing is registered, and a parameter without a value stands for any value
     /// that narrows.
     Explanation,
+    /// To tell what outdated a result: nothing is registered, and a parameter without a value
+    /// doesn't narrow.
+    Comparison,
 }
 
 impl<'a> ReadTags<'a> {
@@ -73,7 +76,9 @@ impl<'a> ReadTags<'a> {
     ) -> Result<Arc<Shape<Codec>>, TooCoarse> {
         match self.purpose {
             Purpose::Result => self.shapes.find(table, wanted, self.as_of),
-            Purpose::Explanation => self.shapes.foresee(table, wanted, self.as_of),
+            Purpose::Explanation | Purpose::Comparison => {
+                self.shapes.foresee(table, wanted, self.as_of)
+            }
         }
     }
 }

@@ -203,6 +203,15 @@ impl Digests {
         label != Label::OTHERS && self.generation_at(label.index()) == label.generation()
     }
 
+    /// The label, or that of the others if its digest has lost its place.
+    pub(crate) fn current(&self, label: Label) -> Label {
+        if self.is_current(label) {
+            label
+        } else {
+            Label::OTHERS
+        }
+    }
+
     /// What all workers have counted of a digest.
     fn storing_tally(&self, label: Label) -> StoringTally {
         let of = |worker: &Arc<WorkerDigests>| worker.storing_tally_at(label);

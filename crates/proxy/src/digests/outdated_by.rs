@@ -1,5 +1,7 @@
 //! By which tables results of a digest were outdated.
 
+use remora_cache::InvalidationReason;
+
 /// Different tables that are told apart: a statement rarely reads more.
 const TABLES_MAX: usize = 8;
 
@@ -11,8 +13,24 @@ pub enum OutdatedBy {
     /// A commit that may have changed anything, or a log that was lost.
     Everything,
     /// That can't be told: no table that the statement reads has changed, so something else shares
-    /// a place with one of its tags; or the statement's tables aren't known any more.
+    /// a place with one of its tags; the statement's tables aren't known any more; or they weren't
+    /// looked for.
     Unknown,
+}
+
+impl OutdatedBy {
+    /// What is known by the reason for which a result was dropped; `None` if no change outdated it.
+    pub(crate) fn told_without_tables(reason: InvalidationReason) -> Option<OutdatedBy> {
+        match reason {
+            InvalidationReason::Changed => Some(OutdatedBy::Unknown),
+            InvalidationReason::Everything | InvalidationReason::Forgotten => {
+                Some(OutdatedBy::Everything)
+            }
+            InvalidationReason::Cleared
+            | InvalidationReason::Expired
+            | InvalidationReason::Faulty => None,
+        }
+    }
 }
 
 /// The counts of one digest.
@@ -53,6 +71,19 @@ impl OutdatedByCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_changes_outdate_a_result() {
+        use InvalidationReason as Reason;
+        let told = OutdatedBy::told_without_tables;
+        assert_eq!(told(Reason::Changed), Some(OutdatedBy::Unknown));
+        for reason in [Reason::Everything, Reason::Forgotten] {
+            assert_eq!(told(reason), Some(OutdatedBy::Everything));
+        }
+        for reason in [Reason::Cleared, Reason::Expired, Reason::Faulty] {
+            assert_eq!(told(reason), None);
+        }
+    }
 
     #[test]
     fn more_tables_than_have_room_are_counted_together() {

@@ -6,7 +6,7 @@
 //! locked.
 
 use remora_cache::{
-    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Snapshot,
+    AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Snapshot, Stored,
     TableTags, Tag,
 };
 use remora_engine::emulation::CacheType;
@@ -528,14 +528,17 @@ impl Fill {
             epoch: self.epoch,
             expires_at_ms: self.expires_at_ms,
         };
-        let stored = shared.store.insert(&entry).map_err(Bypass::NotStored)?;
-        for label in stored.outdated {
+        let mut stored = Stored::default();
+        let is_stored = shared.store.insert_noting(&entry, &mut stored);
+        for (number, reason) in stored.outdated {
             // Which table it was isn't looked for here: somebody waits for the answer.
-            let label = Note::from_number(label).label;
-            digests.count(label, Count::Outdated);
-            digests.count_outdated_by(label, OutdatedBy::Unknown);
+            if let Some(by) = OutdatedBy::told_without_tables(reason) {
+                let label = Note::from_number(number).label;
+                digests.count(label, Count::Outdated);
+                digests.count_outdated_by(label, by);
+            }
         }
-        Ok(())
+        is_stored.map_err(Bypass::NotStored)
     }
 
     /// Whether an answer of so many bytes may be kept, with the limit for all of them.

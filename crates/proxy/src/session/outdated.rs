@@ -19,7 +19,7 @@ impl Session {
             digests.count_outdated_by(untold.label, OutdatedBy::Unknown);
         }
         if !self.shared.store.remove_if_same(entry, reason) {
-            // The sweep was first, or another session: it is counted.
+            // Whoever was first has counted it: the sweep, another session, a newer result.
             return;
         }
         let label = Note::of(entry).label;
@@ -45,8 +45,9 @@ impl Session {
         let Some(outdated) = self.outdated.take() else {
             return;
         };
-        let reads = || self.reads_of(read).filter(|_| outdated.digest == digest);
-        let by = reads().map_or(OutdatedBy::Unknown, |reads| {
+        let is_its_own = outdated.digest == digest;
+        let reads = is_its_own.then(|| self.reads_of(read)).flatten();
+        let by = reads.map_or(OutdatedBy::Unknown, |reads| {
             self.shared.outdated_by(&outdated, &reads)
         });
         self.worker.digests.count_outdated_by(outdated.label, by);
@@ -60,7 +61,7 @@ impl Session {
                 .map(|name| self.qualify(name))
                 .collect::<Option<_>>()?,
             tables: self.tables_of(read).ok(),
-            bound: Some(read.bound),
+            bound: read.bound,
             conversion: self.string_conversion(),
         })
     }

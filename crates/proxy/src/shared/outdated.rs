@@ -44,8 +44,8 @@ pub(crate) struct Reads<'a> {
     pub(crate) names: Vec<(&'a str, &'a str)>,
     /// What is known of each of them; `None` if that isn't known of all.
     pub(crate) tables: Option<Vec<ReadTables>>,
-    /// The values of its parameters; `None` if it has some that aren't known.
-    pub(crate) bound: Option<&'a [BoundValue<'a>]>,
+    /// The values of its parameters; none if they aren't known.
+    pub(crate) bound: &'a [BoundValue<'a>],
     pub(crate) conversion: StringConversion,
 }
 
@@ -53,29 +53,29 @@ impl Shared {
     /// The tables whose changes outdated a result.
     pub(crate) fn outdated_by(&self, outdated: &OutdatedResult, reads: &Reads<'_>) -> OutdatedBy {
         let mut origin = Origin::of(&outdated.changed);
-        match (&reads.tables, reads.bound, self.timeline.as_of()) {
+        match (&reads.tables, self.timeline.as_of()) {
             // Most statements: there is nothing else that could have outdated the result, so its
             // tags needn't be planned.
-            (Some(tables), ..) if is_one_alone(tables) => {
+            (Some(tables), _) if is_one_alone(tables) => {
                 let owned =
                     |(schema, table): &(&str, &str)| (schema.to_string(), table.to_string());
                 origin.found.extend(reads.names.first().map(owned));
             }
-            (Some(tables), Some(bound), Some(as_of)) => {
+            (Some(tables), Some(as_of)) => {
                 let under = ReadTags {
                     shapes: &self.upstream.shapes,
                     as_of,
                     broken: self.timeline.broken().tags,
-                    bound,
+                    bound: reads.bound,
                     conversion: reads.conversion,
-                    purpose: Purpose::Result,
+                    purpose: Purpose::Comparison,
                 };
                 for number in 0..reads.names.len() {
                     let parent = |parent: &_| self.known_parent(parent);
                     origin.look(reads.select, number, &reads.names, tables, &under, parent);
                 }
             }
-            // A changed definition, or values that aren't at hand.
+            // A changed definition: it is being asked for.
             _ => {
                 for name in &reads.names {
                     origin.look_by_name(*name, None);

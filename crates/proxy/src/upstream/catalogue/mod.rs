@@ -164,40 +164,24 @@ impl Catalogue {
         let Some(mode) = self.mode_while_live() else {
             return Lookup::Unavailable;
         };
-        if let Some(facts) = self.find(schema, table, mode) {
+        let kept = |key: &[u8]| self.store.find(key, |known| self.is_outdated(known));
+        if let Some(facts) = find(schema, table, mode, kept) {
             return Lookup::Known(facts);
         }
         let requested = self.request(self.key(schema, table));
         requested.map_or(Lookup::Loading, Lookup::Known)
     }
 
-    /// The same if it is known, for whoever can do without.
+    /// The same if it is known, for whoever can do without. The table isn't kept for it either.
     pub fn known(&self, schema: &str, table: &str) -> Option<Arc<TableFacts>> {
-        self.find(schema, table, self.mode_while_live()?)
+        let kept = |key: &[u8]| self.store.peek(key, |known| self.is_outdated(known));
+        find(schema, table, self.mode_while_live()?, kept)
     }
 
     /// How names are compared, while the log is followed.
     fn mode_while_live(&self) -> Option<u8> {
         let mode = self.mode();
         (mode != UNKNOWN && self.timeline.is_live()).then_some(mode)
-    }
-
-    #[inline]
-    fn find(&self, schema: &str, table: &str, mode: u8) -> Option<Arc<TableFacts>> {
-        if let Some(why) = refused_by_name(schema, table, mode) {
-            return Some(Arc::new(TableFacts::refused(schema, table, why)));
-        }
-        // The names with a zero byte between them, on the stack: what is known is found without an
-        // allocation.
-        let mut buffer = [0; 2 * NAME_BYTES_MAX + 1];
-        let length = schema.len() + 1 + table.len();
-        let key = &mut buffer[..length];
-        key[..schema.len()].copy_from_slice(schema.as_bytes());
-        key[schema.len() + 1..].copy_from_slice(table.as_bytes());
-        if mode != 0 {
-            key.make_ascii_lowercase();
-        }
-        self.store.find(key, |known| self.is_outdated(known))
     }
 
     /// The table that a statement names so.
@@ -381,6 +365,30 @@ impl Catalogue {
     fn requests(&self) -> MutexGuard<'_, Requests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is `kept` of a table by its names.
+#[inline]
+fn find(
+    schema: &str,
+    table: &str,
+    mode: u8,
+    kept: impl FnOnce(&[u8]) -> Option<Arc<TableFacts>>,
+) -> Option<Arc<TableFacts>> {
+    if let Some(why) = refused_by_name(schema, table, mode) {
+        return Some(Arc::new(TableFacts::refused(schema, table, why)));
+    }
+    // The names with a zero byte between them, on the stack: what is known is found without an
+    // allocation.
+    let mut buffer = [0; 2 * NAME_BYTES_MAX + 1];
+    let length = schema.len() + 1 + table.len();
+    let key = &mut buffer[..length];
+    key[..schema.len()].copy_from_slice(schema.as_bytes());
+    key[schema.len() + 1..].copy_from_slice(table.as_bytes());
+    if mode != 0 {
+        key.make_ascii_lowercase();
+    }
+    kept(key)
 }
 
 /// The further definitions that facts hold for: of what a view reads. A view that is refused may be

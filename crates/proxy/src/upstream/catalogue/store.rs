@@ -111,6 +111,18 @@ impl Store {
         Some(Arc::clone(&slot.known.facts))
     }
 
+    /// The same for whoever needs no table kept for it.
+    pub(super) fn peek(
+        &self,
+        key: &[u8],
+        is_outdated: impl Fn(&Known) -> bool,
+    ) -> Option<Arc<TableFacts>> {
+        let shard = self.shard(key);
+        let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+        let known = &shard.slots[*shard.places.get(key)? as usize].known;
+        (!is_outdated(known)).then(|| Arc::clone(&known.facts))
+    }
+
     /// How many shards there are.
     pub(super) fn shards(&self) -> usize {
         self.shards.len()
