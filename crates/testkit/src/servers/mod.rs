@@ -134,10 +134,13 @@ impl Server {
             .args(self.arguments()?);
         let process = self.process.insert(program.spawn()?);
         let options = ConnectOptions::new(self.address, "root", "");
+        let socket = self.scratch.join("socket").display().to_string();
         process
             .wait_until("the server's first answer", PATIENCE, || {
-                // A node of a cluster lets connections in before it answers statements.
-                options.connect().ok()?.query("SELECT 1").ok().map(drop)
+                // A node of a cluster lets connections in before it answers statements. And another
+                // server may have taken the port: then this one says so and ends.
+                let answer = options.connect().ok()?.query_value("SELECT @@socket");
+                (answer.ok()?.as_deref() == Some(socket.as_str())).then_some(())
             })
             .with_context(|| format!("{} did not start", self.kind.as_str()))?;
         Ok(())
