@@ -97,18 +97,13 @@ impl Store {
         key: &[u8],
         is_outdated: impl Fn(&Known) -> bool,
     ) -> Option<Arc<TableFacts>> {
-        let shard = self.shard(key);
-        let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-        let slot = &shard.slots[*shard.places.get(key)? as usize];
-        if is_outdated(&slot.known) {
-            return None;
-        }
-        // A store would take the line away from other readers.
-        if !slot.used.load(Ordering::Relaxed) {
-            slot.used.store(true, Ordering::Relaxed);
-            slot.served.store(true, Ordering::Relaxed);
-        }
-        Some(Arc::clone(&slot.known.facts))
+        self.look(key, is_outdated, |slot| {
+            // A store would take the line away from other readers.
+            if !slot.used.load(Ordering::Relaxed) {
+                slot.used.store(true, Ordering::Relaxed);
+                slot.served.store(true, Ordering::Relaxed);
+            }
+        })
     }
 
     /// The same for whoever needs no table kept for it.
@@ -117,10 +112,24 @@ impl Store {
         key: &[u8],
         is_outdated: impl Fn(&Known) -> bool,
     ) -> Option<Arc<TableFacts>> {
+        self.look(key, is_outdated, |_| ())
+    }
+
+    #[inline]
+    fn look(
+        &self,
+        key: &[u8],
+        is_outdated: impl Fn(&Known) -> bool,
+        mark: impl FnOnce(&Slot),
+    ) -> Option<Arc<TableFacts>> {
         let shard = self.shard(key);
         let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-        let known = &shard.slots[*shard.places.get(key)? as usize].known;
-        (!is_outdated(known)).then(|| Arc::clone(&known.facts))
+        let slot = &shard.slots[*shard.places.get(key)? as usize];
+        if is_outdated(&slot.known) {
+            return None;
+        }
+        mark(slot);
+        Some(Arc::clone(&slot.known.facts))
     }
 
     /// How many shards there are.
