@@ -1,7 +1,7 @@
 //! Case files: statements as the `mysql` program reads them, and comments that say what is to be
 //! expected.
 //!
-//! The language is described for its users in `crates/lab/differential/README.md`.
+//! The language is described for its users in `crates/behaviour/differential/README.md`.
 
 use std::path::Path;
 

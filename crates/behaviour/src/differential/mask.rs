@@ -2,7 +2,8 @@
 //!
 //! A statement's mask is named where the statement is. It takes out the rows (and an error's words,
 //! and what an OK says of the session), no more: their number, the columns, the warnings and the
-//! status are still compared. Only [`Mask::Sessions`] takes out the number of rows, too.
+//! status are still compared. [`Mask::Sessions`] takes out the number of rows, too, and
+//! [`Mask::Place`] the width of the columns.
 //!
 //! Without being named, these are masked: the number of a prepared statement
 //! ([`hide_statement_number`]), and packets' numbers on compressed connections, which servers take
@@ -137,6 +138,11 @@ fn masked(place: &mut Place, payload: Vec<u8>, mask: Mask, capabilities: Capabil
         }
         Place::Definitions(left) => {
             *left -= 1;
+            let payload = if mask == Mask::Place {
+                without_display_width(payload)
+            } else {
+                payload
+            };
             if *left == 0 {
                 *place = if capabilities.has(Capabilities::DEPRECATE_EOF) {
                     Place::Rows
@@ -167,6 +173,18 @@ pub fn hide_statement_number(packets: &mut [(u8, Vec<u8>)]) {
     {
         number.fill(0);
     }
+}
+
+/// Takes the column's width out of its definition. Where the server lists transactions, that is as
+/// long as the list.
+fn without_display_width(mut payload: Vec<u8>) -> Vec<u8> {
+    // Behind it: type, flags, decimals and two empty bytes.
+    const BEHIND: usize = 1 + 2 + 1 + 2;
+    const WIDTH: usize = 4;
+    if let Some(start) = payload.len().checked_sub(BEHIND + WIDTH) {
+        payload[start..start + WIDTH].fill(0);
+    }
+    payload
 }
 
 /// Takes the flags of [`Mask::Plan`] out of what ends a result set, of either form.
@@ -225,6 +243,21 @@ mod tests {
         assert_eq!(seen(&one, sessions), seen(&more, sessions));
         let renamed = answer(&[b"\x01", b"dEf", b"\x01x", b"\xfe\0\0\x02\0\0\0"]);
         assert_ne!(seen(&one, sessions), seen(&renamed, sessions));
+        let wide = [
+            answer(&[
+                b"\x01",
+                b"def\x0c\x2d\0\xa0\0\0\0\xfd\x01\0\x1f\0\0",
+                b"\x01x",
+            ]),
+            answer(&[
+                b"\x01",
+                b"def\x0c\x2d\0\xa4\0\0\0\xfd\x01\0\x1f\0\0",
+                b"\x01x",
+            ]),
+        ];
+        let place = Some(Mask::Place);
+        assert_eq!(seen(&wide[0], place), seen(&wide[1], place));
+        assert_ne!(seen(&wide[0], mask), seen(&wide[1], mask));
         let errors = [
             answer(&[b"\xff\x10\x04#42000one"]),
             answer(&[b"\xff\x10\x04#42000two"]),

@@ -1,10 +1,11 @@
 //! The differential suite: what a server answers directly, it answers through Remora, to the byte.
 //!
-//! A **case** is a file of statements about one theme (`crates/lab/differential/*.sql`; the README
-//! there says how to write one). A **mode** is a way of speaking the protocol: text or prepared
-//! statements, cold or warm, compressed, encrypted, with and without single features. Each case is
-//! run in each mode twice: directly, and then, on the same server in a fresh schema of the same
-//! name, through Remora. Every packet must be equal, its number included.
+//! A **case** is a file of statements about one theme (`crates/behaviour/differential/*.sql`; the
+//! README there says how to write one). A **mode** is a way of speaking the protocol: text or
+//! prepared statements, cold or warm, compressed, encrypted, with and without single features. Each
+//! case is run in each mode through Remora, and directly, on the same server in a fresh schema of
+//! the same name. Modes with the same [dialogue](mode::Dialogue) share the direct run. Every packet
+//! must be equal, its number included.
 //!
 //! | file | what it knows |
 //! |---|---|

@@ -32,6 +32,34 @@ pub struct Mode {
     pub takes: fn(Kind) -> bool,
 }
 
+/// What a server's answers depend on: how statements are sent, and the protocol's features.
+/// Encryption and compression change none of them, so modes that differ in these only have one
+/// dialogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialogue {
+    /// How statements are sent.
+    pub form: Form,
+    /// Whether reads are sent again and again.
+    pub warm: bool,
+    /// How to connect to the server, neither encrypted nor compressed.
+    pub options: ConnectOptions,
+}
+
+impl Dialogue {
+    /// That of a mode, for clients that otherwise connect like this.
+    pub fn of(mode: &Mode, options: &ConnectOptions) -> Dialogue {
+        let mut options = options.clone();
+        (mode.shape)(&mut options);
+        options.tls = false;
+        options.compression = None;
+        Dialogue {
+            form: mode.form,
+            warm: mode.warm,
+            options,
+        }
+    }
+}
+
 const ZSTD_LEVEL: i32 = 3;
 
 const fn text(name: &'static str, shape: fn(&mut ConnectOptions), takes: fn(Kind) -> bool) -> Mode {

@@ -82,6 +82,15 @@ impl Report {
         }
     }
 
+    /// Adds another's counts and problems.
+    pub fn add(&mut self, other: Report) {
+        self.statements += other.statements;
+        self.comparisons += other.comparisons;
+        self.hits += other.hits;
+        self.problems.extend(other.problems);
+        self.outcomes.extend(other.outcomes);
+    }
+
     /// Notes something that is not as it should be.
     pub fn problem(&mut self, place: Place<'_>, what: &str) {
         self.problems

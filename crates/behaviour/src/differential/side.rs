@@ -8,7 +8,7 @@ use remora_wire::command::ResponseKind;
 
 use super::case::{Action, Step};
 use super::literal::Literal;
-use super::mode::{Form, Mode};
+use super::mode::{Dialogue, Form, Mode};
 use crate::outcome::observe;
 use remora_testkit::client::{Client, ClientError, ConnectOptions, StatementId, Value};
 use remora_testkit::proxies::InProcessRemora;
@@ -42,7 +42,8 @@ pub struct Exchange {
 
 /// Connections of one kind to one place.
 pub struct Side<'a> {
-    mode: &'a Mode,
+    form: Form,
+    warm: bool,
     options: ConnectOptions,
     remora: Option<&'a InProcessRemora>,
     clients: BTreeMap<String, Client>,
@@ -57,26 +58,26 @@ enum Sending {
 
 impl<'a> Side<'a> {
     /// The server itself.
-    pub fn direct(mode: &'a Mode, options: &ConnectOptions) -> Side<'a> {
-        let mut options = options.clone();
-        (mode.shape)(&mut options);
+    pub fn direct(dialogue: &Dialogue) -> Side<'a> {
         Side {
-            mode,
-            options,
+            form: dialogue.form,
+            warm: dialogue.warm,
+            options: dialogue.options.clone(),
             remora: None,
             clients: BTreeMap::new(),
         }
     }
 
     /// A Remora.
-    pub fn through(
-        mode: &'a Mode,
-        options: &ConnectOptions,
-        remora: &'a InProcessRemora,
-    ) -> Side<'a> {
+    pub fn through(mode: &Mode, options: &ConnectOptions, remora: &'a InProcessRemora) -> Side<'a> {
+        let mut options = options.clone().at(remora.address());
+        (mode.shape)(&mut options);
         Side {
+            form: mode.form,
+            warm: mode.warm,
+            options,
             remora: Some(remora),
-            ..Side::direct(mode, &options.clone().at(remora.address()))
+            clients: BTreeMap::new(),
         }
     }
 
@@ -92,11 +93,7 @@ impl<'a> Side<'a> {
         }
         let mut exchanges = Vec::new();
         let mut sending = self.prepare(step, PREPARE, &mut exchanges);
-        let times = if self.mode.warm && step.repeat {
-            TIMES
-        } else {
-            1
-        };
+        let times = if self.warm && step.repeat { TIMES } else { 1 };
         for time in 0.. {
             if time >= times && !again(&exchanges) {
                 break;
@@ -131,7 +128,7 @@ impl<'a> Side<'a> {
             Action::Statement { text, values } => (text, values),
             other => return command_for(other),
         };
-        if self.mode.form == Form::Prepared && step.prepared {
+        if self.form == Form::Prepared && step.prepared {
             let mut prepared = None;
             let exchange = self.exchange(&step.connection, what, |client| {
                 client.prepare(text).map(|id| prepared = Some(id))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::case::{Case, Hit, Step};
-use super::mode::Mode;
+use super::mode::{Dialogue, Mode};
 use super::report::{Place, Report};
 use super::side::{Exchange, PREPARE, Side};
 use crate::outcome::{HIT, UNCOUNTED, is_passing};
@@ -44,16 +44,55 @@ impl<'a> Suite<'a> {
         })
     }
 
-    /// Runs a case in a mode, directly and through Remora, and compares.
-    pub fn run(&self, case: &Case, mode: &Mode, report: &mut Report) -> anyhow::Result<()> {
-        let kind = self.server.kind();
-        let schema = format!("d_{}", case.name);
-        let options = self.server.app().schema(&schema);
-        Suite::fresh_schema(&self.server.app(), &schema)?;
-        let direct = self.run_directly(case, mode, &options, report)?;
-        Suite::fresh_schema(&self.server.app().at(self.remora.address()), &schema)?;
-        let mut side = Side::through(mode, &options, &self.remora);
-        for (step, expected) in steps_for(case, kind).zip(&direct) {
+    /// Runs a case in each of these modes through Remora, and compares with what the server answers
+    /// directly. Modes of one dialogue are compared with the same direct run.
+    ///
+    /// Each mode has its report, in the same order.
+    pub fn run(&self, case: &Case, modes: &[&Mode], reports: &mut [Report]) -> anyhow::Result<()> {
+        let options = self.server.app().schema(&format!("d_{}", case.name));
+        let mut left: Vec<(&Mode, &mut Report)> = modes.iter().copied().zip(reports).collect();
+        while let Some((first, _)) = left.first() {
+            let dialogue = Dialogue::of(first, &options);
+            // Only one dialogue's answers are held at a time: some have many megabytes.
+            let (these, others) = left
+                .into_iter()
+                .partition::<Vec<_>, _>(|(mode, _)| Dialogue::of(mode, &options) == dialogue);
+            self.run_dialogue(case, &options, &dialogue, these)?;
+            left = others;
+        }
+        Ok(())
+    }
+
+    fn run_dialogue(
+        &self,
+        case: &Case,
+        options: &ConnectOptions,
+        dialogue: &Dialogue,
+        modes: Vec<(&Mode, &mut Report)>,
+    ) -> anyhow::Result<()> {
+        let mut direct = None;
+        for (mode, report) in modes {
+            let direct = match &direct {
+                Some(direct) => direct,
+                None => direct.insert(self.run_directly(case, mode, dialogue, report)?),
+            };
+            self.run_through(case, mode, options, direct, report)?;
+        }
+        Ok(())
+    }
+
+    fn run_through(
+        &self,
+        case: &Case,
+        mode: &Mode,
+        options: &ConnectOptions,
+        direct: &[Vec<Exchange>],
+        report: &mut Report,
+    ) -> anyhow::Result<()> {
+        let (kind, address) = (self.server.kind(), self.remora.address());
+        Suite::fresh_schema(&self.server.app().at(address), &options.schema)?;
+        let mut side = Side::through(mode, options, &self.remora);
+        for (step, expected) in steps_for(case, kind).zip(direct) {
             let place = place(case, mode, step);
             let patience = if report.problems.is_empty() {
                 HIT_PATIENCE
@@ -64,7 +103,7 @@ impl<'a> Suite<'a> {
             let seen = side
                 .run(step, |so_far| wants_more(step, mode, so_far, until))
                 .with_context(|| format!("connecting through Remora, {}", mode.name))?;
-            report.compare(place, !mode.is_compressed(&options), expected, &seen);
+            report.compare(place, !mode.is_compressed(options), expected, &seen);
             self.check_outcomes(place, mode, &seen, report);
             if seen.iter().any(|exchange| exchange.failure.is_some()) {
                 break;
@@ -77,10 +116,11 @@ impl<'a> Suite<'a> {
         &self,
         case: &Case,
         mode: &Mode,
-        options: &ConnectOptions,
+        dialogue: &Dialogue,
         report: &mut Report,
     ) -> anyhow::Result<Vec<Vec<Exchange>>> {
-        let mut side = Side::direct(mode, options);
+        Suite::fresh_schema(&self.server.app(), &dialogue.options.schema)?;
+        let mut side = Side::direct(dialogue);
         let mut all = Vec::new();
         for step in steps_for(case, self.server.kind()) {
             let exchanges = side

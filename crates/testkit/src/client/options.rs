@@ -23,7 +23,7 @@ const WANTED: u64 = Capabilities::MYSQL.0
 const COLLATION: u8 = 45;
 
 /// Whom to connect as, where, and by which of the protocol's features.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// The server's or the proxy's address.
     pub address: SocketAddr,
