@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::admin::client::Request;
 use crate::config::{ConfigError, Override, Settings, one_line};
@@ -45,6 +46,8 @@ pub enum Command {
     Metrics(PrintArgs),
     /// Print every reason that statements are counted with, and its meaning
     Reasons(PrintArgs),
+    /// Print the completions of this command line for a shell
+    Completions(CompletionsArgs),
 }
 
 /// Which running Remora is asked.
@@ -180,6 +183,21 @@ pub struct PrintArgs {
     pub markdown: bool,
 }
 
+/// Whose completions are printed.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// A script that makes a shell complete Remora's commands and options.
+pub fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "remora", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
 /// A configuration file, and options that take precedence over it.
 #[derive(Debug, Default, Args)]
 pub struct SettingsArgs {
@@ -311,8 +329,13 @@ fn explain(error: &clap::Error) -> String {
             let got = text(ContextKind::InvalidValue).map_or("nothing".to_owned(), |value| {
                 format!("\"{}\"", one_line(&value))
             });
-            let accepts =
-                std::error::Error::source(error).map_or("a value".to_owned(), ToString::to_string);
+            let accepts = match error.get(ContextKind::ValidValue) {
+                Some(ContextValue::Strings(values)) if !values.is_empty() => {
+                    format!("one of {}", values.join(", "))
+                }
+                _ => std::error::Error::source(error)
+                    .map_or("a value".to_owned(), ToString::to_string),
+            };
             format!("{argument}: got {got}, accepts {accepts}")
         }
         ErrorKind::ArgumentConflict => format!("{argument}: got it twice, accepts it once"),

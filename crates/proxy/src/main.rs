@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         // Without a choice of format there is only one: Markdown reads well in a terminal.
         Command::Metrics(_) => print(&metrics::reference_markdown()),
         Command::Reasons(_) => print(&reason::reference_markdown()),
+        Command::Completions(args) => print(&cli::completions(args.shell)),
     }
 }
 

@@ -52,6 +52,36 @@ fn the_references_are_printed() {
 }
 
 #[test]
+fn a_shell_completes_commands_options_and_their_values() {
+    let script = printed(&["completions", "bash"]);
+    let complete = |words: &[&str]| {
+        // What bash does when the tabulator key is pressed behind the last word.
+        let ask = format!(
+            "{script}\nCOMP_WORDS=({}); COMP_CWORD={}; COMPREPLY=()\n\
+             _remora remora '{}' '{}'; echo \"${{COMPREPLY[*]}}\"",
+            words.join(" "),
+            words.len() - 1,
+            words[words.len() - 1],
+            words[words.len() - 2],
+        );
+        let output = Command::new("bash").args(["-c", &ask]).output().unwrap();
+        assert!(output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    };
+    assert_eq!(complete(&["remora", "ser"]), "serve");
+    assert_eq!(complete(&["remora", "digests", "--so"]), "--sort");
+    assert_eq!(complete(&["remora", "digests", "--sort", "sa"]), "saved");
+    assert_eq!(complete(&["remora", "completions", "z"]), "zsh");
+    for shell in ["elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completions", shell]);
+        assert!(script.contains("digests"), "{shell}: {script}");
+    }
+}
+
+#[test]
 fn the_version_and_the_help_are_printed() {
     assert_eq!(
         printed(&["--version"]),
@@ -84,6 +114,14 @@ fn a_wrong_command_line_gets_one_line_and_status_2() {
         (
             &["serve", "--listen", "127.0.0.1:1", "--listen", "x"],
             "remora: --listen (listen.addresses): got [\"127.0.0.1:1\", \"x\"], accepts a list of one or more of host:port or unix:/path",
+        ),
+        (
+            &["digests", "--sort", "name"],
+            "remora: --sort: got \"name\", accepts one of time, calls, misses, saved, outdated",
+        ),
+        (
+            &["completions", "tcsh"],
+            "remora: <SHELL>: got \"tcsh\", accepts one of bash, elvish, fish, powershell, zsh",
         ),
         (
             &["serve", "--workers", "many"],
@@ -123,11 +161,11 @@ fn a_wrong_command_line_gets_one_line_and_status_2() {
         ),
         (
             &["swim"],
-            "remora: command: got \"swim\", accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons",
+            "remora: command: got \"swim\", accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons, completions",
         ),
         (
             &[],
-            "remora: command: got nothing, accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons",
+            "remora: command: got nothing, accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons, completions",
         ),
     ] {
         assert_eq!(refusal(arguments), expected);

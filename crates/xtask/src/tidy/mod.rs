@@ -12,6 +12,7 @@
 //! | `machines` | nothing is about somebody's machine |
 //! | `links` | links in Markdown lead somewhere |
 //! | `dependencies` | what the product depends on has a reason |
+//! | `compatibility` | the page of what was tested names the versions that are |
 //!
 //! `repository` reads the files, `rust` tells code from comments.
 //!
@@ -21,6 +22,7 @@
 //! doc`), the length of functions is clippy's.
 
 mod comment_width;
+mod compatibility;
 mod cores_without_io;
 mod cycles;
 mod dependencies;
@@ -77,7 +79,7 @@ struct Rule {
     violations: fn(&Repository) -> Vec<Violation>,
 }
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule {
         name: "cycles",
         violations: cycles::violations,
@@ -113,6 +115,10 @@ const RULES: [Rule; 9] = [
     Rule {
         name: "dependencies",
         violations: dependencies::violations,
+    },
+    Rule {
+        name: "compatibility",
+        violations: compatibility::violations,
     },
 ];
 
