@@ -116,8 +116,10 @@ fn all_given(facts: &ServerFacts) -> String {
         let account = quoted_account(&facts.account);
         let _ = write!(
             meaning,
-            " Results from views are not cached, except where it may see a view's text. \
-             To have them cached too, give it (on *.*, or on the views): GRANT {} ON *.* TO {account};",
+            " Results from views are not cached, except where it may see a view's text. And a \
+             statement on another view holds back all hits until the log shows what it wrote, for \
+             the view may call a function. To have neither, give it (on *.*, or on the views): \
+             GRANT {} ON *.* TO {account};",
             VIEWS.join(", ")
         );
     }
