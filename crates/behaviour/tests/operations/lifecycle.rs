@@ -313,6 +313,40 @@ fn at_sigterm_running_statements_finish_and_everything_else_ends() {
 }
 
 #[test]
+fn at_sigterm_a_statement_that_waits_for_its_turn_gets_it() {
+    let server = lease();
+    let options = RemoraOptions::following()
+        .with("shutdown.grace_ms", "3600000")
+        .with("upstream.statements_max", "1")
+        .with("upstream.statement_wait_ms_max", "3600000");
+    let mut remora = serve(&server, &options);
+    let address = remora.address();
+    let mut holder = server.app().connect().unwrap();
+    holder.query_value("SELECT GET_LOCK('first', 0)").unwrap();
+    let mut waiter = through(&remora, &server).unwrap();
+    let awaiting = "SELECT GET_LOCK('first', 3600)";
+    let first = start_long_statement(&server, through(&remora, &server).unwrap(), awaiting);
+    let second = std::thread::spawn(move || waiter.query_value("SELECT 7").ok().flatten());
+    wait_for("the second to wait for its turn", PATIENCE, || {
+        let waiting = remora.metrics()?.sum("remora_statements_waiting");
+        Ok((waiting > 0.5).then_some(()))
+    })
+    .unwrap();
+    std::thread::scope(|scope| {
+        let mut holder = holder;
+        let stopping = scope.spawn(|| remora.stop().unwrap());
+        wait_for("new connections to be refused", PATIENCE, || {
+            Ok(std::net::TcpStream::connect(address).is_err().then_some(()))
+        })
+        .unwrap();
+        holder.query("SELECT RELEASE_LOCK('first')").unwrap();
+        assert_eq!(first.join().unwrap().as_deref(), Some("1"));
+        assert_eq!(second.join().unwrap().as_deref(), Some("7"));
+        assert!(stopping.join().unwrap(), "the exit status is 0");
+    });
+}
+
+#[test]
 fn a_statement_that_outlasts_the_grace_period_does_not_keep_it_from_ending() {
     let server = lease();
     let options = RemoraOptions::following().with("shutdown.grace_ms", "100");
