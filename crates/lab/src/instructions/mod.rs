@@ -4,7 +4,7 @@
 //! Times differ from run to run and from machine to machine; instructions hardly do, so that a
 //! change of a few per cent can fail a check. The built program runs on valgrind's processor, with
 //! one worker and nothing to do by the clock. Each path is taken one time after the other, in
-//! batches; a figure is the median of the batches.
+//! batches; a figure is the median of the batches. What is too much must be so in three processes.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -34,6 +34,11 @@ use paths::Path;
 
 /// Batches of each path.
 const BATCHES: usize = 5;
+/// A path that takes too much in one process is measured in others, up to so many in all. What a
+/// process draws once (where its memory lies, the seeds of its hash maps) can cost a path 3 %, in
+/// each batch alike: `settings` took 75,500 instead of 73,000 in two of fourteen processes. Code
+/// that got slower is so in each.
+const PROCESSES_MAX: usize = 3;
 
 /// The options of the comparison.
 #[derive(Debug, Clone, clap::Args)]
@@ -62,13 +67,21 @@ pub fn run(options: &InstructionsOptions) -> anyhow::Result<()> {
     } else {
         Some(Figures::read(&options.baseline)?)
     };
-    let measured = measure(committed.as_ref(), options.profiles.as_deref())?;
+    let mut measured = measure(committed.as_ref(), options.profiles.as_deref())?;
     let Some(committed) = committed else {
         measured.write(&options.baseline)?;
         println!("written: {}", options.baseline.display());
         return Ok(());
     };
-    let comparison = measured.compare(&committed, &options.baseline);
+    let mut comparison = measured.compare(&committed, &options.baseline);
+    for _ in 1..PROCESSES_MAX {
+        if comparison.failure().is_none() {
+            break;
+        }
+        println!("Some took too much. Is it so in another process, too?");
+        measured.take_lower(&measure(Some(&committed), options.profiles.as_deref())?);
+        comparison = measured.compare(&committed, &options.baseline);
+    }
     if let Some(renewal) = comparison.renewal() {
         println!("{renewal}");
     }
