@@ -34,10 +34,10 @@ use paths::Path;
 
 /// Batches of each path.
 const BATCHES: usize = 5;
-/// A path that takes too much in one process is measured in others, up to so many in all. What a
-/// process draws once (where its memory lies, the seeds of its hash maps) can cost a path 3 %, in
-/// each batch alike: `settings` took 75,500 instead of 73,000 in two of fourteen processes. Code
-/// that got slower is so in each.
+/// A path that takes too much in one process is measured in others, up to so many in all. What lies
+/// in the allocator's pages differs from process to process. Where nothing else keeps a page in
+/// use, mimalloc gives it back and takes a fresh one each time: `settings` took 75,500 instead of
+/// 73,000 in three of nineteen processes, in each batch alike. Code that got slower is so in each.
 const PROCESSES_MAX: usize = 3;
 
 /// The options of the comparison.
