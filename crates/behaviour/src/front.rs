@@ -167,6 +167,27 @@ impl Front {
         (Front::on(server, schema, options, statements), gate)
     }
 
+    /// Stops Remora in good order, does something, and starts another with these options.
+    #[must_use]
+    pub fn restarted(self, options: RemoraOptions, meanwhile: impl FnOnce(&Server)) -> Front {
+        let Front {
+            remora,
+            server,
+            schema,
+        } = self;
+        drop(remora);
+        meanwhile(&server);
+        let options = patient(RemoraOptions {
+            threads: Some(1),
+            ..options
+        });
+        Front {
+            remora: InProcessRemora::start(&server, &options).unwrap(),
+            server,
+            schema,
+        }
+    }
+
     /// The Remora.
     pub fn remora(&self) -> &InProcessRemora {
         &self.remora

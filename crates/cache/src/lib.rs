@@ -24,6 +24,8 @@
 //! [`Fence::answered`] when the server has answered, and then, on the task that asks the server for
 //! its position: [`Timeline::take_answered`], the question, the follower passing the answer,
 //! [`FenceBatch::lower`].
+//!
+//! Results can outlive their process: see [`SavedResults`].
 
 mod answered;
 mod early;
@@ -34,6 +36,7 @@ mod key;
 mod ledger;
 mod position;
 mod reason;
+mod saved;
 mod shape;
 mod shapes;
 mod snapshot;
@@ -49,9 +52,10 @@ pub use fills::{FillPermit, FillStage, FillWait, FillsInFlight, NoWait};
 pub use key::{KeyRef, Scope};
 pub use position::Position;
 pub use reason::{EvictionReason, FillRefused, InvalidationReason, NotStored, Unservable};
+pub use saved::SavedResults;
 pub use shape::{
-    ColumnSet, EQUALITY_COLUMNS_MAX, INTERVAL_LEVELS, Shape, ShapeColumn, TableTags, Value,
-    ValueHash, interval_of,
+    ColumnSet, EQUALITY_COLUMNS_MAX, INTERVAL_LEVELS, Shape, ShapeColumn, ShapeParts, TableTags,
+    Value, ValueHash, interval_of,
 };
 pub use shapes::{Shapes, ShapesLimits, ShapesSnapshot, TooCoarse};
 pub use snapshot::{EndQuestion, Snapshot};

@@ -43,13 +43,13 @@ impl Position {
         Position(self.0.saturating_sub(1))
     }
 
-    /// The packed form, for an atomic.
-    pub(crate) const fn to_bits(self) -> u64 {
+    /// The packed form, for an atomic or a file.
+    pub const fn to_bits(self) -> u64 {
         self.0
     }
 
     /// The reverse of [`Position::to_bits`].
-    pub(crate) const fn from_bits(bits: u64) -> Position {
+    pub const fn from_bits(bits: u64) -> Position {
         Position(bits)
     }
 }

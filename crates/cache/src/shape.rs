@@ -95,6 +95,16 @@ impl ColumnSet {
     pub fn is_empty(&self) -> bool {
         *self == ColumnSet::EMPTY
     }
+
+    /// The columns that have a bit, and whether there are others.
+    pub fn to_words(self) -> ([u64; 4], bool) {
+        (self.words, self.beyond)
+    }
+
+    /// The reverse of [`ColumnSet::to_words`].
+    pub fn from_words(words: [u64; 4], beyond: bool) -> ColumnSet {
+        ColumnSet { words, beyond }
+    }
 }
 
 /// A value in the form in which equal values are the same, whatever way a literal or a row image
@@ -157,7 +167,39 @@ pub struct Shape<C> {
     is_of_existing: bool,
 }
 
+/// What a shape says of its table: all but the table. A shape that is made of the same parts gives
+/// the same tags, in each process of one build.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShapeParts<C> {
+    /// See [`Shape::columns`].
+    pub columns: Vec<ShapeColumn<C>>,
+    /// See [`Shape::interval_level`].
+    pub interval_level: Option<u8>,
+    /// See [`Shape::reads`].
+    pub reads: ColumnSet,
+    /// See [`Shape::is_of_existing`].
+    pub is_of_existing: bool,
+}
+
 impl<C: Clone + Eq + Hash> Shape<C> {
+    /// The shape of these parts.
+    pub fn of_parts(table: TableTags, parts: &ShapeParts<C>) -> Shape<C> {
+        if parts.is_of_existing {
+            return Shape::of_existing(table, parts.reads);
+        }
+        Shape::new(table, &parts.columns, parts.interval_level, parts.reads)
+    }
+
+    /// What it is made of.
+    pub fn parts(&self) -> ShapeParts<C> {
+        ShapeParts {
+            columns: self.columns.to_vec(),
+            interval_level: self.interval_level,
+            reads: self.reads,
+            is_of_existing: self.is_of_existing,
+        }
+    }
+
     /// A read of all rows, or of those with certain values in all of `columns`; of these the first
     /// is the one by which writers raise fences. More than [`EQUALITY_COLUMNS_MAX`] are cut off,
     /// which is coarser.
@@ -272,8 +314,8 @@ impl TableTags {
         }
     }
 
-    /// What its shapes are kept by.
-    pub(crate) fn base(self) -> u64 {
+    /// What its shapes are kept by: the bits of the table's tag.
+    pub fn base(self) -> u64 {
         self.base
     }
 
@@ -404,6 +446,23 @@ mod tests {
         assert!(far.contains(300) && !far.contains(255));
         assert!(far.intersects(&ColumnSet::ALL) && !far.intersects(&few));
         assert!(ColumnSet::ALL.intersects(&few) && !ColumnSet::ALL.intersects(&ColumnSet::EMPTY));
+    }
+
+    #[test]
+    fn a_shape_comes_back_from_its_parts_with_the_same_tags() {
+        let shapes = [
+            Shape::equal(TABLE(), &[column(0), column(3)], reads(&[1, 400])),
+            Shape::equal(TABLE(), &[], reads(&[1])),
+            Shape::equal(TABLE(), &[column(0)], reads(&[1])).reading_all(TABLE()),
+            Shape::interval(TABLE(), column(2), 8, reads(&[0])),
+            Shape::of_existing(TABLE(), reads(&[0])),
+        ];
+        for shape in shapes {
+            let parts = shape.parts();
+            let (words, beyond) = parts.reads.to_words();
+            assert_eq!(ColumnSet::from_words(words, beyond), parts.reads);
+            assert_eq!(Shape::of_parts(TABLE(), &parts), shape, "the seed, too");
+        }
     }
 
     #[test]

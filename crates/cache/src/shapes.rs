@@ -32,6 +32,7 @@ use papaya::HashMap;
 use crate::position::Position;
 use crate::shape::{Shape, TableTags};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::tag::Tag;
 use crate::timeline::{AsOf, Timeline};
 
 /// How many shapes there may be.
@@ -193,6 +194,36 @@ impl<C: Clone + Eq + std::hash::Hash + Send + Sync + 'static> Shapes<C> {
                 Ok(Arc::clone(shape))
             }
         }
+    }
+
+    /// Registers a shape that results of an earlier process are tagged with. Before the follower
+    /// applies anything: see [`crate::SavedResults`].
+    ///
+    /// # Errors
+    /// There is no room for it. Then none of those results may be taken over.
+    pub fn restore(&self, table: TableTags, shape: Shape<C>) -> Result<(), TooCoarse> {
+        let list = self.list(table)?;
+        let mut list = lock(&list);
+        if list.place_of(&shape).is_some() {
+            return Ok(());
+        }
+        if list.shapes.len() >= self.limits.table_shapes_max {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(TooCoarse::TooManyShapes);
+        }
+        self.publish(&mut list, shape);
+        Ok(())
+    }
+
+    /// All shapes, by the tag of their table. For a timeline that stands still.
+    pub fn all(&self) -> Vec<(Tag, Vec<Arc<Shape<C>>>)> {
+        let tables = self.tables.pin();
+        let of_table = |(base, list): (&u64, &Arc<Mutex<List<C>>>)| {
+            let shapes = lock(list).snapshot.shapes().to_vec();
+            (Tag::from_bits(*base), shapes)
+        };
+        let all = tables.iter().map(of_table);
+        all.filter(|(_, shapes)| !shapes.is_empty()).collect()
     }
 
     /// The shapes of a table. For the follower.

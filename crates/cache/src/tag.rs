@@ -57,13 +57,13 @@ impl Tag {
     }
 
     /// The hash, for choosing a slot: the low half chooses that of the last change, the high half
-    /// that of the fence.
-    pub(crate) const fn to_bits(self) -> u64 {
+    /// that of the fence. The same in each process of one build.
+    pub const fn to_bits(self) -> u64 {
         self.0
     }
 
     /// The reverse of [`Tag::to_bits`].
-    pub(crate) const fn from_bits(bits: u64) -> Tag {
+    pub const fn from_bits(bits: u64) -> Tag {
         Tag(bits)
     }
 }

@@ -330,7 +330,20 @@ impl Timeline {
     ///
     /// `at` must be visible: every commit at or before it can be seen by a read sent now.
     pub fn restart(&self, at: Position) {
+        self.restart_under_lock(&mut lock(&self.follower_side.0), at);
+    }
+
+    /// The same, if it has neither begun before nor forgotten anything. Gives the generation.
+    pub(crate) fn restart_if_new(&self, at: Position) -> Option<u32> {
         let mut side = lock(&self.follower_side.0);
+        if side.epoch != 0 || side.generation != 0 {
+            return None;
+        }
+        self.restart_under_lock(&mut side, at);
+        Some(side.generation)
+    }
+
+    fn restart_under_lock(&self, side: &mut FollowerSide, at: Position) {
         side.epoch += 1;
         side.proven = false;
         side.suspended = false;

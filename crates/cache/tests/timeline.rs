@@ -276,3 +276,61 @@ fn every_reason_has_its_own_label_and_a_sentence() {
             .all(|reason| reason.describe().ends_with('.'))
     );
 }
+
+#[test]
+fn only_what_may_be_served_outlives_the_process() {
+    let timeline = live();
+    let (table, other) = (orders(), [Tag::table("shop", "lines")]);
+    let outlives = |as_of, tags: &[Tag; 1]| timeline.outlives(as_of, tags.iter().copied());
+    let early = timeline.as_of().unwrap();
+    assert!(outlives(early, &table));
+    let fence = timeline.raise(FenceScope::Tables(table.into()));
+    assert!(timeline.has_fences());
+    assert!(!outlives(early, &table) && outlives(early, &other));
+    fence.answered();
+    assert!(!outlives(early, &table), "nobody has lowered it");
+    timeline.take_answered().lower();
+    assert!(!timeline.has_fences());
+    assert!(outlives(early, &table));
+    timeline.touch(table[0], at(200));
+    timeline.set_applied(at(200));
+    assert!(!outlives(early, &table) && outlives(early, &other));
+    timeline.advance_visible(timeline.epoch(), at(200));
+    let late = timeline.as_of().unwrap();
+    assert!(outlives(late, &table));
+    timeline.forget();
+    assert!(!outlives(late, &table) && !outlives(early, &other));
+}
+
+#[test]
+fn results_are_taken_over_once_by_a_process_that_has_forgotten_nothing() {
+    let new = || Arc::new(Timeline::new(LIMITS, BrokenRules::default()));
+    let timeline = new();
+    let results = timeline.resume_saved(at(300)).unwrap();
+    let as_of = results.as_of(at(200)).unwrap();
+    assert_eq!(results.as_of(at(301)), None, "behind the end");
+    assert!(check(&timeline, as_of).is_err(), "not before a proof");
+    assert!(timeline.prove(timeline.epoch(), 1000));
+    assert_eq!(check(&timeline, as_of), Ok(()));
+    timeline.touch(orders()[0], at(400));
+    assert!(check(&timeline, as_of).is_err());
+    assert!(timeline.resume_saved(at(300)).is_none(), "once");
+
+    let forgetful = new();
+    forgetful.forget();
+    assert!(forgetful.resume_saved(at(300)).is_none());
+    let begun = live();
+    assert!(begun.resume_saved(at(300)).is_none());
+
+    // What is forgotten afterwards, or with the log, is among them.
+    for forget in [Timeline::forget, |timeline: &Timeline| {
+        timeline.restart(at(500));
+    }] {
+        let timeline = new();
+        let results = timeline.resume_saved(at(300)).unwrap();
+        forget(&timeline);
+        timeline.prove(timeline.epoch(), 1000);
+        let as_of = results.as_of(at(200)).unwrap();
+        assert_eq!(check(&timeline, as_of), Err(Unservable::Forgotten));
+    }
+}

@@ -20,6 +20,7 @@ use remora_cache::{
     BrokenRules, FillsInFlight, ShapesLimits, Store, StoreLimits, Timeline, TimelineLimits,
 };
 use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
+use remora_engine::reason::{Limit, StateNotSaved};
 use remora_engine::settings::Fingerprints;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -34,12 +35,14 @@ use crate::metrics::Metrics;
 use crate::net::{Endpoint, Keepalive, Listener};
 use crate::observe::{Observer, configured_off};
 use crate::shared::{
-    BacklogRoom, LastAttempt, ReloadError, Reloaded, RulesInForce, SessionLimits, Sessions, Shared,
-    Turns,
+    BacklogRoom, LastAttempt, ReloadError, Reloaded, Restored, RulesInForce, SessionLimits,
+    Sessions, Shared, Turns,
 };
+use crate::state_file::{self, StateFile, StateOptions};
 use crate::sweep;
 use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
+use crate::upstream::saved::{Resumption, SavedLog};
 use crate::upstream::{self, UpstreamConfig, UpstreamShared};
 use crate::verification::{SwitchedOff, Verification};
 use crate::worker::{self, Phase, WorkerHandle};
@@ -81,9 +84,11 @@ pub struct App {
     threads: Vec<JoinHandle<()>>,
     admin: Option<AdminHandle>,
     admin_token: Arc<AdminToken>,
-    follower: Option<JoinHandle<()>>,
+    follower: Option<JoinHandle<Option<SavedLog>>>,
     /// Dropped to end the follower.
     stop_follower: Option<oneshot::Sender<()>>,
+    /// Where results are left to the next process.
+    state: Option<StateOptions>,
 }
 
 impl App {
@@ -121,9 +126,11 @@ impl App {
             admin_token,
             follower: None,
             stop_follower: None,
+            state: StateOptions::of(settings),
         };
         app.start_admin(settings, &loads)?;
-        app.start_follower(settings)?;
+        let left = app.take_state();
+        app.start_follower(settings, left)?;
         let workers = app.start_workers(&metrics, &loads, &watched)?;
         let acceptor = Acceptor {
             workers,
@@ -183,10 +190,26 @@ impl App {
         }
         // Last, so that fences of the last writes and metrics are served to the end.
         drop(self.stop_follower.take());
-        if let Some(follower) = self.follower.take() {
-            let _ = follower.join();
-        }
+        let followed = self.follower.take().map(JoinHandle::join);
         drop(self.admin.take());
+        if let (Some(options), Some(log)) = (self.state.take(), followed) {
+            leave_state(&self.shared, log.ok().flatten(), &options);
+        }
+    }
+
+    /// Takes what the process before has left. Also where nothing will be cached: what happens from
+    /// now on may be the end of it.
+    fn take_state(&self) -> Option<Resumption> {
+        let options = self.state.as_ref()?;
+        // Before anybody can connect.
+        let epoch = self.shared.store.epoch();
+        match StateFile::take(&self.shared, options) {
+            Ok(file) => Some(file.into_resumption(&self.shared, epoch)),
+            Err(wrong) => {
+                self.shared.restored.tell(wrong);
+                None
+            }
+        }
     }
 
     /// Starts the admin listener, if the settings ask for one.
@@ -225,7 +248,7 @@ impl App {
     }
 
     /// Starts to follow the server, if the settings allow anything to be cached.
-    fn start_follower(&mut self, settings: &Settings) -> io::Result<()> {
+    fn start_follower(&mut self, settings: &Settings, left: Option<Resumption>) -> io::Result<()> {
         let Some(account) = settings.account.clone().filter(|_| settings.cache.enabled) else {
             return Ok(());
         };
@@ -241,7 +264,7 @@ impl App {
                 // An error says that the sender was dropped, which is how it is told.
                 let _ = stopped.await;
             };
-            runtime.block_on(upstream::run(config, timeline, shared, stopped));
+            runtime.block_on(upstream::run(config, timeline, shared, left, stopped))
         };
         self.follower = Some(spawn_named("remora-follower".to_owned(), run)?);
         self.stop_follower = Some(stop);
@@ -308,8 +331,44 @@ impl Drop for App {
     }
 }
 
-fn spawn_named(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+fn spawn_named<T: Send + 'static>(
+    name: String,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name).spawn(run)
+}
+
+/// Leaves the results to the next process, and says in the log what came of it.
+fn leave_state(shared: &Shared, log: Option<SavedLog>, options: &StateOptions) {
+    let not_left = |why: StateNotSaved, error: &str| {
+        tracing::warn!(
+            reason = why.as_str(),
+            "no results are left to the next start: {}{error}",
+            why.describe()
+        );
+    };
+    // What such a statement still changes at the server need not be in the log.
+    if shared.metrics.rare.limit(Limit::GracePeriod) > 0 {
+        return not_left(StateNotSaved::CutOff, "");
+    }
+    let Some(log) = log else {
+        return not_left(StateNotSaved::Unsettled, "");
+    };
+    let path = options.path.display();
+    match state_file::leave(shared, log, options) {
+        Ok(left) => {
+            let rest = if left.is_part {
+                "; cache.state_write_ms_max was over before all were written"
+            } else {
+                ""
+            };
+            tracing::info!(
+                "wrote {} results to {path} for the next start{rest}",
+                left.results
+            );
+        }
+        Err(error) => not_left(StateNotSaved::WriteFailed, &format!(" ({path}: {error})")),
+    }
 }
 
 async fn bind(settings: &Settings) -> Result<Vec<Listener>, StartError> {
@@ -397,6 +456,7 @@ pub(crate) fn build_shared(
         backlogs: Arc::new(BacklogRoom::new(
             settings.workers.fenced_answer_bytes_max.bytes(),
         )),
+        restored: Restored::default(),
         limits: session_limits(settings),
     })
 }
@@ -481,5 +541,10 @@ pub(crate) fn upstream_config(
         },
         event_bytes_max: follow.event_bytes_max.bytes(),
         heartbeat_ms: follow.heartbeat_ms,
+        settle_ms_max: settings
+            .cache
+            .state_file
+            .as_ref()
+            .map_or(0, |_| follow.lag_ms_max),
     }
 }

@@ -22,6 +22,7 @@ pub mod session;
 pub mod shared;
 #[cfg(any(test, fuzzing))]
 pub mod simulation;
+mod state_file;
 mod sweep;
 mod terminal;
 pub mod tls;

@@ -73,6 +73,8 @@ impl Observer {
             invalidations: counts(|reason| stats.invalidated.of(reason)),
             fills_in_flight: self.shared.fills.len() as u64,
             fill_waiters: self.shared.fills.waiters() as u64,
+            restored_outcome: self.shared.restored.outcome(),
+            restored: self.shared.restored.results(),
         }
     }
 

@@ -18,7 +18,7 @@ use remora::metrics::{
     Caching, FollowerObservation, Kind, Metrics, Observation, Observed, Reachability,
     RulesObservation, StatementsObservation, StoreObservation, declared,
 };
-use remora_engine::reason::{Bypass, CachingOff, Limit, Outcome};
+use remora_engine::reason::{Bypass, CachingOff, Limit, Outcome, StateOutcome};
 
 /// A Remora that is in whatever state the test puts it.
 struct Scripted(Mutex<Observation>);
@@ -56,6 +56,8 @@ fn healthy() -> Observation {
             invalidations: vec![("changed", 9)],
             fills_in_flight: 1,
             fill_waiters: 0,
+            restored_outcome: Some(StateOutcome::Restored),
+            restored: 3,
         },
         follower: FollowerObservation {
             lag: Some(Duration::from_millis(250)),

@@ -11,6 +11,7 @@ mod explain;
 mod gone_clients;
 mod lifecycle;
 mod limited_statements;
+mod restarting;
 mod rules;
 mod show_remora;
 mod storing;

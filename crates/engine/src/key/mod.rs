@@ -14,5 +14,7 @@ mod text;
 
 pub use self::label::Label;
 pub use self::note::Note;
-pub use self::scope::{RowFormat, fingerprint_of, is_binary, scope_of, status_bits};
+pub use self::scope::{
+    RowFormat, fingerprint_of, is_binary, scope_of, status_bits, with_fingerprint,
+};
 pub use self::text::{may_be_select, text_of_key};

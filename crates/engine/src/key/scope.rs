@@ -43,6 +43,12 @@ pub fn fingerprint_of(scope: Scope) -> u64 {
     scope.number() >> (STATUS_IN_KEY.len() + 1)
 }
 
+/// The scope that stands in the same relation to another fingerprint as this one to its own.
+pub fn with_fingerprint(scope: Scope, fingerprint_id: u64) -> Result<Scope, Bypass> {
+    let bits = scope.number() & ((1 << (STATUS_IN_KEY.len() + 1)) - 1);
+    Scope::new(fingerprint_id << (STATUS_IN_KEY.len() + 1) | bits).ok_or(Bypass::FingerprintsFull)
+}
+
 /// Whether a scope is of executions of prepared statements.
 #[inline]
 pub fn is_binary(scope: Scope) -> bool {
@@ -56,4 +62,20 @@ pub enum RowFormat {
     Text = 0,
     /// In the binary protocol: the answers to `COM_STMT_EXECUTE`.
     Binary = 1,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_moved_to_another_fingerprint_keeps_all_else() {
+        let status = StatusFlags::AUTOCOMMIT;
+        let of = |id, rows| scope_of(id, status, rows).unwrap();
+        let moved = with_fingerprint(of(17, RowFormat::Binary), 4).unwrap();
+        assert_eq!(moved, of(4, RowFormat::Binary));
+        assert_ne!(moved, of(4, RowFormat::Text));
+        assert_eq!(fingerprint_of(moved), 4);
+        assert!(with_fingerprint(moved, 1 << 40).is_err());
+    }
 }

@@ -16,7 +16,7 @@ pub use page::reference_markdown;
 pub use remora_reason::Reason;
 pub use sets::{
     CachingOff, Coarse, Limit, NotVerified, RestartReason, RuleOutcome, RulesReload, Stage,
-    TableRefusal, TraceDropped, Verdict,
+    StateNotSaved, StateOutcome, TableRefusal, TraceDropped, Verdict,
 };
 
 /// A reason in words.

@@ -8,7 +8,7 @@ use super::RestartReason;
 
 use super::{
     About, Bypass, CachingOff, Coarse, Limit, NotVerified, Outcome, Reason, RuleOutcome,
-    RulesReload, Stage, TraceDropped, Verdict,
+    RulesReload, Stage, StateNotSaved, StateOutcome, TraceDropped, Verdict,
 };
 
 /// `docs/reasons.md`.
@@ -77,6 +77,7 @@ pub fn reference_markdown() -> String {
         "Counted in `remora_forgotten_total{reason}`: everything stored before was forgotten.",
         "reason",
     );
+    push_state_file(&mut page);
     push_verifications(&mut page);
     push_traces(&mut page);
     push_table::<Limit>(
@@ -86,6 +87,21 @@ pub fn reference_markdown() -> String {
         "limit",
     );
     page
+}
+
+fn push_state_file(page: &mut String) {
+    push_table::<StateOutcome>(
+        page,
+        "Results of the process before",
+        "Shown by `remora_state_file{outcome}`: what came of `cache.state_file` at the start.",
+        "outcome",
+    );
+    push_table::<StateNotSaved>(
+        page,
+        "Why no results were written down",
+        "Said in the log when Remora stops and no `cache.state_file` is written.",
+        "reason",
+    );
 }
 
 fn push_verifications(page: &mut String) {

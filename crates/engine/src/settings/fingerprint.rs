@@ -1,16 +1,15 @@
 //! What a session's settings are, and all that are in use.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use remora_sql::{Dialect, TableName};
-use remora_wire::Capabilities;
 use remora_wire::rows::Row;
 
 use super::after::SettingsAfter;
 use super::charset::{self, TextCharset};
+use super::flavour::{Flavour, take};
 use super::question::SettingsQuery;
 use super::transaction_flags::TransactionFlags;
 use crate::facts::Instance;
@@ -82,59 +81,6 @@ pub struct FingerprintNames {
     pub dialect: Option<Dialect>,
 }
 
-/// What of a connection belongs to the fingerprint beside the settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flavour {
-    /// The protocol features that both sides use.
-    pub capabilities: Capabilities,
-    /// The epoch of privileges at login. The server reads an account's global privileges only then:
-    /// a session from before a `REVOKE` may still read what a later one may not.
-    pub login_epoch: u64,
-    /// The same when it chose its default schema, the moment at which the server looks at the
-    /// account's privileges on that schema.
-    pub schema_epoch: u64,
-    /// The same when it took up its role.
-    pub role_epoch: u64,
-    /// The client's address, if the server is told it. Privileges on schemas, tables and columns
-    /// belong to hosts, and the server looks them up by this address, not by the account's.
-    pub client: Option<IpAddr>,
-}
-
-impl Flavour {
-    fn put(self, bytes: &mut Vec<u8>) {
-        let capabilities = self.capabilities.without(WITHOUT_EFFECT_ON_RESULTS);
-        bytes.extend_from_slice(&capabilities.0.to_le_bytes());
-        for epoch in [self.login_epoch, self.schema_epoch, self.role_epoch] {
-            bytes.extend_from_slice(&epoch.to_le_bytes());
-        }
-        match self.client {
-            None => bytes.push(0),
-            Some(IpAddr::V4(address)) => {
-                bytes.push(4);
-                bytes.extend_from_slice(&address.octets());
-            }
-            Some(IpAddr::V6(address)) => {
-                bytes.push(6);
-                bytes.extend_from_slice(&address.octets());
-            }
-        }
-    }
-}
-
-/// Flags that change how a connection begins or what it may send, but no byte of a result set.
-const WITHOUT_EFFECT_ON_RESULTS: Capabilities = Capabilities::CONNECT_WITH_DB
-    .with(Capabilities::LOCAL_FILES)
-    .with(Capabilities::COMPRESS)
-    .with(Capabilities::SSL)
-    .with(Capabilities::SECURE_CONNECTION)
-    .with(Capabilities::PLUGIN_AUTH)
-    .with(Capabilities::CONNECT_ATTRS)
-    .with(Capabilities::PLUGIN_AUTH_LENENC_DATA)
-    .with(Capabilities::EXPIRED_PASSWORDS)
-    .with(Capabilities::PROGRESS_OBSOLETE)
-    .with(Capabilities::MARIADB_PROGRESS)
-    .with(Capabilities::MARIADB_STMT_BULK_OPERATIONS);
-
 impl Fingerprint {
     /// Schema and name of a table as a session means it; `None` if that isn't certain.
     pub fn qualify<'a>(&'a self, name: &'a TableName) -> Option<(&'a str, &'a str)> {
@@ -146,6 +92,17 @@ impl Fingerprint {
         };
         is_readable.then_some((schema, &name.table))
     }
+}
+
+/// A fingerprint with all that it was made of, to be interned again by another process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedFingerprint {
+    /// [`Fingerprint::id`], in the process that saved it.
+    pub id: u64,
+    /// What of the connection belongs to it.
+    pub flavour: Flavour,
+    /// What the server answered.
+    pub answer: Row,
 }
 
 /// All fingerprints in use. A lock is taken when a session learns its settings, never on a hit.
@@ -205,6 +162,20 @@ impl Fingerprints {
         self.by_id().get(&id)?.upgrade()
     }
 
+    /// All that are known, with what they were made of.
+    pub fn saved(&self) -> Vec<SavedFingerprint> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let saved = known.iter().filter_map(|(bytes, fingerprint)| {
+            let (flavour, answer) = Self::made_of(bytes)?;
+            Some(SavedFingerprint {
+                id: fingerprint.id,
+                flavour,
+                answer,
+            })
+        });
+        saved.collect()
+    }
+
     fn by_id(&self) -> MutexGuard<'_, HashMap<u64, Weak<Fingerprint>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -254,6 +225,24 @@ impl Fingerprints {
             .insert(fingerprint.id, Arc::downgrade(&fingerprint));
         known.insert(bytes, Arc::clone(&fingerprint));
         Ok(fingerprint)
+    }
+
+    /// The reverse of [`Fingerprints::bytes`].
+    fn made_of(mut bytes: &[u8]) -> Option<(Flavour, Row)> {
+        let flavour = Flavour::take(&mut bytes)?;
+        let mut answer = Row::new();
+        while let Some((is_value, rest)) = bytes.split_first() {
+            bytes = rest;
+            let value = if *is_value == 0 {
+                None
+            } else {
+                let length = take(&mut bytes, 8)?.try_into().ok();
+                let length = length.map(u64::from_le_bytes)?;
+                Some(take(&mut bytes, usize::try_from(length).ok()?)?.to_vec())
+            };
+            answer.push(value);
+        }
+        Some((flavour, answer))
     }
 
     fn bytes(answer: &Row, flavour: Flavour) -> Vec<u8> {

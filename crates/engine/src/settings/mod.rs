@@ -11,12 +11,14 @@
 //! | `question` | what a session asks, and how to read the answer |
 //! | `fingerprint` | what the settings are |
 //! | `after` | what they are after a `SET` to literals, which is asked once |
+//! | `flavour` | what of a connection belongs to it beside the settings |
 //! | `charset` | how the bytes of statements relate to characters |
 //! | `transaction_flags` | the flags of answers where transactions begin and end |
 
 mod after;
 mod charset;
 mod fingerprint;
+mod flavour;
 mod question;
 #[cfg(test)]
 mod tests;
@@ -25,7 +27,8 @@ mod transaction_flags;
 pub use self::after::{STATEMENTS_BYTES_MAX, SettingsAfter, SettingsChange};
 pub use self::charset::{TextCharset, string_conversion};
 pub use self::fingerprint::{
-    Fingerprint, FingerprintNames, Fingerprints, Flavour, Isolation, TooManyFingerprints,
+    Fingerprint, FingerprintNames, Fingerprints, Isolation, SavedFingerprint, TooManyFingerprints,
 };
+pub use self::flavour::Flavour;
 pub use self::question::{FollowedMark, ServerFeatures, SettingsQuery};
 pub use self::transaction_flags::{Border, TransactionFlags};

@@ -133,6 +133,11 @@ impl SettingsQuery {
         self.mark.as_ref().map_or(0, |mark| mark.number)
     }
 
+    /// What it asks for, but for the mark: equal for two that [are alike](SettingsQuery::is_like).
+    pub fn asked_fields(&self) -> &str {
+        &self.fields
+    }
+
     /// Whether another one asks for the same, but for the mark.
     pub fn is_like(&self, other: &SettingsQuery) -> bool {
         self.fields == other.fields

@@ -107,3 +107,30 @@ fn settings_are_found_by_their_number_until_they_are_forgotten() {
     let second = intern(1).expect("the first isn't in use");
     assert!(known.get(id).is_none() && known.get(second.id).is_some());
 }
+
+/// What another process interns again is told apart in the same way.
+#[test]
+fn a_saved_fingerprint_is_the_same_again() {
+    let query = query(1, "a");
+    let mut row = answer(&query, None);
+    row[0] = None;
+    row[1] = Some(Vec::new());
+    let flavour = Flavour {
+        capabilities: Capabilities(5),
+        login_epoch: 2,
+        schema_epoch: 2,
+        role_epoch: 2,
+        client: Some([127, 0, 0, 1].into()),
+    };
+    let known = Fingerprints::new(10);
+    let fingerprint = known.intern(&query, &row, flavour).expect("there is room");
+    let saved = known.saved();
+    let expected = SavedFingerprint {
+        id: fingerprint.id,
+        flavour,
+        answer: row,
+    };
+    assert_eq!(saved, [expected.clone()]);
+    let again = known.intern(&query, &saved[0].answer, saved[0].flavour);
+    assert_eq!(again.expect("there is room").id, expected.id);
+}

@@ -20,13 +20,14 @@ use std::ops::RangeInclusive;
 
 use remora_binlog::{ColumnKind as LoggedKind, Field, LoggedDate};
 use remora_cache::{BrokenTags, Value, ValueHash};
+use serde::{Deserialize, Serialize};
 
 use super::collations;
 use super::literal::{Literal, StringConversion};
 use crate::facts::ColumnKind;
 
 /// How the values of a column become comparable.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Codec {
     /// Integers.
     Integer {

@@ -55,6 +55,7 @@ impl Follower {
                 tables_max: 0,
             },
             event_bytes_max: 1 << 20,
+            settle_ms_max: 0,
             heartbeat_ms: 100,
         };
         let limits = TimelineLimits {
@@ -78,6 +79,7 @@ impl Follower {
                 config,
                 timeline,
                 shared,
+                None,
                 std::future::pending(),
             ));
         });

@@ -392,6 +392,21 @@ pub struct CacheOptions {
     /// Results that one step of the sweep looks at.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub sweep_entries_max: usize,
+    /// File in which Remora leaves its results when it stops, for the next start. Its directory
+    /// must be Remora's to write to. It holds data of the server's, and only its owner can read it.
+    /// Without it each start begins with an empty memory. See docs/restarting.md.
+    pub state_file: Option<PathBuf>,
+    /// How old that file may be when the server is followed again. What Remora's checks would have
+    /// found on the server in between, nobody has found.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub state_age_ms_max: u64,
+    /// Longest time to write results to it. Those that remain are left out.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub state_write_ms_max: u64,
+    /// Longest time to read results from it. Those that remain are left out. Clients are served
+    /// meanwhile, by the server.
+    #[schemars(range(min = 0, max = 3_600_000))]
+    pub state_read_ms_max: u64,
 }
 
 impl Default for CacheOptions {
@@ -419,6 +434,10 @@ impl Default for CacheOptions {
             rules_max: 128,
             sweep_interval_ms: 100,
             sweep_entries_max: 1_024,
+            state_file: None,
+            state_age_ms_max: 60_000,
+            state_write_ms_max: 5_000,
+            state_read_ms_max: 5_000,
         }
     }
 }

@@ -117,6 +117,11 @@ metrics! {
     RULES_RELOADS = Counter "remora_rules_reloads_total" ["result"]
         "Times that the rules were read again, by what came of it";
 
+    STATE_FILE = Gauge "remora_state_file" ["outcome"]
+        "1 with what became, at the start, of the results in cache.state_file; nothing without that option, or before the server could be followed";
+    STATE_RESULTS = Gauge "remora_state_results" []
+        "Results that were taken over from that file";
+
     STORE_ENTRIES = Gauge "remora_store_entries" []
         "Results in memory";
     STORE_BYTES = Gauge "remora_store_bytes" []

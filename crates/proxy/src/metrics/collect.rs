@@ -9,7 +9,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
-use remora_engine::reason::{Limit, NotVerified, Outcome, TraceDropped, Verdict};
+use remora_engine::reason::{Limit, NotVerified, Outcome, StateOutcome, TraceDropped, Verdict};
 
 use super::catalogue::{self as metric, Kind, Metric};
 use super::histogram::{BUCKETS, HistogramTotals, bucket_bound_seconds};
@@ -153,6 +153,9 @@ impl Scrape {
 
     fn store(&self, page: &mut Page<'_>) -> fmt::Result {
         let store = &self.observation.store;
+        let outcome = store.restored_outcome.map(StateOutcome::as_str);
+        page.gauge_by(metric::STATE_FILE, outcome.map(|outcome| ([outcome], 1)))?;
+        page.gauge(metric::STATE_RESULTS, store.restored)?;
         page.gauge(metric::STORE_ENTRIES, store.entries)?;
         page.gauge(metric::STORE_BYTES, store.bytes)?;
         page.gauge(metric::STORE_BYTES_MAX, store.bytes_max)?;

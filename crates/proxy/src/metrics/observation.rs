@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use remora_engine::reason::{CachingOff, Limit};
+use remora_engine::reason::{CachingOff, Limit, StateOutcome};
 
 use crate::config::OptionInForce;
 use crate::upstream::table_changes::TableCounts;
@@ -117,6 +117,10 @@ pub struct StoreObservation {
     pub fills_in_flight: u64,
     /// Statements that wait for one of these.
     pub fill_waiters: u64,
+    /// What became of the results of the process before, as soon as it is known.
+    pub restored_outcome: Option<StateOutcome>,
+    /// How many of them were taken over.
+    pub restored: u64,
 }
 
 /// The state of the follower.

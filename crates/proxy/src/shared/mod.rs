@@ -5,6 +5,7 @@
 //! | `limits` | the limits of a session |
 //! | `sessions` | who is logged in |
 //! | `backlog_room` | memory for answers that are ahead of their clients |
+//! | `restored` | what became of the results of the process before |
 //! | `last_attempt` | whether the server could be reached |
 //! | `turns` | how many statements run at the server |
 //! | `rules_in_force` | the operator's rules, their reload, what they decided |
@@ -13,6 +14,7 @@ mod backlog_room;
 mod last_attempt;
 mod limits;
 pub(crate) mod outdated;
+mod restored;
 mod rules_in_force;
 mod sessions;
 mod turns;
@@ -28,6 +30,7 @@ use remora_engine::settings::Fingerprints;
 pub use self::backlog_room::BacklogRoom;
 pub use self::last_attempt::LastAttempt;
 pub use self::limits::SessionLimits;
+pub use self::restored::Restored;
 pub use self::rules_in_force::{ReloadError, Reloaded, RuleReport, RulesInForce, RulesReport};
 pub(crate) use self::sessions::ListedSession;
 pub use self::sessions::Sessions;
@@ -82,6 +85,8 @@ pub struct Shared {
     pub query_cache: QueryCacheSettings,
     /// Memory for answers that are ahead of their clients.
     pub backlogs: Arc<BacklogRoom>,
+    /// What became of the results of the process before.
+    pub restored: Restored,
     /// Limits of a session.
     pub limits: SessionLimits,
 }

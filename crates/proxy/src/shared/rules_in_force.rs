@@ -166,6 +166,11 @@ impl RulesInForce {
         self.current.load()
     }
 
+    /// The rules as text: equal if they are.
+    pub(crate) fn text(&self) -> String {
+        format!("{:?}", self.get().all())
+    }
+
     /// What the rules say of a read, counting it.
     pub(crate) fn decide(&self, rules: &RuleSet, facts: &Facts<'_>) -> Result<Bounds, Bypass> {
         let Some(decision) = rules.find(facts) else {

@@ -6,6 +6,7 @@
 //! | [`server_facts`], [`check`] | what the server is, and whether it can be cached in front of |
 //! | `session` | one stretch of following: connections that begin and end together |
 //! | `recheck`, `mark` | whether the server is still the one that was checked |
+//! | [`saved`] | what one process leaves to the next |
 //! | `follower` | the connection that the log comes over |
 //! | `applier` | what its events mean: bytes in, tags touched |
 //! | [`logged`] | what a statement in the log changed |
@@ -28,6 +29,7 @@ mod mark;
 pub mod place;
 pub mod privileges;
 mod recheck;
+pub mod saved;
 pub mod server_facts;
 mod session;
 #[cfg(any(test, fuzzing))]
@@ -43,6 +45,7 @@ use std::time::Duration;
 use remora_cache::{ShapesLimits, Timeline};
 
 use self::client::{Account, Client, ClientError};
+use self::saved::{Resumption, SavedLog, Stop};
 use self::session::{Lost, Memory};
 pub use self::state::{UpstreamCounters, UpstreamShared, UpstreamState};
 use crate::link::ServerLink;
@@ -96,6 +99,9 @@ pub struct UpstreamConfig {
     /// How often a quiet server is to send a sign of life, milliseconds. After five times that, at
     /// least a second, the connection counts as lost.
     pub heartbeat_ms: u64,
+    /// How long it may take at the end until nothing is on its way any more, milliseconds. 0:
+    /// nothing is to be left to the next process.
+    pub settle_ms_max: u64,
 }
 
 /// Connects with the follower's account.
@@ -110,24 +116,41 @@ pub async fn connect(config: &UpstreamConfig) -> Result<Client, ClientError> {
 
 /// Follows the server until `shutdown` is ready, whatever happens to the server. Run it on a
 /// current-thread runtime of its own thread; `timeline` is the one that `shared` was made with.
+/// `left` is what an earlier process has left; gives what this one leaves.
 pub async fn run(
     config: UpstreamConfig,
     timeline: Arc<Timeline>,
     shared: Arc<UpstreamShared>,
+    left: Option<Resumption>,
     shutdown: impl Future<Output = ()>,
-) {
+) -> Option<SavedLog> {
+    let mut memory = Memory::new(left);
+    let stop = Stop::new();
+    let stopped = async {
+        shutdown.await;
+        stop.ask();
+        tokio::time::sleep(Duration::from_millis(config.settle_ms_max)).await;
+    };
     tokio::select! {
-        () = shutdown => {}
-        () = follow_for_ever(&config, &shared) => {}
+        () = stopped => {}
+        () = follow_until_settled(&config, &shared, &mut memory, &stop) => {}
     }
     timeline.suspend();
+    memory.saved
 }
 
-async fn follow_for_ever(config: &UpstreamConfig, shared: &UpstreamShared) {
-    let mut memory = Memory::new();
+async fn follow_until_settled(
+    config: &UpstreamConfig,
+    shared: &UpstreamShared,
+    memory: &mut Memory,
+    stop: &Stop,
+) {
     let mut wait_ms = config.reconnect_ms_min;
     loop {
-        let lost = session::run(config, shared, &mut memory).await;
+        let lost = session::run(config, shared, memory, stop).await;
+        if matches!(lost, Lost::Stopped) {
+            return;
+        }
         if memory.had_followed {
             wait_ms = config.reconnect_ms_min;
         }
@@ -179,7 +202,7 @@ fn report(shared: &UpstreamShared, lost: &Lost) -> bool {
             shared.set_state(UpstreamState::Lost(why.as_str().into()));
             false
         }
-        Lost::Connection(_) | Lost::Stuck | Lost::Restart(..) => {
+        Lost::Connection(_) | Lost::Stuck | Lost::Restart(..) | Lost::Stopped => {
             tracing::warn!("the binary log is lost, nothing is served from memory: {why}");
             shared.set_state(UpstreamState::Lost(why.as_str().into()));
             false

@@ -1,9 +1,10 @@
 //! Names of log files, and what proves that a log goes on where it was left.
 
 use remora_binlog::{Decoded, EventHeader, FormatDescription};
+use serde::{Deserialize, Serialize};
 
 /// A log file's name: `binlog.000017` is base `binlog`, number 17.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogName {
     /// What stands before the last dot.
     pub base: String,
@@ -39,7 +40,7 @@ impl LogName {
 }
 
 /// Which file it is, beyond its name: `RESET MASTER` or another server make one of the same name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
     file_begun: u32,
     server_id: u32,
@@ -62,7 +63,7 @@ impl FileIdentity {
 const KEPT_BYTES: usize = 128;
 
 /// The last event that was applied, to be met again when the connection is made anew.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastEvent {
     /// The file that it is in.
     pub name: LogName,
@@ -70,8 +71,21 @@ pub struct LastEvent {
     pub identity: FileIdentity,
     /// The offset at which it begins.
     pub start_offset: u64,
+    #[serde(with = "SavedHeader")]
     header: EventHeader,
     ends: Vec<u8>,
+}
+
+/// How an event's header is written down.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "EventHeader")]
+struct SavedHeader {
+    timestamp: u32,
+    event_type: u8,
+    server_id: u32,
+    event_bytes: u32,
+    end_offset_low: u32,
+    flags: u16,
 }
 
 impl LastEvent {

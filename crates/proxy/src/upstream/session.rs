@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use remora_cache::Position;
 use remora_engine::facts::Instance;
-use remora_engine::reason::RestartReason;
+use remora_engine::reason::{RestartReason, StateOutcome};
 use tokio::time::Instant;
 
 use super::applier::Start;
@@ -26,6 +26,7 @@ use super::follower::Follower;
 use super::mark::Mark;
 use super::place::LastEvent;
 use super::recheck::{Asked, CheckDate, Checked, Recheck};
+use super::saved::{Resumption, SavedLog, Stop, until_settled};
 use super::server_facts::{ServerFacts, Visibility};
 use super::state::{UpstreamShared, UpstreamState, count};
 use super::watermark::{self, Ledger, UnorderedTables, UntoldCommits, Watermark};
@@ -47,6 +48,8 @@ pub(super) enum Lost {
     Restart(RestartReason, String),
     /// The account has been given a privilege that only new connections have.
     PrivilegeGiven,
+    /// Remora stops, and nothing is on its way any more.
+    Stopped,
 }
 
 impl Lost {
@@ -64,6 +67,7 @@ impl Lost {
             Lost::PrivilegeGiven => {
                 "the account has been given PROCESS, which new connections have".to_owned()
             }
+            Lost::Stopped => "Remora stops".to_owned(),
         }
     }
 }
@@ -118,7 +122,7 @@ impl Progress {
     #[cfg(any(test, fuzzing))]
     pub(super) fn simulated(shared: &UpstreamShared) -> Progress {
         let check_date = CheckDate::with_bounds(u64::MAX, 0, Asked::now(shared));
-        Progress::new(false, &mut Memory::new(), true, check_date)
+        Progress::new(false, &mut Memory::new(None), true, check_date)
     }
 
     /// What the follower knows of MySQL's transactions; none on MariaDB.
@@ -205,6 +209,11 @@ impl Progress {
         self.resumption_due.set(true);
     }
 
+    /// The file in which the timeline was begun anew.
+    pub(super) fn start_file(&self) -> u64 {
+        self.start_file
+    }
+
     /// True once, if the timeline is still suspended from the session before, or from when the
     /// server could not be checked.
     pub(super) fn take_resumption(&self) -> bool {
@@ -213,7 +222,6 @@ impl Progress {
 }
 
 /// What one session leaves to the next.
-#[derive(Debug)]
 pub(super) struct Memory {
     /// The last event applied, if the log may go on from it.
     last: Option<LastEvent>,
@@ -235,13 +243,20 @@ pub(super) struct Memory {
     followed: Option<(Instance, String)>,
     /// The timeline has been begun anew since everything was forgotten.
     keeps_results: bool,
+    /// What an earlier process has left, until it has been compared with the server.
+    resumption: Option<Resumption>,
+    /// What is left to the next process, if this one has come to an end where it can be.
+    pub(super) saved: Option<SavedLog>,
     /// The session that just ended had followed the right log.
     pub(super) had_followed: bool,
 }
 
 impl Memory {
-    pub(super) fn new() -> Memory {
+    /// Of a process that has followed nothing yet, and has been left this by an earlier one.
+    pub(super) fn new(resumption: Option<Resumption>) -> Memory {
         Memory {
+            resumption,
+            saved: None,
             last: None,
             reason: RestartReason::FirstStart,
             settled_file: 0,
@@ -277,6 +292,20 @@ impl Memory {
         }
         self.followed = Some(now);
     }
+
+    /// Goes on where an earlier process had stopped, if that can be. Once.
+    fn resume(&mut self, shared: &UpstreamShared, facts: &ServerFacts) {
+        let resumption = self.resumption.take();
+        let Some(resumed) = resumption.and_then(|left| left.resume(shared, facts)) else {
+            return;
+        };
+        self.settled_file = resumed.settled_file;
+        self.last_commit = resumed.last_commit;
+        self.start_file = resumed.start_file;
+        self.ledger = resumed.ledger;
+        self.last = Some(resumed.last);
+        self.keeps_results = true;
+    }
 }
 
 /// Runs a session until it is lost. Afterwards the timeline is suspended.
@@ -284,9 +313,10 @@ pub(super) async fn run(
     config: &UpstreamConfig,
     shared: &UpstreamShared,
     memory: &mut Memory,
+    stop: &Stop,
 ) -> Lost {
     memory.had_followed = false;
-    let lost = match Box::pin(follow(config, shared, memory)).await {
+    let lost = match Box::pin(follow(config, shared, memory, stop)).await {
         Ok(never) => match never {},
         Err(lost) => lost,
     };
@@ -299,7 +329,12 @@ pub(super) async fn run(
             memory.keeps_results = false;
             shared.timeline.forget();
         }
-        Lost::Unsuitable(_) | Lost::Connection(_) | Lost::Stuck | Lost::PrivilegeGiven => {}
+        Lost::Unsuitable(_) => {
+            if let Some(left) = memory.resumption.take() {
+                (left.tell)(StateOutcome::Unsuitable);
+            }
+        }
+        Lost::Connection(_) | Lost::Stuck | Lost::PrivilegeGiven | Lost::Stopped => {}
     }
     lost
 }
@@ -308,6 +343,7 @@ async fn follow(
     config: &UpstreamConfig,
     shared: &UpstreamShared,
     memory: &mut Memory,
+    stop: &Stop,
 ) -> Result<Infallible, Lost> {
     let asked = Asked::now(shared);
     let mut control = connect(config).await?;
@@ -334,6 +370,7 @@ async fn follow(
     let facts = &checked.facts;
     let mut dump = checked.connect(config).await?;
     memory.compare(facts);
+    memory.resume(shared, facts);
     let (start, base) = match memory.last.clone() {
         Some(last) => {
             let base = last.name.base.clone();
@@ -368,10 +405,14 @@ async fn follow(
         lost = watermark.run(&mut control) => lost,
         lost = recheck.run() => lost,
         lost = load_catalogue(config, shared, &checked) => lost,
+        lost = until_settled(shared, &progress, stop) => lost,
     };
     tracing::debug!(events = follower.events(), "session over");
     memory.had_followed = progress.is_verified();
     memory.last = follower.into_last();
+    if matches!(lost, Lost::Stopped) {
+        memory.saved = SavedLog::of(memory.last.clone(), &progress, &shared.timeline, facts);
+    }
     memory.settled_file = progress.settled_file();
     memory.last_commit = progress.last_commit();
     drop(watermark);

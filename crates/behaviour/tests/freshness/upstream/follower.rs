@@ -53,6 +53,7 @@ pub(crate) fn config(server: &Server) -> UpstreamConfig {
             tables_max: 1_000,
         },
         event_bytes_max: 1 << 20,
+        settle_ms_max: 0,
         heartbeat_ms: 100,
     }
 }
@@ -75,7 +76,7 @@ impl Follower {
                     .enable_all()
                     .build()
                     .unwrap();
-                runtime.block_on(upstream::run(config, timeline, shared, async {
+                runtime.block_on(upstream::run(config, timeline, shared, None, async {
                     let _ = stopped.await;
                 }));
             })

@@ -92,6 +92,30 @@ impl Ledger {
         }
     }
 
+    /// For a follower that goes on where an earlier process had stopped, which had applied these
+    /// transactions and knew them to be visible.
+    pub(in super::super) fn resumed(visibility: Visibility, applied: GtidSet) -> Ledger {
+        Ledger {
+            visibility,
+            start: Position::ZERO,
+            base: Base::Visible,
+            applied,
+            waiting: VecDeque::new(),
+            settled: Position::ZERO,
+            answered: GtidSet::new(),
+        }
+    }
+
+    /// Whether all that the follower has applied can be seen.
+    pub(in super::super) fn is_settled(&self) -> bool {
+        self.base == Base::Visible && self.waiting.is_empty()
+    }
+
+    /// The transactions that were applied, as [`Ledger::resumed`] takes them.
+    pub(in super::super) fn applied(&self) -> String {
+        self.applied.to_string()
+    }
+
     /// A file begins, and lists all transactions of the files before it.
     pub(in super::super) fn begin_file(&mut self, previous: &GtidSet) {
         self.applied.merge(previous);

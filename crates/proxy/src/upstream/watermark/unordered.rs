@@ -76,7 +76,7 @@ impl UnorderedTables {
     }
 
     /// Whether anything is fenced.
-    pub(super) fn has_fences(&self) -> bool {
+    pub(in super::super) fn has_fences(&self) -> bool {
         self.everything.is_some() || !self.tables.is_empty()
     }
 

@@ -129,6 +129,11 @@ impl UntoldCommits {
         }
     }
 
+    /// Whether no commit waits.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// The highest position up to `told` that is before everything that waits.
     pub(super) fn visible(&self, told: Position) -> Position {
         match self.waiting.front() {

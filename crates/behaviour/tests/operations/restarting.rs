@@ -1,0 +1,403 @@
+//! What a restarted Remora still has in memory (`cache.state_file`), and what it hasn't.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use remora_engine::reason::StateOutcome;
+use remora_testkit::client::{Client, Value};
+use remora_testkit::process::wait_for;
+use remora_testkit::proxies::RemoraOptions;
+use remora_testkit::scratch::Scratch;
+use remora_testkit::servers::Server;
+
+use remora_behaviour::front::{Front, Guest, PATIENCE, lease};
+
+const TABLES: [&str; 4] = [
+    "CREATE TABLE item (id INT PRIMARY KEY, price INT, stock INT)",
+    "INSERT INTO item VALUES (1, 10, 5), (2, 20, 5), (1000, 30, 5)",
+    "CREATE TABLE shelf (id INT PRIMARY KEY, item_id INT)",
+    "INSERT INTO shelf VALUES (1, 1), (2, 2)",
+];
+/// Reads that are narrowed by key, by range, by a join, and not at all.
+const READS: [&str; 5] = [
+    "SELECT price FROM item WHERE id = 1",
+    "SELECT price FROM item WHERE id = 2",
+    "SELECT SUM(price) FROM item WHERE id BETWEEN 1000 AND 1003",
+    "SELECT shelf.id, item.price FROM shelf JOIN item ON item.id = item_id WHERE item_id = 2",
+    "SELECT COUNT(*) FROM shelf",
+];
+const FIRST: &str = READS[0];
+
+/// A state file, and a Remora that has it.
+struct Restarting {
+    front: Front,
+    options: RemoraOptions,
+    file: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Restarting {
+    fn new(schema: &str) -> Restarting {
+        Restarting::with(schema, RemoraOptions::storing_all())
+    }
+
+    fn with(schema: &str, options: RemoraOptions) -> Restarting {
+        let scratch = Scratch::new().unwrap();
+        let file = scratch.join("results");
+        let options = options.with("cache.state_file", &file.display().to_string());
+        Restarting {
+            front: Front::on(lease(), schema, options.clone(), &TABLES),
+            options,
+            file,
+            _scratch: scratch,
+        }
+    }
+
+    /// With these reads in memory.
+    fn knowing(self, reads: &[&str]) -> Restarting {
+        let mut direct = self.front.direct();
+        let mut guest = self.front.guest();
+        for sql in reads {
+            let expected = direct.query_bytes(sql).unwrap().to_vec();
+            guest.becomes_hit(sql, &expected);
+        }
+        drop(guest);
+        self
+    }
+
+    fn restarted(self, meanwhile: impl FnOnce(&Server, &Path)) -> Restarting {
+        let options = self.options.clone();
+        self.restarted_with(options, meanwhile)
+    }
+
+    fn restarted_with(
+        self,
+        options: RemoraOptions,
+        meanwhile: impl FnOnce(&Server, &Path),
+    ) -> Restarting {
+        let file = &self.file;
+        let front = self
+            .front
+            .restarted(options.clone(), |server| meanwhile(server, file));
+        assert!(!file.exists(), "it is taken once");
+        Restarting {
+            front,
+            options,
+            ..self
+        }
+    }
+
+    fn outcome(&self) -> Option<StateOutcome> {
+        self.front
+            .remora()
+            .app()
+            .unwrap()
+            .shared()
+            .restored
+            .outcome()
+    }
+
+    /// What the server gives for a read, and what came of it in Remora.
+    fn asked(&self, guest: &mut Guest<'_>, sql: &str) -> &'static str {
+        let expected = self.front.direct().query_bytes(sql).unwrap().to_vec();
+        let seen = guest.run(sql);
+        assert_eq!(seen.bytes, expected, "{sql}");
+        seen.outcome
+    }
+
+    /// None of these reads is in memory.
+    fn has_none(&self, reads: &[&str]) {
+        let hits = self.front.hits();
+        let mut guest = self.front.guest();
+        for sql in reads {
+            self.asked(&mut guest, sql);
+        }
+        assert_eq!(self.front.hits(), hits);
+    }
+
+    fn still_has(&self, guest: &mut Guest<'_>, reads: &[&str]) {
+        for sql in reads {
+            let expected = self.front.direct().query_bytes(sql).unwrap().to_vec();
+            guest.still_hits(sql, &expected);
+        }
+    }
+}
+
+#[test]
+fn what_was_in_memory_is_in_memory_again() {
+    let restarting = Restarting::new("back")
+        .knowing(&READS)
+        .restarted(|_, file| {
+            let mode = fs::metadata(file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "as private as the data");
+        });
+    assert_eq!(restarting.outcome(), Some(StateOutcome::Restored));
+    let metrics = restarting.front.remora().metrics().unwrap();
+    assert!(metrics.sum("remora_state_results") > 4.5);
+    assert!(metrics.sum_where("remora_state_file", "outcome", "restored") > 0.5);
+    restarting.still_has(&mut restarting.front.guest(), &READS);
+    // And again, of what was taken over.
+    let restarting = restarting.restarted(|_, _| {});
+    restarting.still_has(&mut restarting.front.guest(), &READS);
+}
+
+/// What comes of something until memory answers it.
+fn until_hit(mut act: impl FnMut() -> &'static str) -> Vec<&'static str> {
+    let mut outcomes = Vec::new();
+    wait_for("a hit", PATIENCE, || {
+        outcomes.push(act());
+        Ok((outcomes.last() == Some(&"hit")).then_some(()))
+    })
+    .unwrap_or_else(|error| panic!("{error}: {outcomes:?}"));
+    outcomes
+}
+
+#[test]
+fn executions_and_reads_of_transactions_are_in_memory_again() {
+    let execute_until_hit = |restarting: &Restarting| {
+        let mut guest = restarting.front.guest();
+        let sql = b"SELECT stock FROM item WHERE id = ?";
+        let statement = guest.client().prepare(sql).unwrap();
+        until_hit(|| {
+            let run = |client: &mut Client| {
+                client
+                    .execute(statement, &[Value::Int(2)])
+                    .map(drop)
+                    .unwrap();
+            };
+            guest.observe(run).0
+        })
+    };
+    let read_until_hit = |restarting: &Restarting| {
+        let mut guest = restarting.front.guest();
+        until_hit(|| {
+            guest.setup(&["BEGIN"]);
+            guest.run(FIRST);
+            let second = guest.run("SELECT stock FROM item WHERE id = 2").outcome;
+            guest.setup(&["COMMIT"]);
+            second
+        })
+    };
+    let restarting = Restarting::new("executed");
+    execute_until_hit(&restarting);
+    read_until_hit(&restarting);
+    let restarting = restarting.restarted(|_, _| {});
+    for outcomes in [execute_until_hit(&restarting), read_until_hit(&restarting)] {
+        assert!(!outcomes.contains(&"fill"), "{outcomes:?}");
+    }
+}
+
+#[test]
+fn what_changed_meanwhile_is_asked_of_the_server() {
+    let restarting = Restarting::new("meanwhile")
+        .knowing(&READS)
+        .restarted(|server, _| {
+            server
+                .execute([
+                    "UPDATE meanwhile.item SET price = 11 WHERE id = 1",
+                    "FLUSH BINARY LOGS",
+                    "INSERT INTO meanwhile.shelf VALUES (3, 3)",
+                    "FLUSH BINARY LOGS",
+                ])
+                .unwrap();
+        });
+    assert_eq!(restarting.outcome(), Some(StateOutcome::Restored));
+    let mut guest = restarting.front.guest();
+    // The row, the count, and the join, which reads rows of the shelf by item.
+    assert_ne!(restarting.asked(&mut guest, READS[0]), "hit");
+    assert_ne!(restarting.asked(&mut guest, READS[4]), "hit");
+    restarting.still_has(&mut guest, &READS[1..4]);
+}
+
+#[test]
+fn what_is_changed_afterwards_is_dropped_by_key_as_before() {
+    let restarting = Restarting::new("afterwards")
+        .knowing(&READS)
+        .restarted(|_, _| {});
+    let mut guest = restarting.front.guest();
+    restarting.still_has(&mut guest, &READS);
+    guest.setup(&["UPDATE item SET price = 12 WHERE id = 1"]);
+    restarting.front.catch_up();
+    assert_ne!(restarting.asked(&mut guest, READS[0]), "hit");
+    restarting.still_has(&mut guest, &READS[1..]);
+}
+
+#[test]
+fn a_change_of_a_definition_meanwhile_drops_what_was_read_of_the_table() {
+    let restarting = Restarting::new("defined")
+        .knowing(&READS)
+        .restarted(|server, _| {
+            let change = "ALTER TABLE defined.item MODIFY price BIGINT, ADD UNIQUE (price)";
+            server.execute([change]).unwrap();
+        });
+    let mut guest = restarting.front.guest();
+    for sql in &READS[..4] {
+        assert_ne!(restarting.asked(&mut guest, sql), "hit", "{sql}");
+    }
+    restarting.still_has(&mut guest, &READS[4..]);
+}
+
+#[test]
+fn what_a_change_of_privileges_may_forbid_is_not_in_memory_any_more() {
+    let restarting = Restarting::new("privileged")
+        .knowing(&READS)
+        .restarted(|server, _| {
+            let identified = server.kind().identified_by("anything");
+            server
+                .execute([format!("CREATE USER newcomer@localhost {identified}")])
+                .unwrap();
+            server.execute(["DROP USER newcomer@localhost"]).unwrap();
+        });
+    restarting.has_none(&READS);
+}
+
+/// What is done between the end and the start, and what the start says of the file.
+fn not_taken_over(
+    schema: &str,
+    expected: StateOutcome,
+    meanwhile: impl FnOnce(&Server, &Path),
+) -> Restarting {
+    let restarting = Restarting::new(schema).knowing(&READS).restarted(meanwhile);
+    assert_eq!(restarting.outcome(), Some(expected));
+    restarting.has_none(&READS);
+    restarting
+}
+
+#[test]
+fn a_file_that_is_gone_damaged_or_open_to_others_is_not_used() {
+    let restarting = not_taken_over("gone", StateOutcome::NoFile, |_, file| {
+        fs::remove_file(file).unwrap();
+    });
+    let restarting = restarting.knowing(&READS).restarted(|_, file| {
+        let whole = fs::read(file).unwrap();
+        fs::write(file, &whole[..whole.len() - 1]).unwrap();
+    });
+    assert_eq!(restarting.outcome(), Some(StateOutcome::Damaged));
+    restarting.has_none(&READS);
+    let restarting = restarting.knowing(&READS).restarted(|_, file| {
+        let mut bytes = fs::read(file).unwrap();
+        let last = bytes.len() - 20;
+        bytes[last] ^= 1;
+        fs::write(file, bytes).unwrap();
+    });
+    assert_eq!(restarting.outcome(), Some(StateOutcome::Damaged));
+    restarting.has_none(&READS);
+    let restarting = restarting.knowing(&READS).restarted(|_, file| {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o640)).unwrap();
+    });
+    assert_eq!(restarting.outcome(), Some(StateOutcome::OpenToOthers));
+    restarting.has_none(&READS);
+}
+
+#[test]
+fn a_file_that_is_too_old_is_not_used() {
+    let options = RemoraOptions::storing_all().with("cache.state_age_ms_max", "0");
+    let restarting = Restarting::with("old", options)
+        .knowing(&READS)
+        .restarted(|_, _| {
+            // The clock of the file counts milliseconds.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        });
+    assert_eq!(restarting.outcome(), Some(StateOutcome::TooOld));
+    restarting.has_none(&READS);
+}
+
+#[test]
+fn what_was_read_under_other_rules_is_not_used() {
+    let restarting = Restarting::new("ruled").knowing(&READS);
+    let rules = restarting.file.with_file_name("remora.toml");
+    fs::write(&rules, "[[rules]]\ntable = \"ruled.item\"\ncache = false\n").unwrap();
+    let options = restarting.options.clone().with_config(&rules);
+    let restarting = restarting.restarted_with(options, |_, _| {});
+    assert_eq!(restarting.outcome(), Some(StateOutcome::OtherRules));
+    restarting.has_none(&READS);
+}
+
+#[test]
+fn results_for_which_there_is_no_time_are_left_out() {
+    for limit in ["cache.state_write_ms_max", "cache.state_read_ms_max"] {
+        let options = RemoraOptions::storing_all().with(limit, "0");
+        let restarting = Restarting::with("late", options)
+            .knowing(&READS)
+            .restarted(|_, _| {});
+        assert_eq!(
+            restarting.outcome(),
+            Some(StateOutcome::Restored),
+            "{limit}"
+        );
+        restarting.has_none(&READS);
+        restarting
+            .front
+            .server()
+            .execute(["DROP DATABASE late"])
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_does_not_go_on_takes_everything_with_it() {
+    let reset = |server: &Server, _: &Path| {
+        // 8.4 has another word for it.
+        let statements = ["RESET MASTER", "RESET BINARY LOGS AND GTIDS"];
+        let done = statements.iter().any(|sql| server.execute([sql]).is_ok());
+        assert!(done);
+        // As many events as before, so that the log has something where it had ended.
+        let more = (0..50).map(|n| format!("INSERT INTO reset.shelf VALUES ({n} + 100, 1)"));
+        server.execute(more).unwrap();
+    };
+    let restarting = Restarting::new("reset").knowing(&READS).restarted(reset);
+    restarting.has_none(&READS);
+    let forgotten = restarting
+        .front
+        .remora()
+        .app()
+        .unwrap()
+        .shared()
+        .upstream
+        .restarts();
+    assert!(
+        forgotten.iter().any(|(_, times)| *times > 0),
+        "{forgotten:?}"
+    );
+}
+
+#[test]
+fn a_purged_log_takes_everything_with_it() {
+    let restarting = Restarting::new("purged")
+        .knowing(&READS)
+        .restarted(|server, _| {
+            let mut root = server.root().unwrap();
+            root.query("FLUSH BINARY LOGS").unwrap();
+            let files = |root: &mut Client| {
+                let files = root.query("SHOW BINARY LOGS").unwrap().rows().unwrap();
+                let names = files.into_iter().filter_map(|row| row[0].clone());
+                names
+                    .filter_map(|name| String::from_utf8(name).ok())
+                    .collect::<Vec<_>>()
+            };
+            let newest = files(&mut root).pop().unwrap();
+            // A server may still be at a file for the Remora that has ended.
+            wait_for("the log to be purged", PATIENCE, || {
+                root.query(&format!("PURGE BINARY LOGS TO '{newest}'"))?;
+                Ok((files(&mut root).len() == 1).then_some(()))
+            })
+            .unwrap();
+        });
+    restarting.has_none(&[FIRST]);
+}
+
+#[test]
+fn without_the_option_nothing_is_left() {
+    let front = Front::with("nothing_left", RemoraOptions::storing_all(), &TABLES);
+    let expected = front.direct().query_bytes(FIRST).unwrap().to_vec();
+    front.guest().becomes_hit(FIRST, &expected);
+    let front = front.restarted(RemoraOptions::storing_all(), |_| {});
+    assert_eq!(
+        front.remora().app().unwrap().shared().restored.outcome(),
+        None
+    );
+    let seen = front.guest().run(FIRST);
+    assert_ne!(seen.outcome, "hit");
+    assert_eq!(seen.bytes, expected);
+}

@@ -1,0 +1,47 @@
+//! What became of the results that the process before had left.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use remora_engine::reason::StateOutcome;
+
+/// What became of them; nothing is told without `cache.state_file`, and until the server could be
+/// followed.
+#[derive(Debug, Default)]
+pub struct Restored {
+    outcome: OnceLock<StateOutcome>,
+    results: AtomicU64,
+}
+
+impl Restored {
+    /// Tells it. What is told first counts.
+    pub(crate) fn tell(&self, outcome: StateOutcome) {
+        if self.outcome.set(outcome).is_err() {
+            return;
+        }
+        match outcome {
+            StateOutcome::Restored => {}
+            StateOutcome::NoFile => tracing::info!("no results to take over"),
+            other => tracing::warn!(
+                reason = other.as_str(),
+                "the results of the process before are not taken over: {}",
+                other.describe()
+            ),
+        }
+    }
+
+    /// So many were taken over.
+    pub(crate) fn count(&self, results: u64) {
+        self.results.store(results, Relaxed);
+    }
+
+    /// What became of them.
+    pub fn outcome(&self) -> Option<StateOutcome> {
+        self.outcome.get().copied()
+    }
+
+    /// How many were taken over.
+    pub fn results(&self) -> u64 {
+        self.results.load(Relaxed)
+    }
+}

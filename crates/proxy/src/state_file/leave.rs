@@ -1,0 +1,134 @@
+//! The end of a process: what may outlive it is written.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions, rename};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use remora_cache::{Entry, StoreCursor};
+use remora_engine::key::{Label, Note, fingerprint_of};
+
+use super::header::{Header, SettingsRecord, tables_of};
+use super::records::Writer;
+use super::{StateOptions, build, unix_ms};
+use crate::shared::Shared;
+use crate::upstream::saved::SavedLog;
+
+/// Results between two looks at the clock.
+const RESULTS_BETWEEN_LOOKS: usize = 1_024;
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Results.
+    pub(crate) results: u64,
+    /// Whether the time was over before all were written.
+    pub(crate) is_part: bool,
+}
+
+/// Writes the file. Only when every session has ended and nothing is followed any more.
+pub(crate) fn leave(shared: &Shared, log: SavedLog, options: &StateOptions) -> io::Result<Left> {
+    let aside = aside(&options.path);
+    // One that an interrupted end has left.
+    if let Err(error) = std::fs::remove_file(&aside)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&aside)?;
+    let written = write(shared, log, options, &file).and_then(|left| {
+        rename(&aside, &options.path)?;
+        Ok(left)
+    });
+    if written.is_err() {
+        // It is of no use, and what can't be removed now the next end removes.
+        let _ = std::fs::remove_file(&aside);
+    }
+    written
+}
+
+/// Where the file is written before it takes its name.
+fn aside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+fn write(shared: &Shared, log: SavedLog, options: &StateOptions, file: &File) -> io::Result<Left> {
+    let began = Instant::now();
+    let privilege_epoch = shared.upstream.privilege_epoch();
+    let fingerprints: Vec<_> = shared
+        .fingerprints
+        .saved()
+        .into_iter()
+        .filter_map(|saved| SettingsRecord::of(saved, privilege_epoch))
+        .collect();
+    let ids: HashSet<u64> = fingerprints.iter().map(|record| record.id).collect();
+    let header = Header {
+        build: build()?,
+        saved_at_ms: unix_ms(),
+        rules: shared.rules.text(),
+        strip_comments: options.strip_comments,
+        log,
+        fingerprints,
+        tables: tables_of(&shared.upstream.shapes),
+    };
+    let header = serde_json::to_vec(&header)?;
+    let mut writer = Writer::begin(BufWriter::new(file), &header)?;
+    let is_part = !add_results(shared, &ids, &mut writer, began, options)?;
+    Ok(Left {
+        results: writer.finish()?,
+        is_part,
+    })
+}
+
+/// Adds the results that may outlive the process. False if the time was over before.
+fn add_results<W: Write>(
+    shared: &Shared,
+    ids: &HashSet<u64>,
+    writer: &mut Writer<W>,
+    began: Instant,
+    options: &StateOptions,
+) -> io::Result<bool> {
+    let time = Duration::from_millis(options.write_ms_max);
+    let mut cursor = Some(StoreCursor::default());
+    while let Some(from) = cursor {
+        if began.elapsed() > time {
+            return Ok(false);
+        }
+        let mut failed = None;
+        cursor = shared
+            .store
+            .walk_step(from, RESULTS_BETWEEN_LOOKS, |entry| {
+                if failed.is_none() && outlives(shared, ids, entry) {
+                    failed = writer.add(entry, note_of(entry).number()).err();
+                }
+            });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the next process may serve it.
+fn outlives(shared: &Shared, ids: &HashSet<u64>, entry: &Entry) -> bool {
+    // The time of an expiry is one of this process's clock.
+    entry.expires_at_ms().is_none()
+        && ids.contains(&fingerprint_of(entry.scope()))
+        && shared.timeline.outlives(entry.as_of(), entry.tags())
+}
+
+/// The next process counts it among those without a digest of their own.
+fn note_of(entry: &Entry) -> Note {
+    Note {
+        label: Label::OTHERS,
+        ..Note::of(entry)
+    }
+}
