@@ -80,6 +80,14 @@ pub enum Fault {
     /// What memory has answered in it counts as shown by the snapshot, though a fence stands over
     /// it.
     OpenedUnderFence,
+    /// A process leaves what a commit has changed to the next.
+    LeftOutdated,
+    /// The next one doesn't know the shapes that the results' tags are made of.
+    ShapesNotLeft,
+    /// It follows from the present end of the log on.
+    ResumedAtEnd,
+    /// It follows another log.
+    AnotherLog,
 }
 
 fn simulate(seed: u64, fault: Fault, seen: &mut Seen) -> Result<(), String> {
@@ -112,6 +120,7 @@ fn no_hit_is_older_than_its_promise() {
     assert!(seen.refused > seeds * 5, "{seen:?}");
     assert!(seen.coarse_fills > seeds / 2, "{seen:?}");
     assert!(seen.restarts > seeds / 10, "{seen:?}");
+    assert!(seen.taken_over > seeds / 4, "{seen:?}");
     assert!(seen.commits_again > seeds / 10, "{seen:?}");
     assert!(seen.hits_in_snapshots > seeds, "{seen:?}");
     assert!(seen.hits_of_another_state > seeds / 4, "{seen:?}");
@@ -154,6 +163,10 @@ fn each_fault_is_found() {
         (Fault::OutsideEarly, 20_000),
         (Fault::OpenedEarly, 20_000),
         (Fault::OpenedUnderFence, 20_000),
+        (Fault::LeftOutdated, 20_000),
+        (Fault::ShapesNotLeft, 20_000),
+        (Fault::ResumedAtEnd, 20_000),
+        (Fault::AnotherLog, 20_000),
     ];
     for (fault, seeds_max) in faults {
         assert!(is_found(fault, seeds_max), "{fault:?} isn't found");

@@ -1,6 +1,7 @@
 //! The proxy around the timeline, one small step at a time, in an order that a seed decides.
 
 mod early;
+mod processes;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,8 @@ pub struct Seen {
     pub refused: u64,
     pub coarse_fills: u64,
     pub restarts: u64,
+    /// Results that a new process has taken over.
+    pub taken_over: u64,
     pub commits_again: u64,
     /// Reads inside transactions that memory answered, and those of them whose result was read in
     /// another state than theirs.
@@ -109,6 +112,8 @@ pub struct World<'a> {
     seen: &'a mut Seen,
     now_ms: u64,
     server: Server,
+    limits: TimelineLimits,
+    shapes_limits: ShapesLimits,
     timeline: Arc<Timeline>,
     shapes: Shapes<u8>,
     queries: Vec<Query>,
@@ -154,7 +159,7 @@ impl<'a> World<'a> {
         let timeline = Arc::new(Timeline::new(limits, broken));
         timeline.restart(Position::new(1, 0).unwrap());
         timeline.prove(timeline.epoch(), 0);
-        let limits = ShapesLimits {
+        let shapes_limits = ShapesLimits {
             table_shapes_max: 2 + random.below(20),
             tables_max: TABLES,
         };
@@ -178,7 +183,9 @@ impl<'a> World<'a> {
             fault,
             seen,
             now_ms: 0,
-            shapes: Shapes::new(Arc::clone(&timeline), limits),
+            shapes: Shapes::new(Arc::clone(&timeline), shapes_limits),
+            limits,
+            shapes_limits,
             timeline,
             stored: BTreeMap::new(),
             fills: Vec::new(),
@@ -546,7 +553,7 @@ impl<'a> World<'a> {
     }
 
     fn disturb(&mut self) {
-        match self.random.below(8) {
+        match self.random.below(10) {
             0..3 => {
                 if matches!(self.following, Following::Idle | Following::HasRows(..)) {
                     self.following = Following::Idle;
@@ -570,6 +577,7 @@ impl<'a> World<'a> {
                 let query = self.random.below(QUERIES);
                 self.stored.remove(&query);
             }
+            8..10 => self.replace_process(),
             _ => {}
         }
     }
@@ -578,13 +586,17 @@ impl<'a> World<'a> {
     fn restart(&mut self) {
         self.tell(|| "restart".to_owned());
         self.seen.restarts += 1;
+        self.begin_log();
+        self.next = self.server.log.len();
+        self.timeline.restart(self.position_of(self.next));
+        self.is_lost = false;
+    }
+
+    fn begin_log(&mut self) {
         let last = self.server.states.len() - 1;
         self.server.make_visible(last);
         self.server.count(last, self.now_ms);
         self.server.log_begins_after = self.server.log.len();
-        self.next = self.server.log.len();
-        self.timeline.restart(self.position_of(self.next));
-        self.is_lost = false;
     }
 
     fn keep_watermark(&mut self) {

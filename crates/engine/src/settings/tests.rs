@@ -130,7 +130,7 @@ fn a_saved_fingerprint_is_the_same_again() {
         flavour,
         answer: row,
     };
-    assert_eq!(saved, [expected.clone()]);
+    assert_eq!(saved, std::slice::from_ref(&expected));
     let again = known.intern(&query, &saved[0].answer, saved[0].flavour);
     assert_eq!(again.expect("there is room").id, expected.id);
 }

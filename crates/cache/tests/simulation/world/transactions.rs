@@ -65,6 +65,22 @@ struct Asked {
 }
 
 impl Transactions {
+    /// All sessions have ended.
+    pub(super) fn end(&mut self) {
+        self.open.clear();
+        self.question = Question::Idle;
+    }
+
+    /// Keeps some of what is stored.
+    pub(super) fn retain_stored(&mut self, keeps: impl Fn(&Entry) -> bool) {
+        self.stored.retain(|_, exact| keeps(&exact.entry));
+    }
+
+    /// Keeps what can be taken over, as it is then.
+    pub(super) fn take_over(&mut self, take: impl Fn(&mut Entry) -> bool) {
+        self.stored.retain(|_, exact| take(&mut exact.entry));
+    }
+
     /// Another query has taken the place of this one.
     pub fn drop_query(&mut self, query: usize) {
         self.stored.remove(&query);
