@@ -41,19 +41,24 @@
 use crate::position::Position;
 use crate::sync::{AtomicU32, Ordering};
 use crate::tag::Tag;
-use crate::timeline::{AsOf, Timeline};
+use crate::timeline::{AsOf, BrokenLiveness, Timeline};
 
 /// The generation that results of an earlier process are taken over into.
 #[derive(Copy, Clone, Debug)]
 pub struct SavedResults {
     generation: u32,
     end: Position,
+    is_broken: bool,
 }
 
 impl SavedResults {
     /// The `as_of` of a result that had this position in its `as_of`. `None` if it lies behind the
     /// end of what the earlier process had applied: nothing is known of such a result.
     pub fn as_of(&self, position: Position) -> Option<AsOf> {
+        if self.is_broken {
+            let newest = Position::from_bits(u64::MAX);
+            return Some(AsOf::from_parts(self.generation, newest));
+        }
         (position <= self.end).then_some(AsOf::from_parts(self.generation, position))
     }
 }
@@ -82,6 +87,11 @@ impl Timeline {
     /// forgotten already: what was forgotten may be among the results that would be taken over.
     pub fn resume_saved(&self, end: Position) -> Option<SavedResults> {
         let generation = self.restart_if_new(end)?;
-        Some(SavedResults { generation, end })
+        let is_broken = self.broken().liveness == BrokenLiveness::Left;
+        Some(SavedResults {
+            generation,
+            end,
+            is_broken,
+        })
     }
 }

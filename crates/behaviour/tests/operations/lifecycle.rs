@@ -261,7 +261,7 @@ fn the_metrics_show_hits() {
 }
 
 /// A statement that takes long, seen running at the server.
-fn start_long_statement(
+pub(crate) fn start_long_statement(
     server: &Server,
     mut client: Client,
     sql: &'static str,

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use remora_engine::reason::StateOutcome;
 use remora_testkit::client::{Client, Value};
+use remora_testkit::late_rows::LateRows;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_testkit::scratch::Scratch;
-use remora_testkit::servers::Server;
+use remora_testkit::semisync::Acknowledge;
+use remora_testkit::servers::{Kind, Server};
+
+use crate::lifecycle::start_long_statement;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, lease};
 
@@ -385,6 +389,46 @@ fn a_purged_log_takes_everything_with_it() {
             .unwrap();
         });
     restarting.has_none(&[FIRST]);
+}
+
+/// What such a statement still does at the server need not be in the log.
+#[test]
+fn nothing_is_left_if_a_statement_was_cut_off() {
+    let options = RemoraOptions::storing_all().with("shutdown.grace_ms", "0");
+    let restarting = Restarting::with("cut", options).knowing(&READS);
+    let mut holder = restarting.front.direct();
+    holder.query_value("SELECT GET_LOCK('held', 0)").unwrap();
+    let client = restarting.front.guest().into_client();
+    let server = restarting.front.server();
+    let running = start_long_statement(server, client, "SELECT GET_LOCK('held', 3600)");
+    let restarting = restarting.restarted(|_, file| assert!(!file.exists()));
+    assert_eq!(restarting.outcome(), Some(StateOutcome::NoFile));
+    restarting.has_none(&READS);
+    assert_eq!(running.join().unwrap(), None);
+}
+
+/// Nobody knows whether what was read from memory, or will be, has such a commit.
+#[test]
+fn nothing_is_left_while_a_commit_is_logged_and_cannot_be_seen() {
+    let kind = Kind::from_environment().unwrap();
+    // The fetched servers hold a commit back for a second at most.
+    if kind.skips(kind.is_mysql(), "it holds no commit back for long") {
+        return;
+    }
+    let restarting = Restarting::new("unseen").knowing(&READS);
+    let server = restarting.front.server();
+    let late = LateRows::begin(server, Acknowledge::WhenTold).unwrap();
+    let mut writer = restarting.front.direct();
+    let change = "UPDATE shelf SET item_id = 2 WHERE id = 1";
+    let writing = std::thread::spawn(move || writer.query(change).map(drop));
+    late.wait_until_held().unwrap();
+    let restarting = restarting.restarted(|_, file| {
+        assert!(!file.exists());
+        drop(late);
+        writing.join().unwrap().unwrap();
+    });
+    assert_eq!(restarting.outcome(), Some(StateOutcome::NoFile));
+    restarting.has_none(&READS);
 }
 
 #[test]

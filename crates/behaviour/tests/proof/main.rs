@@ -9,6 +9,7 @@ mod comparisons;
 mod consistency;
 mod differential;
 mod recount;
+mod restarts;
 mod snapshots;
 mod sweep;
 mod sysbench;
