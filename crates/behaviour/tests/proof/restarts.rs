@@ -2,8 +2,8 @@
 //! and started again and again (`cache.state_file`), and others write meanwhile.
 //!
 //! The clients, the tables and the oracle are those of `consistency`, and they outlive each Remora.
-//! The test must be able to fail: where no commit outdates what an earlier process has left, it must
-//! find stale reads.
+//! The test must be able to fail: where no commit outdates what an earlier process has left, it
+//! must find stale reads.
 //!
 //! `REMORA_CONSISTENCY_READS` and `REMORA_CONSISTENCY_SEED` are those of `consistency`, too.
 
@@ -97,7 +97,7 @@ impl World {
             write_pause: Duration::from_millis(50),
             hot: Duration::from_millis(120),
             reads: READS,
-            time: Duration::from_secs(300),
+            time: Duration::from_mins(5),
             until_stale: false,
             seed: self.seed,
         };
