@@ -141,6 +141,19 @@ fn what_was_in_memory_is_in_memory_again() {
     assert!(metrics.sum("remora_state_results") > 4.5);
     assert!(metrics.sum_where("remora_state_file", "outcome", "restored") > 0.5);
     restarting.still_has(&mut restarting.front.guest(), &READS);
+    let digests = restarting
+        .front
+        .remora()
+        .app()
+        .unwrap()
+        .shared()
+        .digests
+        .report();
+    let by_key = "SELECT price FROM item WHERE id = ?";
+    let by_key = digests
+        .iter()
+        .find(|digest| digest.text.as_deref() == Some(by_key));
+    assert_eq!(by_key.map(|digest| digest.hits), Some(2), "{digests:?}");
     // And again, of what was taken over.
     let restarting = restarting.restarted(|_, _| {});
     restarting.still_has(&mut restarting.front.guest(), &READS);

@@ -309,6 +309,14 @@ impl Digests {
         own.chain(std::iter::once_with(|| self.report_at(0, 0, None)))
     }
 
+    /// Every digest that has a place, by its label.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Label, Arc<About>)> {
+        (1..self.slots.len()).filter_map(|index| {
+            let label = Label::new(index, self.generation_at(index));
+            Some((label, self.about(label)?))
+        })
+    }
+
     /// What a label stands for, if it has its place still.
     pub fn about(&self, label: Label) -> Option<Arc<About>> {
         // Before and after: the place may be given away meanwhile.

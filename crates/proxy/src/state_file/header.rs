@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use remora_cache::{ColumnSet, Shape, ShapeColumn, ShapeParts, TableTags, Tag};
+use remora_engine::key::Label;
 use remora_engine::reason::StateOutcome;
 use remora_engine::settings::{Fingerprints, Flavour, SavedFingerprint, SettingsQuery};
 use remora_engine::tags::{Codec, TableShapes};
+use remora_sql::Digest;
 use remora_wire::Capabilities;
 use serde::{Deserialize, Serialize};
 
+use crate::digests::{About, Digests, Sketch};
 use crate::upstream::saved::SavedLog;
 
 /// The first part of the file.
@@ -29,6 +33,8 @@ pub(super) struct Header {
     pub(super) fingerprints: Vec<SettingsRecord>,
     /// The kinds of reads that the results' tags are made of.
     pub(super) tables: Vec<TableRecord>,
+    /// What the results are counted under.
+    pub(super) digests: Vec<DigestRecord>,
 }
 
 /// A fingerprint whose sessions looked at their privileges after the last change of any.
@@ -38,6 +44,15 @@ pub(super) struct SettingsRecord {
     capabilities: u64,
     client: Option<IpAddr>,
     answer: Vec<Option<Vec<u8>>>,
+}
+
+/// A digest that had a place of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DigestRecord {
+    /// [`Label::number`] in the process that wrote the file.
+    label: u32,
+    digest: u64,
+    text: String,
 }
 
 /// The shapes of a table.
@@ -98,10 +113,35 @@ impl SettingsRecord {
     }
 }
 
+/// All digests that have places.
+pub(super) fn digests_of(digests: &Digests) -> Vec<DigestRecord> {
+    let record = |(label, about): (Label, Arc<About>)| DigestRecord {
+        label: label.number(),
+        digest: about.digest.number(),
+        text: about.text.clone(),
+    };
+    digests.places().map(record).collect()
+}
+
+/// Gives them places again. Those for which there is none are counted among the others.
+pub(super) fn restore_digests(
+    digests: &Digests,
+    records: &[DigestRecord],
+    now_ms: u64,
+) -> HashMap<Label, Label> {
+    let mut sketch = Sketch::default();
+    let mut restore = |record: &DigestRecord| {
+        let digest = Digest::from_number(record.digest);
+        let label = digests.label(digest, record.text.as_bytes(), &mut sketch, now_ms);
+        (Label::from_number(record.label), label)
+    };
+    records.iter().map(restore).collect()
+}
+
 /// All kinds of reads.
 pub(super) fn tables_of(shapes: &TableShapes) -> Vec<TableRecord> {
     let tables = shapes.all().into_iter();
-    let record = |(table, shapes): (Tag, Vec<std::sync::Arc<Shape<Codec>>>)| TableRecord {
+    let record = |(table, shapes): (Tag, Vec<Arc<Shape<Codec>>>)| TableRecord {
         table: table.to_bits(),
         shapes: shapes.iter().map(|shape| ShapeRecord::of(shape)).collect(),
     };
@@ -155,5 +195,10 @@ impl ShapeRecord {
     }
 }
 
-/// The ids of fingerprints in this process, by those in the file.
-pub(super) type Ids = HashMap<u64, u64>;
+/// What stands in the results, and what it is in this process.
+pub(super) struct Renamed {
+    /// The ids of fingerprints.
+    pub(super) fingerprints: HashMap<u64, u64>,
+    /// The labels of digests.
+    pub(super) labels: HashMap<Label, Label>,
+}

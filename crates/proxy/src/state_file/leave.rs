@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use remora_cache::{Entry, StoreCursor};
-use remora_engine::key::{Label, Note, fingerprint_of};
+use remora_engine::key::fingerprint_of;
 
-use super::header::{Header, SettingsRecord, tables_of};
+use super::header::{Header, SettingsRecord, digests_of, tables_of};
 use super::records::Writer;
 use super::{StateOptions, build, unix_ms};
 use crate::shared::Shared;
@@ -78,6 +78,7 @@ fn write(shared: &Shared, log: SavedLog, options: &StateOptions, file: &File) ->
         log,
         fingerprints,
         tables: tables_of(&shared.upstream.shapes),
+        digests: digests_of(&shared.digests),
     };
     let header = serde_json::to_vec(&header)?;
     let mut writer = Writer::begin(BufWriter::new(file), &header)?;
@@ -107,7 +108,7 @@ fn add_results<W: Write>(
             .store
             .walk_step(from, RESULTS_BETWEEN_LOOKS, |entry| {
                 if failed.is_none() && outlives(shared, ids, entry) {
-                    failed = writer.add(entry, note_of(entry).number()).err();
+                    failed = writer.add(entry).err();
                 }
             });
         if let Some(error) = failed {
@@ -123,12 +124,4 @@ fn outlives(shared: &Shared, ids: &HashSet<u64>, entry: &Entry) -> bool {
     entry.expires_at_ms().is_none()
         && ids.contains(&fingerprint_of(entry.scope()))
         && shared.timeline.outlives(entry.as_of(), entry.tags())
-}
-
-/// The next process counts it among those without a digest of their own.
-fn note_of(entry: &Entry) -> Note {
-    Note {
-        label: Label::OTHERS,
-        ..Note::of(entry)
-    }
 }

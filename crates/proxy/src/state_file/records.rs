@@ -43,14 +43,14 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a result, with the note that it is to have.
-    pub(super) fn add(&mut self, entry: &Entry, note: u32) -> io::Result<()> {
+    /// Adds a result.
+    pub(super) fn add(&mut self, entry: &Entry) -> io::Result<()> {
         let (text, response) = (entry.text(), entry.response());
         let tags = entry.tags();
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
         self.put(&[1])?;
         self.put(&entry.scope().number().to_le_bytes())?;
-        self.put(&note.to_le_bytes())?;
+        self.put(&entry.label().to_le_bytes())?;
         self.put(&entry.as_of().position().to_bits().to_le_bytes())?;
         self.put(&[u8::try_from(tags.len()).map_err(io::Error::other)?])?;
         self.put(&length(text)?.to_le_bytes())?;
@@ -227,7 +227,7 @@ mod tests {
         let mut file = Vec::new();
         let mut writer = Writer::begin(&mut file, HEADER).unwrap();
         store().walk_step(remora_cache::StoreCursor::default(), 100, |entry| {
-            writer.add(entry, 1 << 31).unwrap();
+            writer.add(entry).unwrap();
         });
         assert_eq!(writer.finish().unwrap(), 5);
         file
@@ -250,7 +250,7 @@ mod tests {
             assert_eq!(record.response.len() as u64, number * 900);
             assert_eq!(record.tags.len() as u64, number);
             assert_eq!(record.as_of, Position::new(7, 1_234).unwrap());
-            assert_eq!(record.note, 1 << 31);
+            assert_eq!(record.note, 3);
             seen.push(number);
         }
         seen.sort_unstable();

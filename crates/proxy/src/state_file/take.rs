@@ -1,5 +1,6 @@
 //! The start of a process: what the one before has left is taken, checked, and taken over.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions, remove_file};
 use std::io::{self, BufReader, Seek};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -8,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use remora_cache::{KeyRef, NewEntry, SavedResults};
-use remora_engine::key::{fingerprint_of, with_fingerprint};
+use remora_engine::key::{Label, Note, fingerprint_of, with_fingerprint};
 use remora_engine::reason::StateOutcome;
 use remora_engine::settings::SettingsQuery;
 
-use super::header::{Header, Ids, restore_shapes};
+use super::header::{Header, Renamed, restore_digests, restore_shapes};
 use super::records::{Record, is_whole, read_header};
 use super::{StateOptions, build, unix_ms};
 use crate::shared::Shared;
@@ -119,12 +120,17 @@ impl StateFile {
         // Before the results: see the documentation of `SavedResults`.
         restore_shapes(&shared.upstream.shapes, &self.header.tables)?;
         let privilege_epoch = shared.upstream.privilege_epoch();
-        let mut ids = Ids::new();
+        let mut fingerprints = HashMap::new();
         for record in &self.header.fingerprints {
             let id = record.intern(&shared.fingerprints, question, privilege_epoch)?;
-            ids.insert(record.id, id);
+            fingerprints.insert(record.id, id);
         }
-        let read = self.read_results(shared, &ids, results, epoch, began);
+        let now_ms = shared.clock.now_ms();
+        let renamed = Renamed {
+            fingerprints,
+            labels: restore_digests(&shared.digests, &self.header.digests, now_ms),
+        };
+        let read = self.read_results(shared, &renamed, results, epoch, began);
         let (taken, bytes) = read.map_err(|_| StateOutcome::Damaged)?;
         shared.restored.count(taken);
         tracing::info!(
@@ -140,7 +146,7 @@ impl StateFile {
     fn read_results(
         &mut self,
         shared: &Shared,
-        ids: &Ids,
+        renamed: &Renamed,
         results: SavedResults,
         epoch: u64,
         began: Instant,
@@ -154,7 +160,7 @@ impl StateFile {
                 tracing::warn!("cache.state_read_ms_max is over, the other results are left out");
                 break;
             }
-            if put(shared, ids, results, epoch, &record).is_some() {
+            if put(shared, renamed, results, epoch, &record).is_some() {
                 taken += 1;
                 bytes += record.response.len();
             }
@@ -167,13 +173,20 @@ impl StateFile {
 /// Puts a result into the store. None if it can't be there: that costs a miss.
 fn put(
     shared: &Shared,
-    ids: &Ids,
+    renamed: &Renamed,
     results: SavedResults,
     epoch: u64,
     record: &Record,
 ) -> Option<()> {
     let scope = record.scope()?;
-    let scope = with_fingerprint(scope, *ids.get(&fingerprint_of(scope))?).ok()?;
+    let fingerprint = renamed.fingerprints.get(&fingerprint_of(scope))?;
+    let scope = with_fingerprint(scope, *fingerprint).ok()?;
+    let note = Note::from_number(record.note);
+    let label = renamed.labels.get(&note.label).copied();
+    let note = Note {
+        label: label.unwrap_or(Label::OTHERS),
+        ..note
+    };
     let key = KeyRef {
         scope,
         text: &record.text,
@@ -187,7 +200,7 @@ fn put(
         tags: &record.tags,
         as_of: results.as_of(record.as_of)?,
         response: &record.response,
-        label: record.note,
+        label: note.number(),
         epoch,
         expires_at_ms: None,
     };
