@@ -68,12 +68,14 @@ impl Definitions {
     }
 }
 
-/// A raised fence. Dropping it is the same as [`Fence::answered`].
+/// A raised fence. Dropping it is the same as [`Fence::answered`], but the write counts as cut off:
+/// nobody has waited for what becomes of it.
 #[must_use = "dropping a fence queues it to be lowered"]
 pub struct Fence {
     timeline: Arc<Timeline>,
     scope: FenceScope,
     definitions: Definitions,
+    is_answered: bool,
 }
 
 /// Fences whose writes the server has answered, for as long as one question to the server takes.
@@ -113,7 +115,13 @@ impl Timeline {
             timeline: Arc::clone(self),
             scope,
             definitions,
+            is_answered: false,
         }
+    }
+
+    /// How many writes were cut off, each of which the server may still run.
+    pub fn cut_writes(&self) -> u64 {
+        self.cut_writes.load(Ordering::SeqCst)
     }
 
     /// What writes may be changing of definitions, or have changed without the follower having
@@ -183,8 +191,8 @@ impl Timeline {
 
 impl Fence {
     /// The server has answered, with `OK` or an error, or its connection has ended.
-    pub fn answered(self) {
-        drop(self);
+    pub fn answered(mut self) {
+        self.is_answered = true;
     }
 
     /// What it covers.
@@ -195,6 +203,9 @@ impl Fence {
 
 impl Drop for Fence {
     fn drop(&mut self) {
+        if !self.is_answered {
+            self.timeline.cut_writes.fetch_add(1, Ordering::SeqCst);
+        }
         if let Some(place) = self.definitions.place() {
             self.timeline.queue_doubt(place);
         }

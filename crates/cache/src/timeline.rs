@@ -278,6 +278,8 @@ pub struct Timeline {
     pub(crate) fence_all: AtomicU32,
     /// How many fences there are of each kind of doubt about definitions. Never read by a hit.
     pub(crate) doubts: [AtomicU32; 2],
+    /// Fences that were dropped without an answer.
+    pub(crate) cut_writes: AtomicU64,
     /// Read by every hit, written at each proof.
     proved_at_ms: Padded<AtomicU64>,
     /// How often the server was asked where its log ends. See [`crate::snapshot`].
@@ -314,6 +316,7 @@ impl Timeline {
             floor: AtomicU64::new(0),
             fence_all: AtomicU32::new(0),
             doubts: [AtomicU32::new(0), AtomicU32::new(0)],
+            cut_writes: AtomicU64::new(0),
             proved_at_ms: Padded(AtomicU64::new(0)),
             end_questions: AtomicU64::new(0),
             end_proven: AtomicU64::new(0),

@@ -20,7 +20,7 @@ use remora_cache::{
     BrokenRules, FillsInFlight, ShapesLimits, Store, StoreLimits, Timeline, TimelineLimits,
 };
 use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
-use remora_engine::reason::{Limit, StateNotSaved};
+use remora_engine::reason::{StateNotSaved, StateOutcome};
 use remora_engine::settings::Fingerprints;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -38,12 +38,12 @@ use crate::shared::{
     BacklogRoom, LastAttempt, ReloadError, Reloaded, Restored, RulesInForce, SessionLimits,
     Sessions, Shared, Turns,
 };
-use crate::state_file::{self, StateFile, StateOptions};
+use crate::state_file::{self, StateFile, StateOptions, remove_what_is_left};
 use crate::sweep;
 use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
 use crate::upstream::saved::{Resumption, SavedLog};
-use crate::upstream::{self, UpstreamConfig, UpstreamShared};
+use crate::upstream::{self, UpstreamConfig, UpstreamShared, UpstreamState};
 use crate::verification::{SwitchedOff, Verification};
 use crate::worker::{self, Phase, WorkerHandle};
 
@@ -128,8 +128,8 @@ impl App {
             stop_follower: None,
             state: StateOptions::of(settings),
         };
-        app.start_admin(settings, &loads)?;
         let left = app.take_state();
+        app.start_admin(settings, &loads)?;
         app.start_follower(settings, left)?;
         let workers = app.start_workers(&metrics, &loads, &watched)?;
         let acceptor = Acceptor {
@@ -183,17 +183,20 @@ impl App {
     }
 
     fn shut_down(&mut self) {
+        let cut_before = self.shared.timeline.cut_writes();
         self.phase.send_replace(Phase::Draining);
+        let mut has_panicked = false;
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so; the others are still to be ended.
-            let _ = thread.join();
+            has_panicked |= thread.join().is_err();
         }
+        let is_cut = has_panicked || self.shared.timeline.cut_writes() != cut_before;
         // Last, so that fences of the last writes and metrics are served to the end.
         drop(self.stop_follower.take());
         let followed = self.follower.take().map(JoinHandle::join);
         drop(self.admin.take());
         if let (Some(options), Some(log)) = (self.state.take(), followed) {
-            leave_state(&self.shared, log.ok().flatten(), &options);
+            leave_state(&self.shared, log.ok().flatten(), is_cut, &options);
         }
     }
 
@@ -250,6 +253,9 @@ impl App {
     /// Starts to follow the server, if the settings allow anything to be cached.
     fn start_follower(&mut self, settings: &Settings, left: Option<Resumption>) -> io::Result<()> {
         let Some(account) = settings.account.clone().filter(|_| settings.cache.enabled) else {
+            if let Some(left) = left {
+                (left.tell)(StateOutcome::Unsuitable);
+            }
             return Ok(());
         };
         let config = upstream_config(settings, account, Arc::clone(&self.shared.link));
@@ -311,8 +317,15 @@ impl App {
         let shared = Arc::clone(&self.shared);
         let interval = Duration::from_millis(settings.cache.sweep_interval_ms);
         let entries_max = settings.cache.sweep_entries_max;
+        let wait = self
+            .state
+            .as_ref()
+            .map(|_| Duration::from_millis(settings.cache.state_read_ms_max));
         let run = move || {
             runtime.block_on(async {
+                if let Some(wait) = wait {
+                    until_restored(&shared, wait, phase.clone()).await;
+                }
                 tokio::select! {
                     () = acceptor.run(listeners, phase) => {}
                     () = sweep::run(shared, interval, entries_max) => {}
@@ -338,17 +351,46 @@ fn spawn_named<T: Send + 'static>(
     std::thread::Builder::new().name(name).spawn(run)
 }
 
+/// Waits until what the process before has left is served, or won't be; at most this long. Clients
+/// wait for that in the listeners' queues. A statement that came before would be one of which
+/// nobody knows yet what code it runs, and everything would be forgotten for it.
+async fn until_restored(shared: &Shared, limit: Duration, mut phase: watch::Receiver<Phase>) {
+    const INTERVAL: Duration = Duration::from_millis(2);
+    let is_over = || match shared.restored.outcome() {
+        Some(StateOutcome::Restored) => {
+            shared.upstream.state() == UpstreamState::Following { lagging: false }
+        }
+        outcome => outcome.is_some(),
+    };
+    let restored = async {
+        while !is_over() {
+            tokio::time::sleep(INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        _ = tokio::time::timeout(limit, restored) => {}
+        _ = phase.wait_for(|phase| *phase != Phase::Running) => {}
+    }
+}
+
 /// Leaves the results to the next process, and says in the log what came of it.
-fn leave_state(shared: &Shared, log: Option<SavedLog>, options: &StateOptions) {
+/// `is_cut`: writes were cut off meanwhile. What they still change at the server need not be in the
+/// log.
+fn leave_state(shared: &Shared, log: Option<SavedLog>, is_cut: bool, options: &StateOptions) {
     let not_left = |why: StateNotSaved, error: &str| {
         tracing::warn!(
             reason = why.as_str(),
             "no results are left to the next start: {}{error}",
             why.describe()
         );
+        if let Err(error) = remove_what_is_left(&options.path) {
+            tracing::error!(
+                "cache.state_file: {} can't be removed ({error}); remove it before the next start",
+                options.path.display()
+            );
+        }
     };
-    // What such a statement still changes at the server need not be in the log.
-    if shared.metrics.rare.limit(Limit::GracePeriod) > 0 {
+    if is_cut {
         return not_left(StateNotSaved::CutOff, "");
     }
     let Some(log) = log else {

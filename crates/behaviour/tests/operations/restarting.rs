@@ -3,8 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use remora_engine::reason::StateOutcome;
+use remora_engine::reason::{RestartReason, StateOutcome};
 use remora_testkit::client::{Client, Value};
 use remora_testkit::late_rows::LateRows;
 use remora_testkit::process::wait_for;
@@ -32,6 +34,12 @@ const READS: [&str; 5] = [
     "SELECT COUNT(*) FROM shelf",
 ];
 const FIRST: &str = READS[0];
+/// Limits that no pause of the machine shall reach, where a test sets none.
+const UNHURRIED: [&str; 3] = [
+    "cache.state_age_ms_max",
+    "cache.state_read_ms_max",
+    "cache.state_write_ms_max",
+];
 
 /// A state file, and a Remora that has it.
 struct Restarting {
@@ -49,7 +57,12 @@ impl Restarting {
     fn with(schema: &str, options: RemoraOptions) -> Restarting {
         let scratch = Scratch::new().unwrap();
         let file = scratch.join("results");
-        let options = options.with("cache.state_file", &file.display().to_string());
+        let mut options = options.with("cache.state_file", &file.display().to_string());
+        for limit in UNHURRIED {
+            if !options.set.iter().any(|(set, _)| set == limit) {
+                options = options.with(limit, "3600000");
+            }
+        }
         Restarting {
             front: Front::on(lease(), schema, options.clone(), &TABLES),
             options,
@@ -406,18 +419,118 @@ fn a_purged_log_takes_everything_with_it() {
 
 /// What such a statement still does at the server need not be in the log.
 #[test]
-fn nothing_is_left_if_a_statement_was_cut_off() {
+fn nothing_is_left_if_a_write_was_cut_off() {
     let options = RemoraOptions::storing_all().with("shutdown.grace_ms", "0");
     let restarting = Restarting::with("cut", options).knowing(&READS);
     let mut holder = restarting.front.direct();
     holder.query_value("SELECT GET_LOCK('held', 0)").unwrap();
-    let client = restarting.front.guest().into_client();
-    let server = restarting.front.server();
-    let running = start_long_statement(server, client, "SELECT GET_LOCK('held', 3600)");
+    let cut_off = |sql: &'static str, restarting: &Restarting| {
+        let client = restarting.front.guest().into_client();
+        start_long_statement(restarting.front.server(), client, sql)
+    };
+    let reading = cut_off("SELECT GET_LOCK('held', 3600)", &restarting);
+    let restarting = restarting.restarted(|_, file| assert!(file.exists(), "it was a read"));
+    assert_eq!(restarting.outcome(), Some(StateOutcome::Restored));
+    let writing = cut_off(
+        "UPDATE shelf SET item_id = 7 WHERE id = 1 AND GET_LOCK('held', 3600)",
+        &restarting,
+    );
     let restarting = restarting.restarted(|_, file| assert!(!file.exists()));
     assert_eq!(restarting.outcome(), Some(StateOutcome::NoFile));
     restarting.has_none(&READS);
-    assert_eq!(running.join().unwrap(), None);
+    for cut in [reading, writing] {
+        assert_eq!(cut.join().unwrap(), None);
+    }
+}
+
+/// Nobody waits for Remora before connecting: whoever was cut off comes back at once.
+#[test]
+fn clients_that_come_back_at_once_find_what_was_in_memory() {
+    let address = remora_testkit::ports::free().unwrap();
+    let options = RemoraOptions::storing_all().with("listen.addresses", &address.to_string());
+    let restarting = Restarting::with("hurried", options).knowing(&READS);
+    let connect = restarting.front.options().at(address);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let (connect, is_over) = (connect.clone(), Arc::clone(&is_over));
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    if let Ok(mut client) = connect.connect() {
+                        // Until Remora closes the connection.
+                        while !is_over.load(Ordering::SeqCst) && client.query(FIRST).is_ok() {}
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut restarting = restarting;
+    for _ in 0..5 {
+        restarting = restarting.restarted(|_, _| {});
+        assert_eq!(restarting.outcome(), Some(StateOutcome::Restored));
+    }
+    is_over.store(true, Ordering::SeqCst);
+    for client in clients {
+        client.join().unwrap();
+    }
+    restarting.still_has(&mut restarting.front.guest(), &READS);
+}
+
+/// They are in no log, and the server judges by them what accounts may read.
+#[test]
+fn other_settings_of_privileges_take_everything_with_them() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(kind != Kind::MySql80, "it has no such settings") {
+        return;
+    }
+    let set = |server: &Server, value: &str| {
+        let sql = format!("SET GLOBAL mandatory_roles = '{value}'");
+        server.execute([sql]).unwrap();
+    };
+    let restarting = Restarting::new("settings").knowing(&READS);
+    set(restarting.front.server(), "`nobody`@`%`");
+    let restarting = restarting.restarted(|server, _| set(server, ""));
+    assert_eq!(restarting.outcome(), Some(StateOutcome::OtherSettings));
+    restarting.has_none(&READS);
+}
+
+/// A transaction that the server has executed and that is in no log may have changed anything.
+#[test]
+fn a_transaction_in_no_log_takes_everything_with_it() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(kind != Kind::MySql80, "it takes no set beside its own") {
+        return;
+    }
+    let restarting = Restarting::new("unlogged")
+        .knowing(&READS)
+        .restarted(|server, _| {
+            let add = "SET GLOBAL gtid_purged = '+3e11fa47-71ca-11e1-9e33-c80aa9429562:1'";
+            server.execute([add]).unwrap();
+        });
+    restarting.has_none(&READS);
+    let upstream = &restarting.front.remora().app().unwrap().shared().upstream;
+    let unlogged = RestartReason::ChangesUnlogged.as_str();
+    let times = upstream
+        .restarts()
+        .into_iter()
+        .find(|(why, _)| *why == unlogged);
+    assert!(times.is_some_and(|(_, times)| times > 0));
+}
+
+/// A wrong path in the configuration costs nobody a file.
+#[test]
+fn a_file_of_another_kind_stays_as_it_is() {
+    let restarting = Restarting::new("wrong");
+    let other = restarting.file.with_file_name("notes");
+    fs::write(&other, "not to be lost").unwrap();
+    let path = other.display().to_string();
+    let options = RemoraOptions::storing_all().with("cache.state_file", &path);
+    let Restarting { front, .. } = restarting;
+    let front = front.restarted(options, |_| {});
+    let outcome = front.remora().app().unwrap().shared().restored.outcome();
+    assert_eq!(outcome, Some(StateOutcome::Damaged));
+    drop(front);
+    assert_eq!(fs::read_to_string(other).unwrap(), "not to be lost");
 }
 
 /// Nobody knows whether what was read from memory, or will be, has such a commit.

@@ -200,13 +200,13 @@ reasons! {
         Restored: "restored", "They were taken over.";
         NoFile: "no_file", "There was no file: the process before did not end in good order, or had nothing to write down.";
         Unreadable: "unreadable", "The file could not be read, or not be removed.";
-        OpenToOthers: "open_to_others", "The file isn't Remora's own: another account owns it, or may read or change it.";
-        Damaged: "damaged", "The file was cut off, or has changed since it was written.";
+        OpenToOthers: "open_to_others", "The file isn't Remora's own: another account owns it, or may read or change it, or it has another name.";
+        Damaged: "damaged", "The file was cut off, has changed since it was written, or is none of Remora's.";
         OtherBuild: "other_build", "Another version or another build of Remora wrote the file.";
         OtherRules: "other_rules", "The rules, or whether comments are stripped, have changed.";
         TooOld: "too_old", "The file was older than `cache.state_age_ms_max` when the server could be followed, or the clock went back.";
         OtherServer: "other_server", "Another server answered, or one that had replicated changes which its log doesn't have.";
-        OtherSettings: "other_settings", "The server's settings of privileges, or the settings that its sessions have, were others.";
+        OtherSettings: "other_settings", "The server's settings of privileges, the settings that its sessions have, or the host from which it sees Remora connect were others.";
         Unsuitable: "unsuitable", "The server was found set up in a way in which changes can be missed.";
         Forgotten: "forgotten", "Results were to be forgotten before these could be taken over.";
         NoRoom: "no_room", "More kinds of reads, or of sessions, than the limits allow now.";
@@ -217,7 +217,7 @@ reasons! {
     /// Why nothing was written down for the next process.
     StateNotSaved {
         Unsettled: "unsettled", "The log was not followed, or not all commits that had been read from it were known to be visible within `follow.lag_ms_max`.";
-        CutOff: "cut_off", "A statement was still running when the grace period ended.";
+        CutOff: "cut_off", "A statement that may write was still running when the grace period ended, or a thread had failed.";
         WriteFailed: "write_failed", "The file could not be written.";
     }
 }

@@ -403,8 +403,8 @@ pub struct CacheOptions {
     /// Longest time to write results to it. Those that remain are left out.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub state_write_ms_max: u64,
-    /// Longest time to read results from it. Those that remain are left out. Clients are served
-    /// meanwhile, by the server.
+    /// Longest time from the start until its results have been read and the log has been followed
+    /// up to now. Clients wait for that. Results that remain are left out.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub state_read_ms_max: u64,
 }

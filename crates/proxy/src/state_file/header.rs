@@ -130,7 +130,7 @@ pub(super) fn restore_digests(
     now_ms: u64,
 ) -> HashMap<Label, Label> {
     let mut sketch = Sketch::default();
-    let mut restore = |record: &DigestRecord| {
+    let restore = |record: &DigestRecord| {
         let digest = Digest::from_number(record.digest);
         let label = digests.label(digest, record.text.as_bytes(), &mut sketch, now_ms);
         (Label::from_number(record.label), label)

@@ -4,20 +4,19 @@ use std::collections::HashSet;
 use std::fs::{File, OpenOptions, rename};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use remora_cache::{Entry, StoreCursor};
 use remora_engine::key::fingerprint_of;
 
 use super::header::{Header, SettingsRecord, digests_of, tables_of};
-use super::records::Writer;
-use super::{StateOptions, build, unix_ms};
+use super::records::{Writer, begins_like_one};
+use super::{StateOptions, aside, build, open, remove_if_there, unix_ms};
 use crate::shared::Shared;
 use crate::upstream::saved::SavedLog;
 
 /// Results between two looks at the clock.
-const RESULTS_BETWEEN_LOOKS: usize = 1_024;
+const RESULTS_BETWEEN_LOOKS: usize = 32;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +29,14 @@ pub(crate) struct Left {
 
 /// Writes the file. Only when every session has ended and nothing is followed any more.
 pub(crate) fn leave(shared: &Shared, log: SavedLog, options: &StateOptions) -> io::Result<Left> {
+    if let Some(mut other) = open(&options.path)?
+        && !begins_like_one(&mut other)?
+    {
+        return Err(io::Error::other("there is another file of this name"));
+    }
     let aside = aside(&options.path);
     // One that an interrupted end has left.
-    if let Err(error) = std::fs::remove_file(&aside)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
+    remove_if_there(&aside)?;
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -48,16 +48,9 @@ pub(crate) fn leave(shared: &Shared, log: SavedLog, options: &StateOptions) -> i
     });
     if written.is_err() {
         // It is of no use, and what can't be removed now the next end removes.
-        let _ = std::fs::remove_file(&aside);
+        let _ = remove_if_there(&aside);
     }
     written
-}
-
-/// Where the file is written before it takes its name.
-fn aside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    path.with_file_name(name)
 }
 
 fn write(shared: &Shared, log: SavedLog, options: &StateOptions, file: &File) -> io::Result<Left> {

@@ -34,15 +34,17 @@ mod leave;
 mod records;
 mod take;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::OFlags;
 use xxhash_rust::xxh3::Xxh3Default;
 
 pub(crate) use self::leave::leave;
-pub(crate) use self::take::StateFile;
+pub(crate) use self::take::{StateFile, remove_what_is_left};
 use crate::config::Settings;
 
 /// The file and its limits.
@@ -71,6 +73,33 @@ impl StateOptions {
             read_ms_max: cache.state_read_ms_max,
             strip_comments: cache.strip_comments,
         })
+    }
+}
+
+/// Opens a file for reading. None if there is none.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    // Neither a link nor a pipe is waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    match options.open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where the file is written before it takes its name.
+fn aside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

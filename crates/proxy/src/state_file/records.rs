@@ -104,6 +104,13 @@ pub(super) fn is_whole(mut file: impl Read, length: u64) -> io::Result<bool> {
     Ok(u128::from_le_bytes(written) == sum.digest128())
 }
 
+/// Whether the first bytes are those of such a file.
+pub(super) fn begins_like_one(file: &mut impl Read) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == MAGIC)
+}
+
 /// Reads the header. None if it isn't such a file.
 pub(super) fn read_header(file: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     if array(file)? != *MAGIC {

@@ -1,9 +1,9 @@
 //! The start of a process: what the one before has left is taken, checked, and taken over.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, remove_file};
+use std::fs::File;
 use std::io::{self, BufReader, Seek};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,80 +14,92 @@ use remora_engine::reason::StateOutcome;
 use remora_engine::settings::SettingsQuery;
 
 use super::header::{Header, Renamed, restore_digests, restore_shapes};
-use super::records::{Record, is_whole, read_header};
-use super::{StateOptions, build, unix_ms};
+use super::records::{Record, begins_like_one, is_whole, read_header};
+use super::{StateOptions, aside, build, open, remove_if_there, unix_ms};
 use crate::shared::Shared;
 use crate::upstream::saved::Resumption;
 
 /// Results between two looks at the clock.
-const RESULTS_BETWEEN_LOOKS: u64 = 1_024;
+const RESULTS_BETWEEN_LOOKS: u64 = 32;
 
 /// A file that was taken: nobody finds it any more.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     header: Header,
-    /// At the first result.
     file: BufReader<File>,
+    bytes: u64,
+    /// Until then it can be taken over.
+    good_until: tokio::time::Instant,
+    began: Instant,
     options: StateOptions,
 }
 
 impl StateFile {
-    /// Takes the file of the process before. Whatever is wrong with it, it is removed.
+    /// Takes the file of the process before. Whatever is wrong with it, it is removed; what can't
+    /// be such a file stays.
     pub(crate) fn take(shared: &Shared, options: &StateOptions) -> Result<StateFile, StateOutcome> {
+        let began = Instant::now();
         let path = &options.path;
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(path);
-        if let Err(error) = &opened
-            && error.kind() == io::ErrorKind::NotFound
-        {
+        let system = |what: &'static str| {
+            move |error: io::Error| {
+                tracing::error!("cache.state_file: {} {what}: {error}", path.display());
+                StateOutcome::Unreadable
+            }
+        };
+        // One that an interrupted end has left.
+        remove_if_there(&aside(path))
+            .map_err(system("has a part beside it that can't be removed"))?;
+        let Some(mut file) = open(path).map_err(system("can't be read"))? else {
             return Err(StateOutcome::NoFile);
-        }
-        // Before anything of it is believed, and for good: see the documentation of the module.
-        if let Err(error) = remove(path) {
+        };
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        if !is_file || !begins_like_one(&mut file).map_err(system("can't be read"))? {
             tracing::error!(
-                "cache.state_file: {} can't be removed ({error}); Remora needs the right to write \
-                 to its directory",
+                "cache.state_file: {} isn't a file of results, so it stays as it is; name another file",
                 path.display()
             );
-            return Err(StateOutcome::Unreadable);
+            return Err(StateOutcome::Damaged);
         }
-        let file = opened.map_err(|_| StateOutcome::Unreadable)?;
-        let taken = StateFile::check(shared, options, file);
-        taken.map_err(|wrong| wrong.unwrap_or(StateOutcome::Unreadable))
+        // Before anything of it is believed, and for good: see the documentation of the module.
+        remove(path).map_err(system(
+            "can't be removed; Remora needs the right to write to its directory",
+        ))?;
+        StateFile::check(shared, options, file, began)
     }
 
-    /// None: the system refused it.
     fn check(
         shared: &Shared,
         options: &StateOptions,
         file: File,
-    ) -> Result<StateFile, Option<StateOutcome>> {
-        let system = |_: io::Error| None;
+        began: Instant,
+    ) -> Result<StateFile, StateOutcome> {
+        let system = |_: io::Error| StateOutcome::Unreadable;
         let metadata = file.metadata().map_err(system)?;
         let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
-        if !metadata.is_file() || metadata.mode() & 0o077 != 0 || !is_own {
-            return Err(Some(StateOutcome::OpenToOthers));
+        // It could be found by another name.
+        let has_names = metadata.nlink() != 0;
+        if metadata.mode() & 0o077 != 0 || !is_own || has_names {
+            return Err(StateOutcome::OpenToOthers);
         }
         let mut file = BufReader::new(file);
-        if !is_whole(&mut file, metadata.len()).map_err(system)? {
-            return Err(Some(StateOutcome::Damaged));
-        }
-        file.rewind().map_err(system)?;
-        let header = read_header(&mut file).map_err(system)?;
         // What another build has written need not even have these fields.
-        let header: Option<Header> = header.and_then(|header| serde_json::from_slice(&header).ok());
-        let header = header.ok_or(Some(StateOutcome::OtherBuild))?;
+        let header = header_of(&mut file).map_err(system)?;
+        let header = header.ok_or(StateOutcome::OtherBuild)?;
         if header.build != build().map_err(system)? {
-            return Err(Some(StateOutcome::OtherBuild));
+            return Err(StateOutcome::OtherBuild);
         }
         if header.rules != shared.rules.text() || header.strip_comments != options.strip_comments {
-            return Err(Some(StateOutcome::OtherRules));
+            return Err(StateOutcome::OtherRules);
         }
+        let age_ms = unix_ms().checked_sub(header.saved_at_ms);
+        let left_ms = age_ms.and_then(|age_ms| options.age_ms_max.checked_sub(age_ms));
+        let left_ms = left_ms.ok_or(StateOutcome::TooOld)?;
         Ok(StateFile {
             header,
             file,
+            bytes: metadata.len(),
+            good_until: tokio::time::Instant::now() + Duration::from_millis(left_ms),
+            began,
             options: options.clone(),
         })
     }
@@ -99,6 +111,7 @@ impl StateFile {
         let (told, shared) = (Arc::clone(shared), Arc::clone(shared));
         Resumption {
             log,
+            good_until: self.good_until,
             take_results: Box::new(move |question, results| {
                 self.take_results(&shared, question, results, epoch)
             }),
@@ -113,10 +126,14 @@ impl StateFile {
         results: SavedResults,
         epoch: u64,
     ) -> Result<(), StateOutcome> {
-        let began = Instant::now();
-        let age_ms = unix_ms().checked_sub(self.header.saved_at_ms);
-        let is_young = |age_ms: &u64| *age_ms <= self.options.age_ms_max;
-        let age_ms = age_ms.filter(is_young).ok_or(StateOutcome::TooOld)?;
+        let damaged = |_: io::Error| StateOutcome::Damaged;
+        self.file.rewind().map_err(damaged)?;
+        if !is_whole(&mut self.file, self.bytes).map_err(damaged)? {
+            return Err(StateOutcome::Damaged);
+        }
+        // To the first result.
+        self.file.rewind().map_err(damaged)?;
+        header_of(&mut self.file).map_err(damaged)?;
         // Before the results: see the documentation of `SavedResults`.
         restore_shapes(&shared.upstream.shapes, &self.header.tables)?;
         let privilege_epoch = shared.upstream.privilege_epoch();
@@ -130,14 +147,14 @@ impl StateFile {
             fingerprints,
             labels: restore_digests(&shared.digests, &self.header.digests, now_ms),
         };
-        let read = self.read_results(shared, &renamed, results, epoch, began);
-        let (taken, bytes) = read.map_err(|_| StateOutcome::Damaged)?;
+        let read = self.read_results(shared, &renamed, results, epoch);
+        let (taken, bytes) = read.map_err(damaged)?;
         shared.restored.count(taken);
         tracing::info!(
-            "took over {taken} results ({bytes} bytes) that were written to {} {age_ms} ms ago, in \
-             {} ms; they are served when the log has been followed up to now",
+            "took over {taken} results ({bytes} bytes) from {}, {} ms after the start; they are \
+             served when the log has been followed up to now",
             self.options.path.display(),
-            began.elapsed().as_millis()
+            self.began.elapsed().as_millis()
         );
         Ok(())
     }
@@ -149,14 +166,13 @@ impl StateFile {
         renamed: &Renamed,
         results: SavedResults,
         epoch: u64,
-        began: Instant,
     ) -> io::Result<(u64, usize)> {
         let time = Duration::from_millis(self.options.read_ms_max);
         let (mut taken, mut bytes) = (0_u64, 0);
         let mut record = Record::default();
         let mut read = 0_u64;
         while record.read_next(&mut self.file)? {
-            if read.is_multiple_of(RESULTS_BETWEEN_LOOKS) && began.elapsed() > time {
+            if read.is_multiple_of(RESULTS_BETWEEN_LOOKS) && self.began.elapsed() > time {
                 tracing::warn!("cache.state_read_ms_max is over, the other results are left out");
                 break;
             }
@@ -207,11 +223,28 @@ fn put(
     shared.store.insert(&entry).ok().map(drop)
 }
 
+fn header_of(file: &mut BufReader<File>) -> io::Result<Option<Header>> {
+    file.rewind()?;
+    let header = read_header(file)?;
+    Ok(header.and_then(|header| serde_json::from_slice(&header).ok()))
+}
+
 /// Removes a file for good: also if the machine stops now.
 fn remove(path: &Path) -> io::Result<()> {
-    remove_file(path)?;
+    std::fs::remove_file(path)?;
     let directory = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// A file that a process before has left and this one hasn't taken is of no use to any later one.
+pub(crate) fn remove_what_is_left(path: &Path) -> io::Result<()> {
+    let Some(mut file) = open(path)? else {
+        return Ok(());
+    };
+    if begins_like_one(&mut file)? {
+        remove(path)?;
+    }
+    Ok(())
 }

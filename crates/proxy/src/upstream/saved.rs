@@ -17,7 +17,7 @@ use remora_engine::facts::Instance;
 use remora_engine::reason::StateOutcome;
 use remora_engine::settings::SettingsQuery;
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::place::LastEvent;
 use super::server_facts::{ServerFacts, Visibility};
@@ -43,6 +43,8 @@ pub struct SavedLog {
     end: u64,
     /// All transactions up to there; none on MariaDB.
     transactions: Option<String>,
+    /// From where the server sees Remora connect: privileges belong to hosts.
+    seen_from: String,
     instance: Instance,
     replicated_unlogged: String,
     privilege_settings: String,
@@ -58,6 +60,8 @@ pub type TakeResults =
 pub struct Resumption {
     /// Where it had stopped.
     pub log: SavedLog,
+    /// From then on it is too old.
+    pub good_until: Instant,
     /// Takes its results over.
     pub take_results: TakeResults,
     /// Told once what has become of it.
@@ -78,9 +82,10 @@ impl SavedLog {
     pub(super) fn of(
         last: Option<LastEvent>,
         progress: &Progress,
-        timeline: &Timeline,
+        shared: &UpstreamShared,
         facts: &ServerFacts,
     ) -> Option<SavedLog> {
+        let timeline = &shared.timeline;
         if !is_settled(progress, timeline) {
             return None;
         }
@@ -91,9 +96,11 @@ impl SavedLog {
             last_commit: progress.last_commit().to_bits(),
             end: timeline.visible().to_bits(),
             transactions: progress.ledger().map(|ledger| ledger.borrow().applied()),
+            seen_from: facts.seen_from.clone(),
             instance: facts.instance.clone(),
             replicated_unlogged: facts.replicated_unlogged().to_owned(),
-            privilege_settings: facts.privilege_settings(),
+            // They may have changed since the session began.
+            privilege_settings: shared.privilege_settings()?,
             asked_fields: facts.settings_query().asked_fields().to_owned(),
         })
     }
@@ -117,6 +124,7 @@ impl SavedLog {
             return Err(StateOutcome::OtherServer);
         }
         if self.privilege_settings != facts.privilege_settings()
+            || self.seen_from != facts.seen_from
             || self.asked_fields != facts.settings_query().asked_fields()
         {
             return Err(StateOutcome::OtherSettings);
@@ -132,23 +140,25 @@ impl SavedLog {
 }
 
 impl Resumption {
+    /// Whether it has waited too long for the server.
+    pub(super) fn is_too_old(&self) -> bool {
+        Instant::now() >= self.good_until
+    }
+
     /// Begins where the other process had stopped, and takes its results over. `None` if that can't
     /// be: then the session begins anew, and with it everything is forgotten that was taken over.
     pub(super) fn resume(self, shared: &UpstreamShared, facts: &ServerFacts) -> Option<Resumed> {
         let end = Position::from_bits(self.log.end);
-        let resumed = self.log.compare(facts).and_then(|resumed| {
+        let is_good = (!self.is_too_old()).then_some(());
+        let resumed = is_good.ok_or(StateOutcome::TooOld).and_then(|()| {
+            let resumed = self.log.compare(facts)?;
             let results = shared.timeline.resume_saved(end);
             let results = results.ok_or(StateOutcome::Forgotten)?;
             (self.take_results)(&facts.settings_query(), results)?;
             Ok(resumed)
         });
-        (self.tell)(
-            resumed
-                .as_ref()
-                .err()
-                .copied()
-                .unwrap_or(StateOutcome::Restored),
-        );
+        let outcome = resumed.as_ref().err().copied();
+        (self.tell)(outcome.unwrap_or(StateOutcome::Restored));
         resumed.ok()
     }
 }
@@ -164,7 +174,8 @@ fn is_settled(progress: &Progress, timeline: &Timeline) -> bool {
         && !progress.unordered().borrow().has_fences()
 }
 
-/// Waits until Remora is to stop, and then until it is settled and all fences are lowered.
+/// Waits until Remora is to stop, and then until it is settled, all fences are lowered, and the
+/// server has been checked once more.
 pub(super) async fn until_settled(
     shared: &UpstreamShared,
     progress: &Progress,
@@ -172,7 +183,10 @@ pub(super) async fn until_settled(
 ) -> Lost {
     stop.asked().await;
     let timeline = &shared.timeline;
-    while timeline.has_fences() || !is_settled(progress, timeline) {
+    let stopped_at_ms = shared.clock.now_ms();
+    let is_checked = || shared.checked_at_ms() >= Some(stopped_at_ms);
+    shared.check_bell.notify_one();
+    while timeline.has_fences() || !is_settled(progress, timeline) || !is_checked() {
         let moved = shared.visible_bell.notified();
         shared.wake();
         // Whether fences have been lowered is told by no bell.

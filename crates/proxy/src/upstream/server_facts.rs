@@ -68,6 +68,8 @@ pub struct ServerFacts {
     pub replica_ids: BTreeSet<u32>,
     /// The account that asks, as the server knows it: `user@host`.
     pub account: String,
+    /// From which host it asks, as the server sees it.
+    pub seen_from: String,
     /// The lines of `SHOW GRANTS`: what is granted now.
     pub grants: Vec<String>,
     /// Whether the connection that asked first sees what all others are doing.
@@ -141,6 +143,7 @@ impl ServerFacts {
             replica_threads: replica_threads(client, family, release).await?,
             replica_ids: replica_ids(client, family, release).await?,
             account: one(client, "SELECT CURRENT_USER()").await?,
+            seen_from: host_of(&one(client, "SELECT USER()").await?),
             grants,
             sees_processes: sees_processes(client).await?,
             result_settings: known(&has, RESULT_SETTINGS.iter().map(|setting| setting.name)),
@@ -286,6 +289,13 @@ impl ServerFacts {
         let settings = self.result_settings.iter().cloned();
         SettingsQuery::new(features, settings, &self.contact_settings)
     }
+}
+
+/// The host of `user@host`.
+fn host_of(user: &str) -> String {
+    user.rsplit_once('@')
+        .map_or(user, |(_, host)| host)
+        .to_owned()
 }
 
 /// When a server says that a commit can be seen by reads.

@@ -293,6 +293,13 @@ impl Memory {
         self.followed = Some(now);
     }
 
+    /// What waits for a server that can't be followed doesn't wait for ever.
+    fn give_up_what_is_too_old(&mut self) {
+        if let Some(left) = self.resumption.take_if(|left| left.is_too_old()) {
+            (left.tell)(StateOutcome::TooOld);
+        }
+    }
+
     /// Goes on where an earlier process had stopped, if that can be. Once.
     fn resume(&mut self, shared: &UpstreamShared, facts: &ServerFacts) {
         let resumption = self.resumption.take();
@@ -316,6 +323,7 @@ pub(super) async fn run(
     stop: &Stop,
 ) -> Lost {
     memory.had_followed = false;
+    memory.give_up_what_is_too_old();
     let lost = match Box::pin(follow(config, shared, memory, stop)).await {
         Ok(never) => match never {},
         Err(lost) => lost,
@@ -411,7 +419,7 @@ async fn follow(
     memory.had_followed = progress.is_verified();
     memory.last = follower.into_last();
     if matches!(lost, Lost::Stopped) {
-        memory.saved = SavedLog::of(memory.last.clone(), &progress, &shared.timeline, facts);
+        memory.saved = SavedLog::of(memory.last.clone(), &progress, shared, facts);
     }
     memory.settled_file = progress.settled_file();
     memory.last_commit = progress.last_commit();

@@ -329,6 +329,12 @@ impl UpstreamShared {
         }
     }
 
+    /// Those that it had then.
+    pub(super) fn privilege_settings(&self) -> Option<String> {
+        let known = self.privilege_settings.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn set_natives(&self, natives: Natives) {
         self.natives.store(natives.index(), Ordering::SeqCst);
     }
@@ -422,7 +428,7 @@ impl UpstreamShared {
         Some(Duration::from_millis(self.check_age_ms()))
     }
 
-    fn checked_at_ms(&self) -> Option<u64> {
+    pub(super) fn checked_at_ms(&self) -> Option<u64> {
         let checked_at_ms = self.checked_at_ms.load(Ordering::Relaxed);
         (checked_at_ms > 0).then_some(checked_at_ms)
     }

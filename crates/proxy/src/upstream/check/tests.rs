@@ -31,6 +31,7 @@ fn facts() -> ServerFacts {
         filters: Some(LogFilters::default()),
         replica_threads: 0,
         replica_ids: BTreeSet::new(),
+        seen_from: "localhost".to_owned(),
         account: "r@%".into(),
         grants: vec![
             "GRANT REPLICATION SLAVE, BINLOG MONITOR, TRIGGER, REFERENCES ON *.* TO `r`@`%`".into(),

@@ -120,7 +120,9 @@ impl<'a> GtidSource<'a> {
             ledger.borrow_mut().settle(settled);
         }
         let visible = ledger.borrow_mut().take_visible();
-        if self.visibility == Visibility::NeverTold {
+        // What an earlier process has left takes the set itself.
+        let is_left = ledger.borrow().is_left();
+        if self.visibility == Visibility::NeverTold && !is_left {
             let end = self.end_of_log(client).await?;
             return Ok(Worth {
                 visible,
@@ -130,7 +132,8 @@ impl<'a> GtidSource<'a> {
         let is_known = ledger.borrow().knows(&executed);
         // A server that has crashed and started again may know no transaction that isn't known
         // here, and have lost rows: its next log file tells of that, before the log's end.
-        let end = if self.is_first.replace(false) || (!is_known && is_waiting_long) {
+        let is_first = self.is_first.replace(false);
+        let end = if is_first || is_left || (!is_known && is_waiting_long) {
             Some(self.end_of_log(client).await?)
         } else {
             None

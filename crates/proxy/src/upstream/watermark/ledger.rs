@@ -56,6 +56,9 @@ enum Base {
     Unread,
     /// It has, and ends here in the order of what waits.
     Waiting,
+    /// An earlier process had seen all of it. Whether the server has executed anything since that
+    /// isn't in its log hasn't been asked.
+    Left,
     /// All of it can be seen.
     Visible,
 }
@@ -98,7 +101,7 @@ impl Ledger {
         Ledger {
             visibility,
             start: Position::ZERO,
-            base: Base::Visible,
+            base: Base::Left,
             applied,
             waiting: VecDeque::new(),
             settled: Position::ZERO,
@@ -200,6 +203,21 @@ impl Ledger {
     /// These are applied, or will never be in the log.
     pub(super) fn absorb(&mut self, executed: &GtidSet) {
         self.applied.merge(executed);
+    }
+
+    /// Whether an earlier process has left it, and the server's set hasn't confirmed it yet.
+    pub(super) fn is_left(&self) -> bool {
+        self.base == Base::Left
+    }
+
+    /// The server had executed these, and the follower has applied all that was in the log then.
+    /// False if some of them weren't in the log: nobody knows what they changed while nobody
+    /// followed.
+    pub(super) fn confirm(&mut self, executed: &GtidSet) -> bool {
+        if self.knows(executed) {
+            self.base = Base::Visible;
+        }
+        self.base == Base::Visible
     }
 }
 
@@ -316,5 +334,20 @@ mod tests {
         assert!(ledger.knows(&set(&[1, 2, 3])));
         ledger.absorb(&set(&[9]));
         assert!(ledger.knows(&set(&[3, 9])));
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_counts_when_the_server_has_executed_nothing_unlogged() {
+        let left = || {
+            let mut before = ledger(TOLD);
+            before.commit(&gtid(3), at(300), false);
+            Ledger::resumed(TOLD, before.applied().parse().unwrap())
+        };
+        let mut resumed = left();
+        assert!(!resumed.is_base_visible() && resumed.is_left());
+        resumed.commit(&gtid(4), at(400), false);
+        assert!(resumed.confirm(&set(&[1, 2, 3, 4])));
+        assert!(resumed.is_base_visible() && !resumed.is_left());
+        assert!(!left().confirm(&set(&[1, 2, 3, 4])), "4 is in no log");
     }
 }

@@ -336,15 +336,15 @@ impl<'a> Watermark<'a> {
         let question = timeline.begin_end_question();
         count(&self.shared.counters.end_asks, 1);
         let end = end_of_followed_log(client, self.end_question, self.base, timeline).await?;
-        self.await_follower(Pending {
+        let pending = Pending {
             complete: Complete::At(end),
             epoch,
             asked_at_ms,
             answered_at: Instant::now(),
             batch,
             end_question: Some(question),
-        });
-        Ok(())
+        };
+        self.await_follower(pending)
     }
 
     async fn ask_for_watermark(&self, client: &mut Client) -> Result<(), Lost> {
@@ -361,21 +361,21 @@ impl<'a> Watermark<'a> {
         if let Some(visible) = worth.visible {
             self.told.set(Some((epoch, visible)));
         }
-        self.await_follower(Pending {
+        let pending = Pending {
             complete: worth.complete,
             epoch,
             asked_at_ms,
             answered_at: Instant::now(),
             batch,
             end_question: None,
-        });
-        Ok(())
+        };
+        self.await_follower(pending)
     }
 
     /// The follower has yet to catch up with an answer, unless it has already.
-    fn await_follower(&self, pending: Pending) {
+    fn await_follower(&self, pending: Pending) -> Result<(), Lost> {
         self.pending.borrow_mut().push_back(pending);
-        self.settle();
+        self.settle()
     }
 
     /// Whether the follower should have caught up with an answer by now.
@@ -399,7 +399,9 @@ impl<'a> Watermark<'a> {
             let heard = timeout_at(deadline, self.shared.applied_bell.notified())
                 .await
                 .is_ok();
-            self.settle();
+            if let Err(lost) = self.settle() {
+                return lost;
+            }
             let is_waiting =
                 oldest.is_some() && oldest == self.pending.borrow().front().map(|p| p.answered_at);
             let is_waiting = is_waiting && !self.progress.check_date().is_too_old();
@@ -438,8 +440,9 @@ impl<'a> Watermark<'a> {
     }
 
     /// Lowers and proves what the follower has caught up with.
-    fn settle(&self) {
+    fn settle(&self) -> Result<(), Lost> {
         self.advance();
+        self.confirm_what_was_left()?;
         let shared = self.shared;
         // Before the follower has shown that it reads the right log, its position means nothing.
         let check_date = self.progress.check_date();
@@ -474,6 +477,7 @@ impl<'a> Watermark<'a> {
             .counters
             .batches_waiting
             .store(waiting, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether the follower has applied it.
@@ -485,6 +489,30 @@ impl<'a> Watermark<'a> {
                 end.is_none() && ledger.is_some_and(|ledger| ledger.borrow().knows(executed))
             }
         }
+    }
+
+    /// What an earlier process left counts only if the server hasn't executed since what isn't in
+    /// its log.
+    fn confirm_what_was_left(&self) -> Result<(), Lost> {
+        let ledger = self.progress.ledger();
+        let Some(ledger) = ledger.filter(|ledger| ledger.borrow().is_left()) else {
+            return Ok(());
+        };
+        let applied = self.shared.timeline.applied();
+        for pending in &*self.pending.borrow() {
+            let Complete::Transactions { executed, end } = &pending.complete else {
+                continue;
+            };
+            let is_read = end.is_some_and(|end| applied >= end);
+            if ledger.borrow_mut().confirm(executed) {
+                return Ok(());
+            }
+            if is_read && self.progress.is_verified() {
+                let what = "the server has executed transactions that aren't in its log";
+                return Err(Lost::restart(RestartReason::ChangesUnlogged, what));
+            }
+        }
+        Ok(())
     }
 
     /// What isn't in the log up to where it ended when the server had it never comes: it was logged

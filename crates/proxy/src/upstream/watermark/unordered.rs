@@ -70,7 +70,9 @@ impl UnorderedTables {
     pub(in super::super) fn settle(&mut self, touched: &Touched) {
         if let Touched::Tables(tables) = touched {
             for table in tables {
-                self.tables.remove(table);
+                if let Some(fence) = self.tables.remove(table) {
+                    fence.answered();
+                }
             }
         }
     }
@@ -85,8 +87,10 @@ impl UnorderedTables {
     pub(super) fn settle_all(&mut self, timeline: &Timeline) {
         if self.has_fences() {
             timeline.forget();
-            self.everything = None;
-            self.tables.clear();
+            let fences = self.tables.drain().map(|(_, fence)| fence);
+            fences
+                .chain(self.everything.take())
+                .for_each(Fence::answered);
             tracing::info!("answered from memory again: {PROVEN}");
         }
     }
