@@ -317,14 +317,16 @@ impl App {
         let shared = Arc::clone(&self.shared);
         let interval = Duration::from_millis(settings.cache.sweep_interval_ms);
         let entries_max = settings.cache.sweep_entries_max;
+        let is_followed = self.follower.is_some();
         let wait = self
             .state
             .as_ref()
+            .filter(|_| is_followed)
             .map(|_| Duration::from_millis(settings.cache.state_read_ms_max));
         let run = move || {
             runtime.block_on(async {
                 if let Some(wait) = wait {
-                    until_restored(&shared, wait, phase.clone()).await;
+                    until_followed(&shared, wait, phase.clone()).await;
                 }
                 tokio::select! {
                     () = acceptor.run(listeners, phase) => {}
@@ -351,24 +353,30 @@ fn spawn_named<T: Send + 'static>(
     std::thread::Builder::new().name(name).spawn(run)
 }
 
-/// Waits until what the process before has left is served, or won't be; at most this long. Clients
-/// wait for that in the listeners' queues. A statement that came before would be one of which
-/// nobody knows yet what code it runs, and everything would be forgotten for it.
-async fn until_restored(shared: &Shared, limit: Duration, mut phase: watch::Receiver<Phase>) {
+/// Waits until the server is followed and what the process before has left is served, or can't be;
+/// at most this long. Clients wait for that in the listeners' queues.
+///
+/// Of a statement that came before nobody would know yet what code it runs, and everything would be
+/// forgotten for it. And sessions from before the beginning share nothing with later ones, for
+/// nobody knows how privileges changed in between: what they read couldn't be left to the next
+/// process.
+async fn until_followed(shared: &Shared, limit: Duration, mut phase: watch::Receiver<Phase>) {
     const INTERVAL: Duration = Duration::from_millis(2);
-    let is_over = || match shared.restored.outcome() {
-        Some(StateOutcome::Restored) => {
-            shared.upstream.state() == UpstreamState::Following { lagging: false }
-        }
-        outcome => outcome.is_some(),
+    let is_beginning = || match shared.upstream.state() {
+        UpstreamState::Connecting | UpstreamState::Following { lagging: true } => true,
+        UpstreamState::Following { lagging: false }
+        | UpstreamState::CachingOff(_)
+        | UpstreamState::Refused(_)
+        | UpstreamState::Unchecked
+        | UpstreamState::Lost(_) => false,
     };
-    let restored = async {
-        while !is_over() {
+    let followed = async {
+        while is_beginning() {
             tokio::time::sleep(INTERVAL).await;
         }
     };
     tokio::select! {
-        _ = tokio::time::timeout(limit, restored) => {}
+        _ = tokio::time::timeout(limit, followed) => {}
         _ = phase.wait_for(|phase| *phase != Phase::Running) => {}
     }
 }
