@@ -38,7 +38,7 @@ use crate::shared::{
     BacklogRoom, LastAttempt, ReloadError, Reloaded, Restored, RulesInForce, SessionLimits,
     Sessions, Shared, Turns,
 };
-use crate::state_file::{self, StateFile, StateOptions, remove_what_is_left};
+use crate::state_file::{self, StateFile, StateOptions, remove_saved};
 use crate::sweep;
 use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
@@ -87,7 +87,7 @@ pub struct App {
     follower: Option<JoinHandle<Option<SavedLog>>>,
     /// Dropped to end the follower.
     stop_follower: Option<oneshot::Sender<()>>,
-    /// Where results are left to the next process.
+    /// Where results are saved for the next process.
     state: Option<StateOptions>,
 }
 
@@ -196,12 +196,12 @@ impl App {
         let followed = self.follower.take().map(JoinHandle::join);
         drop(self.admin.take());
         if let (Some(options), Some(log)) = (self.state.take(), followed) {
-            leave_state(&self.shared, log.ok().flatten(), is_cut, &options);
+            save_state(&self.shared, log.ok().flatten(), is_cut, &options);
         }
     }
 
-    /// Takes what the process before has left. Also where nothing will be cached: what happens from
-    /// now on may be the end of it.
+    /// Takes what the previous process has saved. Also where nothing will be cached: what happens
+    /// from now on isn't known to it.
     fn take_state(&self) -> Option<Resumption> {
         let options = self.state.as_ref()?;
         // Before anybody can connect.
@@ -353,8 +353,8 @@ fn spawn_named<T: Send + 'static>(
     std::thread::Builder::new().name(name).spawn(run)
 }
 
-/// Waits until the server is followed and what the process before has left is served, or can't be;
-/// at most this long. Clients wait for that in the listeners' queues.
+/// Waits until the server is followed and what the previous process has saved is served, or can't
+/// be; at most this long. Clients wait for that in the listeners' queues.
 ///
 /// Of a statement that came before nobody would know yet what code it runs, and everything would be
 /// forgotten for it. And sessions from before the beginning share nothing with later ones, for
@@ -381,17 +381,17 @@ async fn until_followed(shared: &Shared, limit: Duration, mut phase: watch::Rece
     }
 }
 
-/// Leaves the results to the next process, and says in the log what came of it.
+/// Saves the results for the next process, and says in the log what came of it.
 /// `is_cut`: writes were cut off meanwhile. What they still change at the server need not be in the
 /// log.
-fn leave_state(shared: &Shared, log: Option<SavedLog>, is_cut: bool, options: &StateOptions) {
-    let not_left = |why: StateNotSaved, error: &str| {
+fn save_state(shared: &Shared, log: Option<SavedLog>, is_cut: bool, options: &StateOptions) {
+    let not_saved = |why: StateNotSaved, error: &str| {
         tracing::warn!(
             reason = why.as_str(),
-            "no results are left to the next start: {}{error}",
+            "results aren't saved, the next start begins with an empty memory: {}{error}",
             why.describe()
         );
-        if let Err(error) = remove_what_is_left(&options.path) {
+        if let Err(error) = remove_saved(&options.path) {
             tracing::error!(
                 "cache.state_file: {} can't be removed ({error}); remove it before the next start",
                 options.path.display()
@@ -399,25 +399,25 @@ fn leave_state(shared: &Shared, log: Option<SavedLog>, is_cut: bool, options: &S
         }
     };
     if is_cut {
-        return not_left(StateNotSaved::CutOff, "");
+        return not_saved(StateNotSaved::CutOff, "");
     }
     let Some(log) = log else {
-        return not_left(StateNotSaved::Unsettled, "");
+        return not_saved(StateNotSaved::Unsettled, "");
     };
     let path = options.path.display();
-    match state_file::leave(shared, log, options) {
-        Ok(left) => {
-            let rest = if left.is_part {
-                "; cache.state_write_ms_max was over before all were written"
+    match state_file::save(shared, log, options) {
+        Ok(saved) => {
+            let rest = if saved.is_part {
+                "; the rest is left out, cache.state_write_ms_max was reached"
             } else {
                 ""
             };
             tracing::info!(
                 "wrote {} results to {path} for the next start{rest}",
-                left.results
+                saved.results
             );
         }
-        Err(error) => not_left(StateNotSaved::WriteFailed, &format!(" ({path}: {error})")),
+        Err(error) => not_saved(StateNotSaved::WriteFailed, &format!(" {path}: {error}")),
     }
 }
 

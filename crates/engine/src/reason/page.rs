@@ -92,14 +92,14 @@ pub fn reference_markdown() -> String {
 fn push_state_file(page: &mut String) {
     push_table::<StateOutcome>(
         page,
-        "Results of the process before",
-        "Shown by `remora_state_file{outcome}`: what came of `cache.state_file` at the start.",
+        "Saved results at the start",
+        "Shown by `remora_state_file{outcome}`: what became of `cache.state_file`.",
         "outcome",
     );
     push_table::<StateNotSaved>(
         page,
-        "Why no results were written down",
-        "Said in the log when Remora stops and no `cache.state_file` is written.",
+        "Why results weren't saved",
+        "In the log when Remora stops without saving its results, if it was to cache at all.",
         "reason",
     );
 }

@@ -195,29 +195,29 @@ reasons! {
 }
 
 reasons! {
-    /// What became, at the start, of the results that the process before had written down.
+    /// What became, at the start, of the results that the previous process had saved.
     StateOutcome {
         Restored: "restored", "They were taken over.";
-        NoFile: "no_file", "There was no file: the process before did not end in good order, or had nothing to write down.";
+        NoFile: "no_file", "There was no file. It is the first start, or the previous process was killed, or it did not save its results (its log says why).";
         Unreadable: "unreadable", "The file could not be read, or not be removed.";
-        OpenToOthers: "open_to_others", "The file isn't Remora's own: another account owns it, or may read or change it, or it has another name.";
-        Damaged: "damaged", "The file was cut off, has changed since it was written, or is none of Remora's.";
+        OpenToOthers: "open_to_others", "The file isn't Remora's own: another account owns it, or may read or change it, or it has another hard link.";
+        Damaged: "damaged", "The file was cut off, has changed since it was written, or isn't Remora's.";
         OtherBuild: "other_build", "Another version or another build of Remora wrote the file.";
         OtherRules: "other_rules", "The rules, or whether comments are stripped, have changed.";
-        TooOld: "too_old", "The file was older than `cache.state_age_ms_max` when the server could be followed, or the clock went back.";
-        OtherServer: "other_server", "Another server answered, or one that had replicated changes which its log doesn't have.";
-        OtherSettings: "other_settings", "The server's settings of privileges, the settings that its sessions have, or the host from which it sees Remora connect were others.";
-        Unsuitable: "unsuitable", "The server was found set up in a way in which changes can be missed.";
-        Forgotten: "forgotten", "Results were to be forgotten before these could be taken over.";
-        NoRoom: "no_room", "More kinds of reads, or of sessions, than the limits allow now.";
+        TooOld: "too_old", "The file was older than `cache.state_age_ms_max` when the server was reached, or the clock was set back.";
+        OtherServer: "other_server", "Another server answered, or `server_id`, `server_uuid`, host name, port or `pid_file` differ. Or the server has meanwhile replicated changes that aren't in its log.";
+        OtherSettings: "other_settings", "The server's privilege settings (`mandatory_roles` and such) have changed, it has other session variables than before, or it sees Remora connect from another host.";
+        Unsuitable: "unsuitable", "Caching is off in the configuration, or the server is set up in a way in which changes can be missed (`remora check` says which).";
+        Forgotten: "forgotten", "Something that no log shows forgot everything before the file could be taken over, for instance a session that may have used `sql_log_bin = 0`.";
+        NoRoom: "no_room", "More kinds of reads or session settings than `cache.table_shapes_max`, `cache.shape_tables_max` or `cache.fingerprints_max` allow.";
     }
 }
 
 reasons! {
-    /// Why nothing was written down for the next process.
+    /// Why no results were saved for the next process.
     StateNotSaved {
-        Unsettled: "unsettled", "The log was not followed, or not all commits that had been read from it were known to be visible within `follow.lag_ms_max`.";
+        Unsettled: "unsettled", "Remora wasn't following the log. Or within `follow.lag_ms_max` not every change was visible, or the server could not be checked once more.";
         CutOff: "cut_off", "A statement that may write was still running when the grace period ended, or a thread had failed.";
-        WriteFailed: "write_failed", "The file could not be written.";
+        WriteFailed: "write_failed", "The file could not be written. Remora's account needs write permission on its directory.";
     }
 }

@@ -392,19 +392,19 @@ pub struct CacheOptions {
     /// Results that one step of the sweep looks at.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub sweep_entries_max: usize,
-    /// File in which Remora leaves its results when it stops, for the next start. Its directory
-    /// must be Remora's to write to. It holds data of the server's, and only its owner can read it.
-    /// Without it each start begins with an empty memory. See docs/restarting.md.
+    /// File for results across a restart: Remora writes it when it stops and reads it at the next
+    /// start. Remora needs write permission on its directory. It holds rows of the database, with
+    /// mode 0600. Without it memory starts empty. See docs/restarting.md.
     pub state_file: Option<PathBuf>,
-    /// How old that file may be when the server is followed again. What Remora's checks would have
-    /// found on the server in between, nobody has found.
+    /// How old that file may be when Remora has reached the server again. While no Remora runs
+    /// nobody checks the server, so keep it short.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub state_age_ms_max: u64,
-    /// Longest time to write results to it. Those that remain are left out.
+    /// Longest time for writing results. Those that remain are left out.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub state_write_ms_max: u64,
-    /// Longest time from the start until its results have been read and the log has been followed
-    /// up to now. Clients wait for that. Results that remain are left out.
+    /// Longest time for reading results. Those that remain are left out. Clients wait at the start
+    /// until Remora has caught up with the log, for at most this long, too.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub state_read_ms_max: u64,
 }

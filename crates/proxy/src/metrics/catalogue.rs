@@ -118,9 +118,9 @@ metrics! {
         "Times that the rules were read again, by what came of it";
 
     STATE_FILE = Gauge "remora_state_file" ["outcome"]
-        "1 with what became, at the start, of the results in cache.state_file; nothing without that option, or before the server could be followed";
+        "1 for what became of cache.state_file at the start; absent without that option, and while Remora waits for the server";
     STATE_RESULTS = Gauge "remora_state_results" []
-        "Results that were taken over from that file";
+        "Results that were taken over from cache.state_file at the start, even if forgotten since";
 
     STORE_ENTRIES = Gauge "remora_store_entries" []
         "Results in memory";

@@ -117,7 +117,7 @@ pub struct StoreObservation {
     pub fills_in_flight: u64,
     /// Statements that wait for one of these.
     pub fill_waiters: u64,
-    /// What became of the results of the process before, as soon as it is known.
+    /// What became of the previous process's saved results, as soon as it is known.
     pub restored_outcome: Option<StateOutcome>,
     /// How many of them were taken over.
     pub restored: u64,

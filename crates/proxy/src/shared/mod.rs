@@ -5,7 +5,7 @@
 //! | `limits` | the limits of a session |
 //! | `sessions` | who is logged in |
 //! | `backlog_room` | memory for answers that are ahead of their clients |
-//! | `restored` | what became of the results of the process before |
+//! | `restored` | what became of the saved results |
 //! | `last_attempt` | whether the server could be reached |
 //! | `turns` | how many statements run at the server |
 //! | `rules_in_force` | the operator's rules, their reload, what they decided |
@@ -85,7 +85,7 @@ pub struct Shared {
     pub query_cache: QueryCacheSettings,
     /// Memory for answers that are ahead of their clients.
     pub backlogs: Arc<BacklogRoom>,
-    /// What became of the results of the process before.
+    /// What became of the results that the previous process had saved.
     pub restored: Restored,
     /// Limits of a session.
     pub limits: SessionLimits,

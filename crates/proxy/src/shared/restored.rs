@@ -1,12 +1,12 @@
-//! What became of the results that the process before had left.
+//! What became of the results that the previous process had saved.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use remora_engine::reason::StateOutcome;
 
-/// What became of them; nothing is told without `cache.state_file`, and until the server could be
-/// followed.
+/// What became of them; nothing is told without `cache.state_file`, and while Remora waits for the
+/// server.
 #[derive(Debug, Default)]
 pub struct Restored {
     outcome: OnceLock<StateOutcome>,
@@ -21,10 +21,12 @@ impl Restored {
         }
         match outcome {
             StateOutcome::Restored => {}
-            StateOutcome::NoFile => tracing::info!("no results to take over"),
+            StateOutcome::NoFile => {
+                tracing::info!("cache.state_file: no saved results, memory starts empty");
+            }
             other => tracing::warn!(
                 reason = other.as_str(),
-                "the results of the process before are not taken over: {}",
+                "cache.state_file isn't used, memory starts empty: {}",
                 other.describe()
             ),
         }

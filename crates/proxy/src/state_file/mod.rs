@@ -1,13 +1,13 @@
-//! The file in which a process leaves its results to the next one (`cache.state_file`).
+//! The file in which a process saves its results for the next one (`cache.state_file`).
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `header` | what the results rest on: the log, the settings of sessions, the kinds of reads |
 //! | `records` | the results, and the checksum at the end |
-//! | `take` | the start: the file is taken, checked, and its results put into the store |
-//! | `leave` | the end: the results that may outlive the process are written |
+//! | `restore` | the start: the file is taken, checked, and its results are put into the store |
+//! | `save` | the stop: the results that may outlive the process are written |
 //!
-//! [`remora_cache::SavedResults`] says which results may be written down and why the next process
+//! [`remora_cache::SavedResults`] says which results may be saved and why the next process
 //! may serve them. [`crate::upstream::saved`] proves that the log goes on. This module sees to what
 //! those two leave open: that a key means the same again, and that the file is what was written.
 //!
@@ -15,7 +15,7 @@
 //!   another one the file is not read, for how tags and keys are made is no format. Its scope is
 //!   made anew from what the server had told of the session's settings.
 //! - *Privileges.* Only what sessions read that had logged in, chosen their schema and taken up
-//!   their role after the last change of privileges is written down. Sessions of the next process
+//!   their role after the last change of privileges is saved. Sessions of the next process
 //!   get it if nothing has changed since: a change behind the end of the log that was read touches
 //!   everything. No result is served before that has been read.
 //! - *The file is taken once.* It is removed before anything of it is believed. What happens
@@ -30,9 +30,9 @@
 //! the time between is bounded (`cache.state_age_ms_max`).
 
 mod header;
-mod leave;
 mod records;
-mod take;
+mod restore;
+mod save;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -43,8 +43,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::OFlags;
 use xxhash_rust::xxh3::Xxh3Default;
 
-pub(crate) use self::leave::leave;
-pub(crate) use self::take::{StateFile, remove_what_is_left};
+pub(crate) use self::restore::{StateFile, remove_saved};
+pub(crate) use self::save::save;
 use crate::config::Settings;
 
 /// The file and its limits.
@@ -78,7 +78,7 @@ impl StateOptions {
 
 /// Opens a file for reading. None if there is none.
 fn open(path: &Path) -> io::Result<Option<File>> {
-    // Neither a link nor a pipe is waited for.
+    // A symbolic link is refused, and a pipe doesn't block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(flags.bits().cast_signed());

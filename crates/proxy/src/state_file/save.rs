@@ -1,4 +1,4 @@
-//! The end of a process: what may outlive it is written.
+//! The stop: the results that may outlive the process are written.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions, rename};
@@ -20,7 +20,7 @@ const RESULTS_BETWEEN_LOOKS: usize = 32;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct Saved {
     /// Results.
     pub(crate) results: u64,
     /// Whether the time was over before all were written.
@@ -28,32 +28,34 @@ pub(crate) struct Left {
 }
 
 /// Writes the file. Only when every session has ended and nothing is followed any more.
-pub(crate) fn leave(shared: &Shared, log: SavedLog, options: &StateOptions) -> io::Result<Left> {
+pub(crate) fn save(shared: &Shared, log: SavedLog, options: &StateOptions) -> io::Result<Saved> {
     if let Some(mut other) = open(&options.path)?
         && !begins_like_one(&mut other)?
     {
-        return Err(io::Error::other("there is another file of this name"));
+        return Err(io::Error::other(
+            "it isn't a file of Remora's results; name another",
+        ));
     }
     let aside = aside(&options.path);
-    // One that an interrupted end has left.
+    // One that an interrupted stop has left.
     remove_if_there(&aside)?;
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&aside)?;
-    let written = write(shared, log, options, &file).and_then(|left| {
+    let written = write(shared, log, options, &file).and_then(|saved| {
         rename(&aside, &options.path)?;
-        Ok(left)
+        Ok(saved)
     });
     if written.is_err() {
-        // It is of no use, and what can't be removed now the next end removes.
+        // It is of no use, and what can't be removed now the next start removes.
         let _ = remove_if_there(&aside);
     }
     written
 }
 
-fn write(shared: &Shared, log: SavedLog, options: &StateOptions, file: &File) -> io::Result<Left> {
+fn write(shared: &Shared, log: SavedLog, options: &StateOptions, file: &File) -> io::Result<Saved> {
     let began = Instant::now();
     let privilege_epoch = shared.upstream.privilege_epoch();
     let fingerprints: Vec<_> = shared
@@ -76,7 +78,7 @@ fn write(shared: &Shared, log: SavedLog, options: &StateOptions, file: &File) ->
     let header = serde_json::to_vec(&header)?;
     let mut writer = Writer::begin(BufWriter::new(file), &header)?;
     let is_part = !add_results(shared, &ids, &mut writer, began, options)?;
-    Ok(Left {
+    Ok(Saved {
         results: writer.finish()?,
         is_part,
     })

@@ -1,4 +1,4 @@
-//! The start of a process: what the one before has left is taken, checked, and taken over.
+//! The start: what the previous process has saved is checked and taken over.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -30,7 +30,6 @@ pub(crate) struct StateFile {
     bytes: u64,
     /// Until then it can be taken over.
     good_until: tokio::time::Instant,
-    began: Instant,
     options: StateOptions,
 }
 
@@ -38,40 +37,39 @@ impl StateFile {
     /// Takes the file of the process before. Whatever is wrong with it, it is removed; what can't
     /// be such a file stays.
     pub(crate) fn take(shared: &Shared, options: &StateOptions) -> Result<StateFile, StateOutcome> {
-        let began = Instant::now();
         let path = &options.path;
         let system = |what: &'static str| {
             move |error: io::Error| {
-                tracing::error!("cache.state_file: {} {what}: {error}", path.display());
+                tracing::error!("cache.state_file: {}{what}: {error}", path.display());
                 StateOutcome::Unreadable
             }
         };
-        // One that an interrupted end has left.
-        remove_if_there(&aside(path))
-            .map_err(system("has a part beside it that can't be removed"))?;
-        let Some(mut file) = open(path).map_err(system("can't be read"))? else {
+        // One that an interrupted stop has left.
+        remove_if_there(&aside(path)).map_err(system(
+            ".new is left from an interrupted stop and can't be removed",
+        ))?;
+        let Some(mut file) = open(path).map_err(system(" can't be read"))? else {
             return Err(StateOutcome::NoFile);
         };
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        if !is_file || !begins_like_one(&mut file).map_err(system("can't be read"))? {
+        if !is_file || !begins_like_one(&mut file).map_err(system(" can't be read"))? {
             tracing::error!(
-                "cache.state_file: {} isn't a file of results, so it stays as it is; name another file",
+                "cache.state_file: {} isn't a file of Remora's results, so it is left alone; remove it or name another",
                 path.display()
             );
             return Err(StateOutcome::Damaged);
         }
         // Before anything of it is believed, and for good: see the documentation of the module.
         remove(path).map_err(system(
-            "can't be removed; Remora needs the right to write to its directory",
+            " can't be removed (Remora needs write permission on its directory)",
         ))?;
-        StateFile::check(shared, options, file, began)
+        StateFile::check(shared, options, file)
     }
 
     fn check(
         shared: &Shared,
         options: &StateOptions,
         file: File,
-        began: Instant,
     ) -> Result<StateFile, StateOutcome> {
         let system = |_: io::Error| StateOutcome::Unreadable;
         let metadata = file.metadata().map_err(system)?;
@@ -99,7 +97,6 @@ impl StateFile {
             file,
             bytes: metadata.len(),
             good_until: tokio::time::Instant::now() + Duration::from_millis(left_ms),
-            began,
             options: options.clone(),
         })
     }
@@ -126,6 +123,7 @@ impl StateFile {
         results: SavedResults,
         epoch: u64,
     ) -> Result<(), StateOutcome> {
+        let began = Instant::now();
         let damaged = |_: io::Error| StateOutcome::Damaged;
         self.file.rewind().map_err(damaged)?;
         if !is_whole(&mut self.file, self.bytes).map_err(damaged)? {
@@ -147,14 +145,14 @@ impl StateFile {
             fingerprints,
             labels: restore_digests(&shared.digests, &self.header.digests, now_ms),
         };
-        let read = self.read_results(shared, &renamed, results, epoch);
+        let read = self.read_results(shared, &renamed, results, epoch, began);
         let (taken, bytes) = read.map_err(damaged)?;
         shared.restored.count(taken);
         tracing::info!(
-            "took over {taken} results ({bytes} bytes) from {}, {} ms after the start; they are \
-             served when the log has been followed up to now",
+            "took over {taken} results ({bytes} bytes) from {} in {} ms; they are served once \
+             Remora has caught up with the log",
             self.options.path.display(),
-            self.began.elapsed().as_millis()
+            began.elapsed().as_millis()
         );
         Ok(())
     }
@@ -166,14 +164,18 @@ impl StateFile {
         renamed: &Renamed,
         results: SavedResults,
         epoch: u64,
+        began: Instant,
     ) -> io::Result<(u64, usize)> {
         let time = Duration::from_millis(self.options.read_ms_max);
         let (mut taken, mut bytes) = (0_u64, 0);
         let mut record = Record::default();
         let mut read = 0_u64;
         while record.read_next(&mut self.file)? {
-            if read.is_multiple_of(RESULTS_BETWEEN_LOOKS) && self.began.elapsed() > time {
-                tracing::warn!("cache.state_read_ms_max is over, the other results are left out");
+            if read.is_multiple_of(RESULTS_BETWEEN_LOOKS) && began.elapsed() > time {
+                tracing::warn!(
+                    "reading cache.state_file took longer than cache.state_read_ms_max: the other \
+                     results are left out; raise it to keep more"
+                );
                 break;
             }
             if put(shared, renamed, results, epoch, &record).is_some() {
@@ -238,8 +240,9 @@ fn remove(path: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A file that a process before has left and this one hasn't taken is of no use to any later one.
-pub(crate) fn remove_what_is_left(path: &Path) -> io::Result<()> {
+/// Removes a file that a previous process has saved and this one hasn't taken: it is of no use to
+/// any later one.
+pub(crate) fn remove_saved(path: &Path) -> io::Result<()> {
     let Some(mut file) = open(path)? else {
         return Ok(());
     };
