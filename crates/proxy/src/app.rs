@@ -364,11 +364,12 @@ async fn until_followed(shared: &Shared, limit: Duration, mut phase: watch::Rece
     const INTERVAL: Duration = Duration::from_millis(2);
     let is_beginning = || match shared.upstream.state() {
         UpstreamState::Connecting | UpstreamState::Following { lagging: true } => true,
+        // Its log doesn't go on, for instance: following restarts in a moment.
+        UpstreamState::Lost(_) => shared.upstream.reached() > 0,
         UpstreamState::Following { lagging: false }
         | UpstreamState::CachingOff(_)
         | UpstreamState::Refused(_)
-        | UpstreamState::Unchecked
-        | UpstreamState::Lost(_) => false,
+        | UpstreamState::Unchecked => false,
     };
     let followed = async {
         while is_beginning() {

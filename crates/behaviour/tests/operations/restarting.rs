@@ -298,7 +298,10 @@ fn not_taken_over(
 fn a_file_that_is_gone_damaged_or_open_to_others_is_not_used() {
     let restarting = not_taken_over("gone", StateOutcome::NoFile, |_, file| {
         fs::remove_file(file).unwrap();
+        // Killed while it wrote.
+        fs::write(file.with_file_name("results.new"), "remora res").unwrap();
     });
+    assert!(!restarting.file.with_file_name("results.new").exists());
     let restarting = restarting.knowing(&READS).restarted(|_, file| {
         let whole = fs::read(file).unwrap();
         fs::write(file, &whole[..whole.len() - 1]).unwrap();
