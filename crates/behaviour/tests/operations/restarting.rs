@@ -35,10 +35,12 @@ const READS: [&str; 5] = [
 ];
 const FIRST: &str = READS[0];
 /// Limits that no pause of the machine shall reach, where a test sets none.
-const UNHURRIED: [&str; 3] = [
-    "cache.state_age_ms_max",
-    "cache.state_read_ms_max",
-    "cache.state_write_ms_max",
+const UNHURRIED: [(&str, &str); 4] = [
+    ("cache.state_age_ms_max", "3600000"),
+    ("cache.state_read_ms_max", "3600000"),
+    ("cache.state_write_ms_max", "3600000"),
+    // For so long Remora waits at the stop until it is settled.
+    ("follow.lag_ms_max", "60000"),
 ];
 
 /// A state file, and a Remora that has it.
@@ -58,9 +60,9 @@ impl Restarting {
         let scratch = Scratch::new().unwrap();
         let file = scratch.join("results");
         let mut options = options.with("cache.state_file", &file.display().to_string());
-        for limit in UNHURRIED {
+        for (limit, value) in UNHURRIED {
             if !options.set.iter().any(|(set, _)| set == limit) {
-                options = options.with(limit, "3600000");
+                options = options.with(limit, value);
             }
         }
         Restarting {
@@ -544,7 +546,9 @@ fn nothing_is_left_while_a_commit_is_logged_and_cannot_be_seen() {
     if kind.skips(kind.is_mysql(), "it holds no commit back for long") {
         return;
     }
-    let restarting = Restarting::new("unseen").knowing(&READS);
+    // It waits so long in vain.
+    let options = RemoraOptions::storing_all().with("follow.lag_ms_max", "2000");
+    let restarting = Restarting::with("unseen", options).knowing(&READS);
     let server = restarting.front.server();
     let late = LateRows::begin(server, Acknowledge::WhenTold).unwrap();
     let mut writer = restarting.front.direct();
