@@ -75,6 +75,8 @@ impl Restarting {
 
     /// With these reads in memory.
     fn knowing(self, reads: &[&str]) -> Restarting {
+        // Else what is read first may depend on whole tables: see `remora_cache::Shapes`.
+        self.front.settle();
         let mut direct = self.front.direct();
         let mut guest = self.front.guest();
         for sql in reads {
