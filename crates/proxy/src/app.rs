@@ -128,8 +128,11 @@ impl App {
             stop_follower: None,
             state: StateOptions::of(settings),
         };
-        let left = app.take_state();
+        // Before anybody can connect.
+        let epoch = shared.store.epoch();
         app.start_admin(settings, &loads)?;
+        // After what may fail, for it can be taken once only.
+        let left = app.take_state(epoch);
         app.start_follower(settings, left)?;
         let workers = app.start_workers(&metrics, &loads, &watched)?;
         let acceptor = Acceptor {
@@ -202,10 +205,8 @@ impl App {
 
     /// Takes what the previous process has saved. Also where nothing will be cached: what happens
     /// from now on isn't known to it.
-    fn take_state(&self) -> Option<Resumption> {
+    fn take_state(&self, epoch: u64) -> Option<Resumption> {
         let options = self.state.as_ref()?;
-        // Before anybody can connect.
-        let epoch = self.shared.store.epoch();
         match StateFile::take(&self.shared, options) {
             Ok(file) => Some(file.into_resumption(&self.shared, epoch)),
             Err(wrong) => {

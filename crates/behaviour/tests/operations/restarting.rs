@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use remora_cache::Position;
 use remora_engine::reason::{RestartReason, StateOutcome};
 use remora_testkit::client::{Client, Value};
 use remora_testkit::late_rows::LateRows;
@@ -117,6 +119,12 @@ impl Restarting {
             .shared()
             .restored
             .outcome()
+    }
+
+    /// How far Remora has followed the log.
+    fn applied(&self) -> Position {
+        let shared = self.front.remora().app().unwrap().shared();
+        shared.timeline.applied()
     }
 
     /// What the server gives for a read, and what came of it in Remora.
@@ -255,6 +263,23 @@ fn what_is_changed_afterwards_is_dropped_by_key_as_before() {
     restarting.front.catch_up();
     assert_ne!(restarting.asked(&mut guest, READS[0]), "hit");
     restarting.still_has(&mut guest, &READS[1..]);
+}
+
+/// The server has nothing more to tell then, and the last event is no commit.
+#[test]
+fn a_log_that_is_quiet_since_it_was_rotated_goes_on() {
+    let restarting = Restarting::new("quiet").knowing(&READS);
+    let before = restarting.applied();
+    let server = restarting.front.server();
+    server.execute(["FLUSH BINARY LOGS"]).unwrap();
+    wait_for("Remora to read the next file", PATIENCE, || {
+        let is_there = restarting.applied().file_number() > before.file_number();
+        Ok(is_there.then_some(()))
+    })
+    .unwrap();
+    let restarting = restarting.restarted(|_, _| {});
+    assert_eq!(restarting.outcome(), Some(StateOutcome::Restored));
+    restarting.still_has(&mut restarting.front.guest(), &READS);
 }
 
 #[test]
@@ -467,6 +492,8 @@ fn clients_that_come_back_at_once_find_what_was_in_memory() {
                         // Until Remora closes the connection.
                         while !is_over.load(Ordering::SeqCst) && client.query(FIRST).is_ok() {}
                     }
+                    // Nobody listens for a moment.
+                    std::thread::sleep(Duration::from_millis(1));
                 }
             })
         })
@@ -553,10 +580,15 @@ fn nothing_is_left_while_a_commit_is_logged_and_cannot_be_seen() {
     let restarting = Restarting::with("unseen", options).knowing(&READS);
     let server = restarting.front.server();
     let late = LateRows::begin(server, Acknowledge::WhenTold).unwrap();
+    let before = restarting.applied();
     let mut writer = restarting.front.direct();
     let change = "UPDATE shelf SET item_id = 2 WHERE id = 1";
     let writing = std::thread::spawn(move || writer.query(change).map(drop));
     late.wait_until_held().unwrap();
+    wait_for("Remora to have read it", PATIENCE, || {
+        Ok((restarting.applied() > before).then_some(()))
+    })
+    .unwrap();
     let restarting = restarting.restarted(|_, file| {
         assert!(!file.exists());
         drop(late);

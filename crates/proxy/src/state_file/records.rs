@@ -15,8 +15,10 @@ use std::io::{self, Read, Write};
 use remora_cache::{Entry, Position, Scope, Tag};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// The first bytes.
+/// The first bytes: what it is, and its version.
 const MAGIC: &[u8; 16] = b"remora results 1";
+/// Those of every version.
+const BEGIN: &[u8] = b"remora results ";
 /// Bytes of the checksum.
 const CHECKSUM: usize = 16;
 /// No header is longer, however many tables and settings there are: another file was named.
@@ -104,11 +106,12 @@ pub(super) fn is_whole(mut file: impl Read, length: u64) -> io::Result<bool> {
     Ok(u128::from_le_bytes(written) == sum.digest128())
 }
 
-/// Whether the first bytes are those of such a file.
+/// Whether the first bytes are those of such a file, of any version. An empty one may have lost
+/// them when the machine stopped.
 pub(super) fn begins_like_one(file: &mut impl Read) -> io::Result<bool> {
     let mut begin = Vec::new();
-    file.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
-    Ok(begin == MAGIC)
+    file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin.is_empty() || begin == BEGIN)
 }
 
 /// Reads the header. None if it isn't such a file.

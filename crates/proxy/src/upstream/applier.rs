@@ -137,8 +137,10 @@ where
                 let what = "another event lies where the last one was";
                 return Err(Lost::restart(RestartReason::LogChanged, what));
             }
-            // It was applied before the connection was lost.
+            // It was applied before the connection was lost, by this process or by the one before,
+            // of which the timeline knows only how far commits could be seen.
             self.expected = None;
+            self.advance_to(decoded.end_offset);
             self.progress.verified();
             self.shared.applied_bell.notify_one();
             return Ok(());
@@ -176,6 +178,16 @@ where
             self.enter(file)?;
         }
         Ok(())
+    }
+
+    /// Everything up to here has been applied.
+    fn advance_to(&self, end_offset: Option<u64>) {
+        let timeline = &self.shared.timeline;
+        let end = end_offset.and_then(|offset| Position::new(self.name.number, offset));
+        if let Some(end) = end.filter(|end| *end > timeline.applied()) {
+            timeline.begin_commit(end);
+            timeline.set_applied(end);
+        }
     }
 
     /// Whether the stream is what it must be: the same log, going on without a gap.
