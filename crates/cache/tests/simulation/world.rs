@@ -553,7 +553,9 @@ impl<'a> World<'a> {
     }
 
     fn disturb(&mut self) {
-        match self.random.below(10) {
+        // That fault takes so many seeds that nothing else may come in between.
+        let kinds = [10, 8][usize::from(self.fault == Fault::FencesOfOldDefinition)];
+        match self.random.below(kinds) {
             0..3 => {
                 if matches!(self.following, Following::Idle | Following::HasRows(..)) {
                     self.following = Following::Idle;

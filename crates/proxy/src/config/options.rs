@@ -395,6 +395,7 @@ pub struct CacheOptions {
     /// File for results across a restart: Remora writes it when it stops and reads it at the next
     /// start. Remora needs write permission on its directory. It holds rows of the database, with
     /// mode 0600. Without it memory starts empty. See docs/restarting.md.
+    #[schemars(example = &"/var/lib/remora/results")]
     pub state_file: Option<PathBuf>,
     /// How old that file may be when Remora has reached the server again. While no Remora runs
     /// nobody checks the server, so keep it short.
