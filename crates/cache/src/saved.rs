@@ -1,13 +1,12 @@
-//! Results that outlive their process: written down when it stops, taken over by the next one.
+//! Results that outlive their process: saved when it stops, taken over by the next one.
 //!
-//! # What is written down
+//! # What is saved
 //!
-//! A result is written down only if [`Timeline::outlives`] says so at a moment when no statement is
-//! under way any more, the follower has applied everything up to a position `P`, and every commit
-//! up to `P` can be seen. Then
+//! Results are saved when no statement is under way any more, no fence stands, the follower has
+//! applied everything up to a position `P`, and every commit up to `P` can be seen. Of each result
+//! [`Timeline::outlives`] must say that
 //!
 //! - no commit between its `as_of` and `P` has touched its tags,
-//! - no write is on its way that may change it: its tags aren't fenced,
 //! - it hasn't been forgotten.
 //!
 //! # Why the next process may serve it
@@ -18,17 +17,17 @@
 //! - If it lies at or below `as_of`, the result has seen it.
 //! - Between `as_of` and `P` there is none.
 //! - One behind `P` touches the result's tags in the new timeline. For that the follower must know
-//!   the shapes that the tags are made of before it applies anything. So the shapes are written
-//!   down, too, and taken over before the results ([`crate::Shapes::restore`]).
+//!   the shapes that the tags are made of before it applies anything. So the shapes are saved, too,
+//!   and taken over before the results ([`crate::Shapes::restore`]).
 //!
 //! Nothing is served before the first proof: the timeline is not live until the follower has
 //! applied everything that the server had when it was asked. So a process that was away for long
 //! serves nothing that has changed meanwhile.
 //!
-//! A result that was fenced isn't written down, for its write may have changed it and never get a
-//! position. A write that the server executes after the end of the first process, because its
-//! connection was cut, lies behind `P` if it is logged. If it isn't logged the first process must
-//! not write anything down; that is for the caller to know.
+//! A write that the server executes after the end of the first process, because its connection was
+//! cut, lies behind `P` if it is logged. If it isn't, nothing may be saved: see
+//! [`Timeline::cut_writes`]. Fences are one guard more. The argument doesn't need them: a logged
+//! write either has been applied or lies behind `P`, and the simulation found nothing without them.
 //!
 //! What has no position (`sql_log_bin = 0`, privileges that the log doesn't tell, a command to
 //! forget) ends a generation. In the new process that may happen before the results are taken over.
@@ -64,7 +63,7 @@ impl SavedResults {
 }
 
 impl Timeline {
-    /// Whether a result may be written down for the next process. Only when nothing is under way
+    /// Whether a result may be saved for the next process. Only when nothing is under way
     /// any more: no session, and no follower.
     pub fn outlives(&self, as_of: AsOf, tags: impl Iterator<Item = Tag> + Clone) -> bool {
         let is_of_now = as_of.generation() == self.generation();
@@ -87,7 +86,7 @@ impl Timeline {
     /// forgotten already: what was forgotten may be among the results that would be taken over.
     pub fn resume_saved(&self, end: Position) -> Option<SavedResults> {
         let generation = self.restart_if_new(end)?;
-        let is_broken = self.broken().liveness == BrokenLiveness::Left;
+        let is_broken = self.broken().liveness == BrokenLiveness::Saved;
         Some(SavedResults {
             generation,
             end,

@@ -314,8 +314,8 @@ impl TableTags {
         }
     }
 
-    /// What its shapes are kept by: the bits of the table's tag.
-    pub fn base(self) -> u64 {
+    /// What its shapes are kept by.
+    pub(crate) fn base(self) -> u64 {
         self.base
     }
 

@@ -118,8 +118,8 @@ pub enum BrokenLiveness {
     OldProofs,
     /// A restart forgets nothing.
     Restarts,
-    /// What an earlier process has left counts as newer than every commit.
-    Left,
+    /// What an earlier process has saved counts as newer than every commit.
+    Saved,
 }
 
 /// Faults about the snapshots of transactions, for tests.

@@ -20,7 +20,7 @@ use remora_cache::{
     BrokenRules, FillsInFlight, ShapesLimits, Store, StoreLimits, Timeline, TimelineLimits,
 };
 use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
-use remora_engine::reason::{StateNotSaved, StateOutcome};
+use remora_engine::reason::StateOutcome;
 use remora_engine::settings::Fingerprints;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -38,7 +38,7 @@ use crate::shared::{
     BacklogRoom, LastAttempt, ReloadError, Reloaded, Restored, RulesInForce, SessionLimits,
     Sessions, Shared, Turns,
 };
-use crate::state_file::{self, StateFile, StateOptions, remove_saved};
+use crate::state_file::{self, StateFile, StateOptions};
 use crate::sweep;
 use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
@@ -132,8 +132,8 @@ impl App {
         let epoch = shared.store.epoch();
         app.start_admin(settings, &loads)?;
         // After what may fail, for it can be taken once only.
-        let left = app.take_state(epoch);
-        app.start_follower(settings, left)?;
+        let resumption = app.take_state(epoch);
+        app.start_follower(settings, resumption)?;
         let workers = app.start_workers(&metrics, &loads, &watched)?;
         let acceptor = Acceptor {
             workers,
@@ -199,7 +199,7 @@ impl App {
         let followed = self.follower.take().map(JoinHandle::join);
         drop(self.admin.take());
         if let (Some(options), Some(log)) = (self.state.take(), followed) {
-            save_state(&self.shared, log.ok().flatten(), is_cut, &options);
+            state_file::save(&self.shared, log.ok().flatten(), is_cut, &options);
         }
     }
 
@@ -252,10 +252,14 @@ impl App {
     }
 
     /// Starts to follow the server, if the settings allow anything to be cached.
-    fn start_follower(&mut self, settings: &Settings, left: Option<Resumption>) -> io::Result<()> {
+    fn start_follower(
+        &mut self,
+        settings: &Settings,
+        resumption: Option<Resumption>,
+    ) -> io::Result<()> {
         let Some(account) = settings.account.clone().filter(|_| settings.cache.enabled) else {
-            if let Some(left) = left {
-                (left.tell)(StateOutcome::Unsuitable);
+            if let Some(resumption) = resumption {
+                (resumption.tell)(StateOutcome::Unsuitable);
             }
             return Ok(());
         };
@@ -271,7 +275,7 @@ impl App {
                 // An error says that the sender was dropped, which is how it is told.
                 let _ = stopped.await;
             };
-            runtime.block_on(upstream::run(config, timeline, shared, left, stopped))
+            runtime.block_on(upstream::run(config, timeline, shared, resumption, stopped))
         };
         self.follower = Some(spawn_named("remora-follower".to_owned(), run)?);
         self.stop_follower = Some(stop);
@@ -380,46 +384,6 @@ async fn until_followed(shared: &Shared, limit: Duration, mut phase: watch::Rece
     tokio::select! {
         _ = tokio::time::timeout(limit, followed) => {}
         _ = phase.wait_for(|phase| *phase != Phase::Running) => {}
-    }
-}
-
-/// Saves the results for the next process, and says in the log what came of it.
-/// `is_cut`: writes were cut off meanwhile. What they still change at the server need not be in the
-/// log.
-fn save_state(shared: &Shared, log: Option<SavedLog>, is_cut: bool, options: &StateOptions) {
-    let not_saved = |why: StateNotSaved, error: &str| {
-        tracing::warn!(
-            reason = why.as_str(),
-            "results aren't saved, the next start begins with an empty memory: {}{error}",
-            why.describe()
-        );
-        if let Err(error) = remove_saved(&options.path) {
-            tracing::error!(
-                "cache.state_file: {} can't be removed ({error}); remove it before the next start",
-                options.path.display()
-            );
-        }
-    };
-    if is_cut {
-        return not_saved(StateNotSaved::CutOff, "");
-    }
-    let Some(log) = log else {
-        return not_saved(StateNotSaved::Unsettled, "");
-    };
-    let path = options.path.display();
-    match state_file::save(shared, log, options) {
-        Ok(saved) => {
-            let rest = if saved.is_part {
-                "; the rest is left out, cache.state_write_ms_max was reached"
-            } else {
-                ""
-            };
-            tracing::info!(
-                "wrote {} results to {path} for the next start{rest}",
-                saved.results
-            );
-        }
-        Err(error) => not_saved(StateNotSaved::WriteFailed, &format!(" {path}: {error}")),
     }
 }
 

@@ -2,7 +2,7 @@
 //! and started again and again (`cache.state_file`), and others write meanwhile.
 //!
 //! The clients, the tables and the oracle are those of `consistency`, and they outlive each Remora.
-//! The test must be able to fail: where no commit outdates what an earlier process has left, it
+//! The test must be able to fail: where no commit outdates what an earlier process has saved, it
 //! must find stale reads.
 //!
 //! `REMORA_CONSISTENCY_READS` and `REMORA_CONSISTENCY_SEED` are those of `consistency`, too.
@@ -175,10 +175,10 @@ fn no_read_is_older_than_allowed_across_restarts_with_a_log_that_is_reset() {
 }
 
 #[test]
-fn if_what_was_left_is_never_outdated_stale_reads_are_found() {
+fn if_what_was_saved_is_never_outdated_stale_reads_are_found() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let broken = BrokenRules {
-        liveness: BrokenLiveness::Left,
+        liveness: BrokenLiveness::Saved,
         ..BrokenRules::default()
     };
     let mut world = World::new();

@@ -35,7 +35,7 @@ mod restore;
 mod save;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,9 +43,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::OFlags;
 use xxhash_rust::xxh3::Xxh3Default;
 
-pub(crate) use self::restore::{StateFile, remove_saved};
+use self::records::sum_up;
+pub(crate) use self::restore::StateFile;
 pub(crate) use self::save::save;
 use crate::config::Settings;
+
+/// Results between two looks at the clock.
+const RESULTS_BETWEEN_LOOKS: usize = 32;
 
 /// The file and its limits.
 #[derive(Debug, Clone)]
@@ -111,16 +115,8 @@ fn unix_ms() -> u64 {
 
 /// Which build of Remora this is: its version, and the hash of the running program.
 fn build() -> io::Result<String> {
-    let mut program = File::open("/proc/self/exe")?;
     let mut hash = Xxh3Default::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let length = program.read(&mut buffer)?;
-        if length == 0 {
-            break;
-        }
-        hash.update(&buffer[..length]);
-    }
+    sum_up(&mut hash, File::open("/proc/self/exe")?)?;
     let version = env!("CARGO_PKG_VERSION");
     Ok(format!("{version} {:032x}", hash.digest128()))
 }

@@ -88,22 +88,26 @@ pub(super) fn is_whole(mut file: impl Read, length: u64) -> io::Result<bool> {
         return Ok(false);
     };
     let mut sum = Xxh3Default::new();
-    let mut left = summed;
-    let mut buffer = vec![0; 1 << 16];
-    while left > 0 {
-        let part = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let read = file.read(&mut buffer[..part])?;
-        if read == 0 {
-            return Ok(false);
-        }
-        sum.update(&buffer[..read]);
-        left -= read as u64;
+    if sum_up(&mut sum, file.by_ref().take(summed))? != summed {
+        return Ok(false);
     }
     let mut written = [0; CHECKSUM];
     file.read_exact(&mut written)?;
     Ok(u128::from_le_bytes(written) == sum.digest128())
+}
+
+/// Adds all bytes to a sum. Gives how many there were.
+pub(super) fn sum_up(sum: &mut Xxh3Default, mut bytes: impl Read) -> io::Result<u64> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut length = 0;
+    loop {
+        let read = bytes.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(length);
+        }
+        sum.update(&buffer[..read]);
+        length += read as u64;
+    }
 }
 
 /// Whether the first bytes are those of such a file, of any version. An empty one may have lost

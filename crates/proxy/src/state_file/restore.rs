@@ -15,12 +15,9 @@ use remora_engine::settings::SettingsQuery;
 
 use super::header::{Header, Renamed, restore_digests, restore_shapes};
 use super::records::{Record, begins_like_one, is_whole, read_header};
-use super::{StateOptions, aside, build, open, remove_if_there, unix_ms};
+use super::{RESULTS_BETWEEN_LOOKS, StateOptions, aside, build, open, remove_if_there, unix_ms};
 use crate::shared::Shared;
 use crate::upstream::saved::Resumption;
-
-/// Results between two looks at the clock.
-const RESULTS_BETWEEN_LOOKS: u64 = 32;
 
 /// A file that was taken: nobody finds it any more.
 #[derive(Debug)]
@@ -34,7 +31,7 @@ pub(crate) struct StateFile {
 }
 
 impl StateFile {
-    /// Takes the file of the process before. Whatever is wrong with it, it is removed; what can't
+    /// Takes the file of the previous process. Whatever is wrong with it, it is removed; what can't
     /// be such a file stays.
     pub(crate) fn take(shared: &Shared, options: &StateOptions) -> Result<StateFile, StateOutcome> {
         let path = &options.path;
@@ -81,7 +78,9 @@ impl StateFile {
         }
         let mut file = BufReader::new(file);
         // What another build has written need not even have these fields.
-        let header = header_of(&mut file).map_err(system)?;
+        file.rewind().map_err(system)?;
+        let header = read_header(&mut file).map_err(system)?;
+        let header: Option<Header> = header.and_then(|json| serde_json::from_slice(&json).ok());
         let header = header.ok_or(StateOutcome::OtherBuild)?;
         if header.build != build().map_err(system)? {
             return Err(StateOutcome::OtherBuild);
@@ -131,7 +130,7 @@ impl StateFile {
         }
         // To the first result.
         self.file.rewind().map_err(damaged)?;
-        header_of(&mut self.file).map_err(damaged)?;
+        read_header(&mut self.file).map_err(damaged)?;
         // Before the results: see the documentation of `SavedResults`.
         restore_shapes(&shared.upstream.shapes, &self.header.tables)?;
         let privilege_epoch = shared.upstream.privilege_epoch();
@@ -169,7 +168,7 @@ impl StateFile {
         let time = Duration::from_millis(self.options.read_ms_max);
         let (mut taken, mut bytes) = (0_u64, 0);
         let mut record = Record::default();
-        let mut read = 0_u64;
+        let mut read = 0_usize;
         while record.read_next(&mut self.file)? {
             if read.is_multiple_of(RESULTS_BETWEEN_LOOKS) && began.elapsed() > time {
                 tracing::warn!(
@@ -225,12 +224,6 @@ fn put(
     shared.store.insert(&entry).ok().map(drop)
 }
 
-fn header_of(file: &mut BufReader<File>) -> io::Result<Option<Header>> {
-    file.rewind()?;
-    let header = read_header(file)?;
-    Ok(header.and_then(|header| serde_json::from_slice(&header).ok()))
-}
-
 /// Removes a file for good: also if the machine stops now.
 fn remove(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)?;
@@ -242,7 +235,7 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes a file that a previous process has saved and this one hasn't taken: it is of no use to
 /// any later one.
-pub(crate) fn remove_saved(path: &Path) -> io::Result<()> {
+pub(super) fn remove_saved(path: &Path) -> io::Result<()> {
     let Some(mut file) = open(path)? else {
         return Ok(());
     };

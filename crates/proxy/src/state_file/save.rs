@@ -8,27 +8,65 @@ use std::time::{Duration, Instant};
 
 use remora_cache::{Entry, StoreCursor};
 use remora_engine::key::fingerprint_of;
+use remora_engine::reason::StateNotSaved;
 
 use super::header::{Header, SettingsRecord, digests_of, tables_of};
 use super::records::{Writer, begins_like_one};
-use super::{StateOptions, aside, build, open, remove_if_there, unix_ms};
+use super::restore::remove_saved;
+use super::{RESULTS_BETWEEN_LOOKS, StateOptions, aside, build, open, remove_if_there, unix_ms};
 use crate::shared::Shared;
 use crate::upstream::saved::SavedLog;
 
-/// Results between two looks at the clock.
-const RESULTS_BETWEEN_LOOKS: usize = 32;
-
 /// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Saved {
-    /// Results.
-    pub(crate) results: u64,
+struct Saved {
+    results: u64,
     /// Whether the time was over before all were written.
-    pub(crate) is_part: bool,
+    is_part: bool,
 }
 
-/// Writes the file. Only when every session has ended and nothing is followed any more.
-pub(crate) fn save(shared: &Shared, log: SavedLog, options: &StateOptions) -> io::Result<Saved> {
+/// Saves the results for the next process, and says in the log what came of it. Only when every
+/// session has ended and nothing is followed any more.
+///
+/// `is_cut`: writes were cut off meanwhile. What they still change at the server need not be in the
+/// log.
+pub(crate) fn save(shared: &Shared, log: Option<SavedLog>, is_cut: bool, options: &StateOptions) {
+    let not_saved = |why: StateNotSaved, error: &str| {
+        tracing::warn!(
+            reason = why.as_str(),
+            "results aren't saved, the next start begins with an empty memory: {}{error}",
+            why.describe()
+        );
+        if let Err(error) = remove_saved(&options.path) {
+            tracing::error!(
+                "cache.state_file: {} can't be removed ({error}); remove it before the next start",
+                options.path.display()
+            );
+        }
+    };
+    if is_cut {
+        return not_saved(StateNotSaved::CutOff, "");
+    }
+    let Some(log) = log else {
+        return not_saved(StateNotSaved::Unsettled, "");
+    };
+    let path = options.path.display();
+    match save_to_file(shared, log, options) {
+        Ok(saved) => {
+            let rest = if saved.is_part {
+                "; the rest is left out, cache.state_write_ms_max was reached"
+            } else {
+                ""
+            };
+            tracing::info!(
+                "wrote {} results to {path} for the next start{rest}",
+                saved.results
+            );
+        }
+        Err(error) => not_saved(StateNotSaved::WriteFailed, &format!(" {path}: {error}")),
+    }
+}
+
+fn save_to_file(shared: &Shared, log: SavedLog, options: &StateOptions) -> io::Result<Saved> {
     if let Some(mut other) = open(&options.path)?
         && !begins_like_one(&mut other)?
     {

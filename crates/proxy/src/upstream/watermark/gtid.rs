@@ -120,9 +120,9 @@ impl<'a> GtidSource<'a> {
             ledger.borrow_mut().settle(settled);
         }
         let visible = ledger.borrow_mut().take_visible();
-        // What an earlier process has left takes the set itself.
-        let is_left = ledger.borrow().is_left();
-        if self.visibility == Visibility::NeverTold && !is_left {
+        // A resumption is confirmed by the set itself.
+        let is_unconfirmed = ledger.borrow().is_unconfirmed();
+        if self.visibility == Visibility::NeverTold && !is_unconfirmed {
             let end = self.end_of_log(client).await?;
             return Ok(Worth {
                 visible,
@@ -133,7 +133,7 @@ impl<'a> GtidSource<'a> {
         // A server that has crashed and started again may know no transaction that isn't known
         // here, and have lost rows: its next log file tells of that, before the log's end.
         let is_first = self.is_first.replace(false);
-        let end = if is_first || is_left || (!is_known && is_waiting_long) {
+        let end = if is_first || is_unconfirmed || (!is_known && is_waiting_long) {
             Some(self.end_of_log(client).await?)
         } else {
             None

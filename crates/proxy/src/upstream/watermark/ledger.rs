@@ -57,8 +57,8 @@ enum Base {
     /// It has, and ends here in the order of what waits.
     Waiting,
     /// An earlier process had seen all of it. Whether the server has executed anything since that
-    /// isn't in its log hasn't been asked.
-    Left,
+    /// isn't in its log isn't known yet.
+    Unconfirmed,
     /// All of it can be seen.
     Visible,
 }
@@ -101,7 +101,7 @@ impl Ledger {
         Ledger {
             visibility,
             start: Position::ZERO,
-            base: Base::Left,
+            base: Base::Unconfirmed,
             applied,
             waiting: VecDeque::new(),
             settled: Position::ZERO,
@@ -205,9 +205,9 @@ impl Ledger {
         self.applied.merge(executed);
     }
 
-    /// Whether an earlier process has left it, and the server's set hasn't confirmed it yet.
-    pub(super) fn is_left(&self) -> bool {
-        self.base == Base::Left
+    /// Whether it is an earlier process's, and the server's set hasn't confirmed it yet.
+    pub(super) fn is_unconfirmed(&self) -> bool {
+        self.base == Base::Unconfirmed
     }
 
     /// The server had executed these, and the follower has applied all that was in the log then.
@@ -337,17 +337,17 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_process_left_counts_when_the_server_has_executed_nothing_unlogged() {
-        let left = || {
+    fn a_resumption_is_confirmed_if_the_server_has_executed_nothing_unlogged() {
+        let saved = || {
             let mut before = ledger(TOLD);
             before.commit(&gtid(3), at(300), false);
             Ledger::resumed(TOLD, before.applied().parse().unwrap())
         };
-        let mut resumed = left();
-        assert!(!resumed.is_base_visible() && resumed.is_left());
+        let mut resumed = saved();
+        assert!(!resumed.is_base_visible() && resumed.is_unconfirmed());
         resumed.commit(&gtid(4), at(400), false);
         assert!(resumed.confirm(&set(&[1, 2, 3, 4])));
-        assert!(resumed.is_base_visible() && !resumed.is_left());
-        assert!(!left().confirm(&set(&[1, 2, 3, 4])), "4 is in no log");
+        assert!(resumed.is_base_visible() && !resumed.is_unconfirmed());
+        assert!(!saved().confirm(&set(&[1, 2, 3, 4])), "4 is in no log");
     }
 }

@@ -442,7 +442,7 @@ impl<'a> Watermark<'a> {
     /// Lowers and proves what the follower has caught up with.
     fn settle(&self) -> Result<(), Lost> {
         self.advance();
-        self.confirm_what_was_left()?;
+        self.confirm_resumption()?;
         let shared = self.shared;
         // Before the follower has shown that it reads the right log, its position means nothing.
         let check_date = self.progress.check_date();
@@ -491,11 +491,10 @@ impl<'a> Watermark<'a> {
         }
     }
 
-    /// What an earlier process left counts only if the server hasn't executed since what isn't in
-    /// its log.
-    fn confirm_what_was_left(&self) -> Result<(), Lost> {
+    /// A resumption holds only if the server hasn't executed since what isn't in its log.
+    fn confirm_resumption(&self) -> Result<(), Lost> {
         let ledger = self.progress.ledger();
-        let Some(ledger) = ledger.filter(|ledger| ledger.borrow().is_left()) else {
+        let Some(ledger) = ledger.filter(|ledger| ledger.borrow().is_unconfirmed()) else {
             return Ok(());
         };
         let applied = self.shared.timeline.applied();
