@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use remora_engine::reason::Limit;
+use remora_net::{Accepted, Listener};
 use remora_wire::response::ServerError;
 use tokio::sync::watch;
 
 use crate::metrics::Metrics;
-use crate::net::{Accepted, Listener};
 use crate::worker::{Phase, WorkerHandle};
 
 /// How long accepting pauses when the system refuses, for want of file descriptors say.

@@ -22,17 +22,21 @@ use remora_cache::{
 use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use remora_engine::reason::StateOutcome;
 use remora_engine::settings::Fingerprints;
+use remora_net::tls::TlsError;
+use remora_net::{Endpoint, Keepalive, Listener};
+use remora_upstream::client::Account;
+use remora_upstream::clock::Clock;
+use remora_upstream::link::ServerLink;
+use remora_upstream::saved::{Resumption, SavedLog};
+use remora_upstream::{UpstreamConfig, UpstreamShared, UpstreamState};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
 use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenError};
-use crate::clock::Clock;
-use crate::config::{Account, Settings};
+use crate::config::{Settings, link_config};
 use crate::digests::Digests;
 use crate::explain::Explainer;
-use crate::link::ServerLink;
 use crate::metrics::Metrics;
-use crate::net::{Endpoint, Keepalive, Listener};
 use crate::observe::{Observer, configured_off};
 use crate::shared::{
     BacklogRoom, LastAttempt, ReloadError, Reloaded, Restored, RulesInForce, SessionLimits,
@@ -40,10 +44,7 @@ use crate::shared::{
 };
 use crate::state_file::{self, StateFile, StateOptions};
 use crate::sweep;
-use crate::tls::TlsError;
 use crate::traces::{Exporter, Traces};
-use crate::upstream::saved::{Resumption, SavedLog};
-use crate::upstream::{self, UpstreamConfig, UpstreamShared, UpstreamState};
 use crate::verification::{SwitchedOff, Verification};
 use crate::worker::{self, Phase, WorkerHandle};
 
@@ -109,7 +110,10 @@ impl App {
             .map(Listener::endpoint)
             .collect::<io::Result<Vec<_>>>()?;
         let metrics = Metrics::new(settings.workers.threads);
-        let link = Arc::new(ServerLink::new(&settings.listen, &settings.upstream)?);
+        let link = Arc::new(ServerLink::new(link_config(
+            &settings.listen,
+            &settings.upstream,
+        ))?);
         let admin_token = Arc::new(AdminToken::load(settings.admin.token_file.as_deref())?);
         let exporter = Exporter::start(&settings.opentelemetry, &metrics)?;
         let shared = build_shared(settings, broken, &metrics, link, exporter);
@@ -275,7 +279,9 @@ impl App {
                 // An error says that the sender was dropped, which is how it is told.
                 let _ = stopped.await;
             };
-            runtime.block_on(upstream::run(config, timeline, shared, resumption, stopped))
+            runtime.block_on(remora_upstream::run(
+                config, timeline, shared, resumption, stopped,
+            ))
         };
         self.follower = Some(spawn_named("remora-follower".to_owned(), run)?);
         self.stop_follower = Some(stop);

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use remora_engine::reason::Limit;
+use remora_net::Accepted;
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
 use crate::digests::WorkerDigests;
 use crate::metrics::WorkerMetrics;
-use crate::net::Accepted;
 use crate::session::{self, WorkerContext};
 use crate::shared::Shared;
 

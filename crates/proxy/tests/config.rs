@@ -10,8 +10,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use remora::config::{
-    ByteSize, ConfigError, Endpoint, Options, Override, Settings, example_toml, reference_markdown,
+    ByteSize, ConfigError, Options, Override, Settings, example_toml, reference_markdown,
 };
+use remora_net::Endpoint;
 
 use remora::metrics;
 use remora_engine::reason;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use remora::upstream::catalogue::Lookup;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
+use remora_upstream::catalogue::Lookup;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, lease};
 

@@ -5,8 +5,8 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 
-use remora::config::Endpoint;
-use remora::net::{Keepalive, Listener, Stream};
+use remora_net::Endpoint;
+use remora_net::{Keepalive, Listener, Stream};
 use remora_testkit::certificates::Authority;
 use remora_testkit::load::Random;
 use remora_wire::compress::{Algorithm, Role};

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use remora::clock::Clock;
 use remora::config::Options;
+use remora::config::link_config;
 use remora::config::options::UpstreamOptions;
-use remora::link::ServerLink;
-use remora::net::Endpoint;
-use remora::upstream::client::Account;
-use remora::upstream::{self, UpstreamConfig, UpstreamShared};
 use remora_cache::{BrokenRules, Position, ShapesLimits, Timeline, TimelineLimits};
+use remora_net::Endpoint;
 use remora_testkit::servers::{FOLLOW_PASSWORD, FOLLOW_USER, Server};
+use remora_upstream::client::Account;
+use remora_upstream::clock::Clock;
+use remora_upstream::link::ServerLink;
+use remora_upstream::{UpstreamConfig, UpstreamShared};
 
 /// Remora's follower, on a thread of its own for as long as the process lives.
 pub(super) struct Follower {
@@ -30,7 +31,7 @@ impl Follower {
             ..options.upstream
         };
         let config = UpstreamConfig {
-            link: Arc::new(ServerLink::new(&options.listen, &upstream).unwrap()),
+            link: Arc::new(ServerLink::new(link_config(&options.listen, &upstream)).unwrap()),
             account: Account {
                 user: FOLLOW_USER.into(),
                 password: FOLLOW_PASSWORD.into(),
@@ -75,7 +76,7 @@ impl Follower {
                 .enable_all()
                 .build()
                 .unwrap();
-            runtime.block_on(upstream::run(
+            runtime.block_on(remora_upstream::run(
                 config,
                 timeline,
                 shared,

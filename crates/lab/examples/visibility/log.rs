@@ -1,11 +1,11 @@
 //! What the server's log has, read when the load is over.
 
-use remora::upstream::logged::meaning;
 use remora_binlog::{
     Commit, CommitKind, DecoderLimits, Gtid, StreamDecoder, Touched, Transactions,
 };
 use remora_cache::Position;
 use remora_testkit::servers::Server;
+use remora_upstream::logged::meaning;
 
 use super::WRITERS;
 use super::load::Mode;

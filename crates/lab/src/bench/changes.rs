@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use remora::upstream::logged::meaning;
 use remora_binlog::{Commit, DecoderLimits, StreamDecoder, Touched, Transactions};
 use remora_cache::{
     AsOf, BrokenRules, BrokenTags, ColumnSet, INTERVAL_LEVELS, KeyRef, NewEntry, Position, Scope,
@@ -19,6 +18,7 @@ use remora_cache::{
     Value,
 };
 use remora_engine::tags::{ChangeTags, Codec, TableShapes, Telling};
+use remora_upstream::logged::meaning;
 use serde_json::json;
 
 use super::arms::BENCH_SCHEMA;

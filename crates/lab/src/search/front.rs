@@ -4,12 +4,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use remora::upstream::UpstreamState;
 use remora_cache::BrokenRules;
 use remora_engine::reason::Outcome;
 use remora_testkit::metrics;
 use remora_testkit::proxies::{InProcessRemora, Remora, RemoraOptions};
 use remora_testkit::servers::Server;
+use remora_upstream::UpstreamState;
 
 /// Which Remora is searched.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::Endpoint;
+use remora_net::Endpoint;
 
 /// What is added to an endpoint's own path.
 const TRACES_PATH: &str = "/v1/traces";

@@ -9,13 +9,16 @@ use std::path::PathBuf;
 
 use remora_engine::emulation::CacheType;
 use remora_engine::rules::TransactionReads;
+use remora_net::tls::TlsVersion;
+use remora_net::{Endpoint, ProxyProtocol};
+use remora_upstream::link::{UpstreamCompression, UpstreamTlsMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::host_name::HostName;
 use super::opentelemetry::OpenTelemetryOptions;
-use super::transport::{Network, ProxyProtocol, TlsVersion, UpstreamCompression, UpstreamTlsMode};
-use super::value::{AdminListen, ByteSize, Endpoint, LogLevel, Storing};
+use super::transport::Network;
+use super::value::{AdminListen, ByteSize, LogLevel, Storing};
 
 /// A whole configuration file. Sections and options that are left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,11 @@
 //! The validated configuration: typed values that no one has to look at twice.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use remora_engine::rules::Rule;
+use remora_net::Endpoint;
+use remora_upstream::client::Account;
 
 use super::error::{ConfigError, Origin};
 use super::merge::{Merged, Override, merge};
@@ -16,7 +17,7 @@ use super::options::{
 use super::secret::{open_file_warning, read_secret};
 use super::source::Source;
 use super::transport;
-use super::value::{AdminListen, Endpoint, LogLevel};
+use super::value::{AdminListen, LogLevel};
 
 /// A configuration that can be used: each value is in its range and they fit one another.
 #[derive(Clone, Debug)]
@@ -55,23 +56,6 @@ pub struct Settings {
     pub log_level: LogLevel,
     /// What should be said when Remora starts: nothing wrong, but hardly meant. One line each.
     pub warnings: Vec<String>,
-}
-
-/// The account that Remora follows the server with.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Account {
-    /// The account's name.
-    pub user: String,
-    /// Its password; may be empty. Never printed.
-    pub password: String,
-}
-
-impl fmt::Debug for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Settings {

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+use remora_net::Endpoint;
 use schemars::schema_for;
 use serde_json::Value as Json;
 
 use super::host_name::HostName;
 use super::options::Options;
 use super::transport::Network;
-use super::value::{AdminListen, ByteSize, Endpoint};
+use super::value::{AdminListen, ByteSize};
 
 /// One section of the configuration.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The kinds of value that the options of connections have, and the rules between those options.
+//! Networks, the rules between the options of connections, and what becomes of those options.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,70 +6,17 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
+use remora_net::tls::{ClientSideTls, ServerSideTls};
+use remora_net::{Endpoint, Keepalive, ProxyProtocol};
+use remora_upstream::link::{LinkConfig, UpstreamTlsMode};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::options::{ListenOptions, Options, UpstreamOptions};
 use super::settings::Broken;
-use super::value::{Endpoint, NotAValue};
-
-/// The oldest TLS that is spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    #[serde(rename = "1.2")]
-    V1_2,
-    /// TLS 1.3.
-    #[serde(rename = "1.3")]
-    V1_3,
-}
-
-/// When the connection to the server is encrypted, and what its certificate must be. MySQL's names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum UpstreamTlsMode {
-    /// When the client's connection is.
-    AsClient,
-    /// Never.
-    Disabled,
-    /// If the server offers it.
-    Preferred,
-    /// Always.
-    Required,
-    /// Always, and the server's certificate must come from the authority in `tls_ca_file`.
-    VerifyCa,
-    /// Like `verify_ca`, and the certificate must also be for the host in `address`.
-    VerifyIdentity,
-}
-
-/// The compressed protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum UpstreamCompression {
-    /// None.
-    Off,
-    /// zlib.
-    Zlib,
-    /// zstd, which MySQL 8.0.18 and later have.
-    Zstd,
-}
-
-/// The PROXY protocol's version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum ProxyProtocol {
-    /// None is sent.
-    Off,
-    /// Version 1, a line of text.
-    V1,
-    /// Version 2, binary.
-    V2,
-}
+use super::value::NotAValue;
 
 /// Addresses that begin with the same bits: `10.0.0.0/8`, `::1/128`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +100,32 @@ impl JsonSchema for Network {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "format": "network"})
+    }
+}
+
+/// How the server is to be spoken to, and what clients are shown.
+pub fn link_config(listen: &ListenOptions, upstream: &UpstreamOptions) -> LinkConfig {
+    LinkConfig {
+        endpoint: upstream.address.clone(),
+        connect_timeout: Duration::from_millis(upstream.connect_timeout_ms),
+        keepalive: Keepalive::after_ms(upstream.keepalive_ms),
+        tls_mode: upstream.tls_mode,
+        allow_cleartext: upstream.allow_cleartext,
+        compression: upstream.compression,
+        proxy_protocol: upstream.proxy_protocol,
+        server_tls: ServerSideTls {
+            server: upstream.address.clone(),
+            ca_file: upstream.tls_ca_file.clone(),
+            verifies_identity: upstream.tls_mode == UpstreamTlsMode::VerifyIdentity,
+            certificate_file: upstream.tls_certificate_file.clone(),
+            key_file: upstream.tls_key_file.clone(),
+        },
+        client_tls: ClientSideTls {
+            certificate_file: listen.tls_certificate_file.clone(),
+            key_file: listen.tls_key_file.clone(),
+            version_min: listen.tls_version_min,
+            rsa_key_file: listen.rsa_key_file.clone(),
+        },
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use remora_engine::key::Label;
 use remora_sql::{Dialect, ReadTemplate, Statement, ValuePlace, normalise};
+use remora_upstream::clock::Clock;
 
 use super::known::{KnownRead, KnownStatements, Skeleton};
 use super::{Count, Digests, OutdatedBy, Room, Sketch, WorkerDigests};
-use crate::clock::Clock;
 
 /// What one worker needs to count statements by their digests, and to recognise them.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! What was counted of a digest, for people and programs.
 
 use remora_engine::reason::Outcome;
+use remora_upstream::clock::BEGINS_AT_MS;
 use serde::{Deserialize, Serialize};
 
 use super::About;
 use super::outdated_by::OutdatedByCounts;
-use crate::clock::BEGINS_AT_MS;
 use crate::metrics::{BUCKETS, bucket_bound_seconds};
 
 /// A reason for which statements of a digest went to the server, and how often.

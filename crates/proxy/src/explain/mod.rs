@@ -24,6 +24,7 @@ use remora_engine::reason::{Bypass, Words};
 use remora_engine::tags::explain::{Dependency, Names, explain_read};
 use remora_engine::tags::{Purpose, ReadTables, ReadTags, StringConversion};
 use remora_sql::{Dialect, Refusal, Select, Statement};
+use remora_upstream::catalogue::Lookup;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -32,7 +33,6 @@ pub use self::ruled::{DecidingRule, Ruled};
 use crate::digests::{DigestReport, Digests};
 use crate::shared::Shared;
 use crate::traces::Traces;
-use crate::upstream::catalogue::Lookup;
 
 /// How long definitions that are being loaded are waited for. Less if the HTTP connection lives
 /// shorter.

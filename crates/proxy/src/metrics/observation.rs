@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use remora_engine::reason::{CachingOff, Limit, StateOutcome};
+use remora_upstream::table_changes::TableCounts;
 
 use crate::config::OptionInForce;
-use crate::upstream::table_changes::TableCounts;
 
 /// Gives the state of a running Remora. Asked from the admin thread, at each scrape: it must not
 /// wait for anything that a busy worker holds.

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use remora_cache::BrokenSurroundings;
 use remora_engine::reason::Limit;
+use remora_net::Stream;
 use remora_wire::walker::{Progress, ResponseWalker};
 use tokio::time::{Instant, sleep_until};
 
 use super::exchange::{Piece, Plan, Receiver, Writing};
 use super::{Ended, Session};
-use crate::net::Stream;
 use crate::shared::BacklogRoom;
 
 /// What of one answer the client has not taken.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use remora_cache::{Entry, KeyRef, Scope};
 use remora_engine::key::{Label, Note};
+use remora_upstream::clock::Instant;
 use remora_wire::result_set::Parts;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -26,7 +27,6 @@ use super::dispatch::Step;
 use super::fill::Fill;
 use super::found_rows::ROWS_MAX;
 use super::{Ended, Session};
-use crate::clock::Instant;
 use crate::digests::Count;
 
 /// The question.

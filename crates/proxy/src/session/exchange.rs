@@ -17,6 +17,10 @@ use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::prepared::{PreparedStatement, StatementId};
 use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
 use remora_sql::{SessionEffect, ShowNames, Transaction, UnknownEffect};
+use remora_upstream::catalogue::CodeBasis;
+use remora_upstream::clock::Instant;
+use remora_upstream::definition_change::DefinitionChange;
+use remora_upstream::privileges::{Look, PrivilegeChange};
 use remora_wire::command::ResponseKind;
 use remora_wire::message::MessageWalker;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
@@ -29,11 +33,7 @@ use super::fill::Fill;
 use super::listening::Heard;
 use super::types::Namer;
 use super::{BUFFER_BYTES_KEPT, Ended, LAST_WORDS_BYTES, Session};
-use crate::clock::Instant;
 use crate::digests::Count;
-use crate::upstream::catalogue::CodeBasis;
-use crate::upstream::catalogue::yielding::DefinitionChange;
-use crate::upstream::privileges::{Look, PrivilegeChange};
 
 /// `ER_DBACCESS_DENIED_ERROR`, `ER_ACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR` and
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: the account may not change privileges, so it hasn't.

@@ -15,6 +15,7 @@ use remora_engine::session::prepared::{
 };
 use remora_engine::session::state::UnseenCode;
 use remora_sql::SessionEffect;
+use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 use remora_wire::{Capabilities, Command};
@@ -26,7 +27,6 @@ use super::hidden::{effects_of, privileges_unlogged, turns_the_log_off};
 use super::look_up::{Look, Place};
 use super::types::{Namer, Typed};
 use super::{Ended, Session};
-use crate::clock::Instant;
 
 /// Bytes of a statement's number at the start of a message's body.
 const ID_BYTES: usize = 4;

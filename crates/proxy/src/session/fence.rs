@@ -18,10 +18,10 @@ use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
 use remora_engine::tags::fences_of_write;
 use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, TableName, Writes};
+use remora_upstream::catalogue::Lookup;
+use remora_upstream::definition_change::DefinitionChange;
 
 use super::Session;
-use crate::upstream::catalogue::Lookup;
-use crate::upstream::catalogue::yielding::DefinitionChange;
 
 /// What a statement writes, resolved against the catalogue at the moment of sending.
 #[derive(Debug, Clone)]

@@ -17,6 +17,7 @@ use remora_engine::session::found_rows::may_find_more_than_it_gives;
 use remora_engine::session::snapshot::Evidence;
 use remora_engine::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
 use remora_sql::{Select, TableName};
+use remora_upstream::catalogue::Lookup;
 use remora_wire::StatusFlags;
 use remora_wire::execute::BoundValue;
 use remora_wire::walker::{Ending, Summary};
@@ -27,7 +28,6 @@ use super::look_up::Place;
 use crate::config::Storing;
 use crate::digests::{Count, Digester, OutdatedBy};
 use crate::shared::Shared;
-use crate::upstream::catalogue::Lookup;
 
 /// A statement that reads, with what its execution binds.
 pub(super) struct Read<'a> {

@@ -13,7 +13,7 @@
 //! procedure's sake a known table isn't suspected of having become a view.
 //!
 //! **Rule.** A statement is harmless if nothing in its text can call code, and none of the views
-//! that it names does (by [`crate::upstream::catalogue::HiddenCode`]), and no trigger of the tables
+//! that it names does (by [`remora_upstream::catalogue::HiddenCode`]), and no trigger of the tables
 //! that it writes (by the catalogue). Whatever isn't known counts as code.
 
 use remora_cache::{AsOf, Definitions};
@@ -27,6 +27,7 @@ use remora_sql::{
     Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
     TableName, UnknownEffect, Writes,
 };
+use remora_upstream::catalogue::{CodeBasis, Lookup};
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 use remora_wire::rows::parse_text_row;
@@ -37,7 +38,6 @@ use super::exchange::Plan;
 use super::questions::{EXECUTE, QUERY, last_row};
 use super::{Ended, Session};
 use crate::digests::KnownRead;
-use crate::upstream::catalogue::{CodeBasis, Lookup};
 
 /// The question for the tables that a session has created. What functions and triggers create is
 /// counted as well: by MySQL among all, by MariaDB in the second row, apart.

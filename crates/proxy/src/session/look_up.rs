@@ -6,11 +6,11 @@ use remora_cache::{Entry, InvalidationReason, KeyRef, Scope, Unservable};
 use remora_engine::key::{Label, Note, may_be_select};
 use remora_engine::reason::Stage;
 use remora_engine::session::prepared::StatementId;
+use remora_upstream::clock::Instant;
 
 use super::dispatch::Step;
 use super::early::{EarlyHit, TooMuch};
 use super::{Ended, Session};
-use crate::clock::Instant;
 use crate::digests::Count;
 
 /// Where a statement is looked up.

@@ -94,11 +94,12 @@ use self::hidden::UnseenText;
 use self::refusal::Refusal;
 use self::registration::Registration;
 pub(crate) use self::worker_context::WorkerContext;
-use crate::net::{Addresses, Endpoint, Stream};
+use remora_net::{Addresses, Endpoint, Stream};
+use remora_upstream::definition_change::DefinitionChange;
+
 use crate::shared::outdated::OutdatedResult;
 use crate::shared::{Shared, Turn};
 use crate::traces::Recorder;
-use crate::upstream::catalogue::yielding::DefinitionChange;
 
 /// How much is read at a time of an answer that isn't simply passed on, bytes. Such a buffer is
 /// allocated for the time it takes: as an array it would be a part of each idle session.

@@ -15,6 +15,7 @@ use remora_sql::{
     Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
     Transaction, Writes,
 };
+use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, attributes};
@@ -28,7 +29,6 @@ use super::hidden::{
 };
 use super::look_up::{Look, Place};
 use super::{Ended, Session};
-use crate::clock::Instant;
 use crate::config::Storing;
 use crate::digests::{KnownRead, Recognised, Room, is_time_for_sample};
 

@@ -5,10 +5,10 @@
 
 use remora_engine::reason::{Outcome, Stage};
 use remora_engine::session::prepared::StatementId;
+use remora_upstream::clock::Instant;
 use remora_wire::Capabilities;
 
 use super::Session;
-use crate::clock::Instant;
 use crate::traces::{About, Parent, Recorder, TracedCommand};
 
 impl Session {

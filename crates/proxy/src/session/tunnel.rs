@@ -3,6 +3,7 @@
 
 use std::io;
 
+use remora_net::Stream;
 use remora_wire::command::ResponseKind;
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
@@ -10,7 +11,6 @@ use remora_wire::response::OK_MARK;
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
 use super::{Ended, Session, Side, either_readable};
-use crate::net::Stream;
 
 /// How much of a stream is relayed at a time, bytes.
 const STREAM_CHUNK_BYTES: usize = 16 * 1024;

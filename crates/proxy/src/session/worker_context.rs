@@ -6,11 +6,12 @@ use std::net::Shutdown;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use remora_net::Stream;
+
 use super::fill::WaitingFill;
 use super::first_read::FirstReads;
 use crate::digests::{Digester, WorkerDigests};
 use crate::metrics::WorkerMetrics;
-use crate::net::Stream;
 use crate::sampler::{Countdown, Sampler};
 use crate::shared::Shared;
 

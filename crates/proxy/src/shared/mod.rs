@@ -33,16 +33,17 @@ pub use self::limits::SessionLimits;
 pub use self::restored::Restored;
 pub use self::rules_in_force::{ReloadError, Reloaded, RuleReport, RulesInForce, RulesReport};
 pub(crate) use self::sessions::ListedSession;
+use remora_upstream::UpstreamShared;
+use remora_upstream::clock::Clock;
+use remora_upstream::link::ServerLink;
+use remora_upstream::privileges::Privileges;
+
 pub use self::sessions::Sessions;
 pub use self::turns::{NotYet, Turn, Turns, Waiting};
-use crate::clock::Clock;
 use crate::config::Network;
 use crate::digests::Digests;
-use crate::link::ServerLink;
 use crate::metrics::{Metrics, Reachability};
 use crate::traces::Traces;
-use crate::upstream::UpstreamShared;
-use crate::upstream::privileges::Privileges;
 use crate::verification::Verification;
 
 /// Everything that sessions on all workers use. Nothing in it takes a lock on a hit.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use remora_net::Stream;
 use remora_wire::command::ResponseKind;
 use remora_wire::handshake::Login;
 use remora_wire::walker::{Ending, Progress, ResponseWalker};
@@ -15,7 +16,6 @@ use super::prepared::{ClientStatements, Sending, message, parse_row};
 use super::random::Random;
 use super::server::{CAPABILITIES, damage};
 use super::statement::{Isolation, Lock, Read, Statement};
-use crate::net::Stream;
 
 const QUERY: u8 = 3;
 

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use remora_binlog::{HEADER_BYTES, event_type};
+use remora_upstream::simulated::{LOG_BEGINS_AT, SCHEMA};
 
 use super::engine::{Engine, Place, Row, RowChange};
 use super::random::Random;
 use super::statement::TABLES;
-use crate::upstream::simulated::{LOG_BEGINS_AT, SCHEMA};
 
 /// The lengths of post-headers: of QUERY events, and of those about a table's rows.
 const QUERY_POST_HEADER_BYTES: u8 = 13;

@@ -53,6 +53,9 @@ use std::time::Duration;
 use remora_cache::BrokenRules;
 use remora_engine::reason::Outcome;
 use remora_engine::rules::TransactionReads;
+use remora_net::Stream;
+use remora_upstream::link::ServerLink;
+use remora_upstream::simulated::SimulatedFollower;
 use remora_wire::packet::{Extent, extent};
 use tokio::task::{JoinHandle, LocalSet, yield_now};
 use tokio::time::{Instant, timeout};
@@ -63,13 +66,10 @@ use self::random::Random;
 use self::server::{MARK_HOLDER, Server, instance};
 use self::statement::{Mix, Statement, Write};
 use crate::app::build_shared;
-use crate::config::{Override, Settings};
-use crate::link::ServerLink;
+use crate::config::{Override, Settings, link_config};
 use crate::metrics::Metrics;
-use crate::net::Stream;
 use crate::session::{self, FirstReads, WorkerContext};
 use crate::shared::Shared;
-use crate::upstream::simulated::SimulatedFollower;
 
 /// Steps of one simulation.
 const STEPS: usize = 800;
@@ -241,7 +241,7 @@ enum Step {
     PassTime(Duration),
     DamageAnswer(usize),
     SendDamaged(usize),
-    Ask(crate::upstream::simulated::Asked),
+    Ask(remora_upstream::simulated::Asked),
     Answer,
 }
 
@@ -636,7 +636,8 @@ fn simulate(mut random: Random, setup: Setup<'_>) -> Result<Seen, String> {
         .expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
         let metrics = Metrics::new(WORKERS);
-        let link = ServerLink::new(&settings.listen, &settings.upstream).expect("no files");
+        let link =
+            ServerLink::new(link_config(&settings.listen, &settings.upstream)).expect("no files");
         let shared = build_shared(&settings, setup.broken, &metrics, Arc::new(link), None);
         let world = World::new(random, odds, shared, &metrics);
         let mut world = Box::pin(world).await;

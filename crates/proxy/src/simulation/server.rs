@@ -7,6 +7,7 @@ use std::net::Shutdown;
 use std::rc::Rc;
 
 use remora_engine::facts::Instance;
+use remora_net::Stream;
 use remora_sql::RESULT_SETTINGS;
 use remora_wire::handshake::Greeting;
 use remora_wire::packet::{Extent, HEADER_BYTES, extent, put_message};
@@ -18,7 +19,6 @@ use super::engine::{DEADLOCK, Engine, Number, Outcome, Rows, WAITED_TOO_LONG};
 use super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
 use super::random::Random;
 use super::statement::{Begin, Isolation, Statement};
-use crate::net::Stream;
 
 /// What both sides can do.
 pub(super) const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41

@@ -10,11 +10,11 @@ use remora_engine::reason::StateOutcome;
 use remora_engine::settings::{Fingerprints, Flavour, SavedFingerprint, SettingsQuery};
 use remora_engine::tags::{Codec, TableShapes};
 use remora_sql::Digest;
+use remora_upstream::saved::SavedLog;
 use remora_wire::Capabilities;
 use serde::{Deserialize, Serialize};
 
 use crate::digests::{About, Digests, Sketch};
-use crate::upstream::saved::SavedLog;
 
 /// The first part of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

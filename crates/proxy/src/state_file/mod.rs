@@ -8,7 +8,7 @@
 //! | `save` | the stop: the results that may outlive the process are written |
 //!
 //! [`remora_cache::SavedResults`] says which results may be saved and why the next process
-//! may serve them. [`crate::upstream::saved`] proves that the log goes on. This module sees to what
+//! may serve them. [`remora_upstream::saved`] proves that the log goes on. This module sees to what
 //! those two leave open: that a key means the same again, and that the file is what was written.
 //!
 //! - *A key means the same.* Its text is read under the same rules by the same build of Remora: of

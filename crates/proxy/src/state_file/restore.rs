@@ -12,12 +12,12 @@ use remora_cache::{KeyRef, NewEntry, SavedResults};
 use remora_engine::key::{Label, Note, fingerprint_of, with_fingerprint};
 use remora_engine::reason::StateOutcome;
 use remora_engine::settings::SettingsQuery;
+use remora_upstream::saved::Resumption;
 
 use super::header::{Header, Renamed, restore_digests, restore_shapes};
 use super::records::{Record, begins_like_one, is_whole, read_header};
 use super::{RESULTS_BETWEEN_LOOKS, StateOptions, aside, build, open, remove_if_there, unix_ms};
 use crate::shared::Shared;
-use crate::upstream::saved::Resumption;
 
 /// A file that was taken: nobody finds it any more.
 #[derive(Debug)]

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use remora_cache::{Entry, StoreCursor};
 use remora_engine::key::fingerprint_of;
 use remora_engine::reason::StateNotSaved;
+use remora_upstream::saved::SavedLog;
 
 use super::header::{Header, SettingsRecord, digests_of, tables_of};
 use super::records::{Writer, begins_like_one};
 use super::restore::remove_saved;
 use super::{RESULTS_BETWEEN_LOOKS, StateOptions, aside, build, open, remove_if_there, unix_ms};
 use crate::shared::Shared;
-use crate::upstream::saved::SavedLog;
 
 /// What was written.
 struct Saved {

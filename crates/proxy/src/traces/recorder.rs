@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use remora_engine::reason::{Outcome, Stage};
 use remora_sql::Digest;
+use remora_upstream::clock::Instant;
 
 use super::{Parent, Trace, TracedCommand};
-use crate::clock::Instant;
 
 /// Notes where the time of one statement goes.
 ///

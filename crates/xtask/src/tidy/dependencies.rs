@@ -11,7 +11,9 @@ use super::rust;
 const LIST: &str = "docs/dependencies.md";
 
 /// The crates that become the product, by their directories.
-const PRODUCT: [&str; 6] = ["wire", "sql", "cache", "binlog", "engine", "proxy"];
+const PRODUCT: [&str; 8] = [
+    "wire", "sql", "cache", "binlog", "engine", "net", "upstream", "proxy",
+];
 
 /// A crate takes another.
 #[derive(Debug)]

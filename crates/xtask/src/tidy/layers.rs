@@ -19,7 +19,7 @@ const HELPERS: &str = "Small helpers aren't listed:";
 
 /// The crates whose modules are listed, by their directories. A row that starts with `*engine:*`
 /// begins that crate's modules.
-const CRATES: [&str; 2] = ["engine", "proxy"];
+const CRATES: [&str; 3] = ["engine", "upstream", "proxy"];
 
 /// A name in the list.
 #[derive(Debug, PartialEq, Eq)]

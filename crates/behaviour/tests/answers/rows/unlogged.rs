@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use remora::upstream::logged::meaning;
 use remora_binlog::{CommitKind, DecoderLimits, LoggedTable, StreamDecoder, Touched, Transactions};
 use remora_testkit::servers::{Kind, Server, ServerOptions};
+use remora_upstream::logged::meaning;
 
 use super::{MAGIC_BYTES, events};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use remora::upstream::catalogue::Lookup;
 use remora_engine::facts::{ColumnKind, TableFacts};
 use remora_engine::reason::TableRefusal;
+use remora_upstream::catalogue::Lookup;
 
 use super::app_server;
 use super::follower::{Follower, config};

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use remora::clock::Clock;
-use remora::upstream::catalogue::Lookup;
-use remora::upstream::client::Account;
-use remora::upstream::{self, UpstreamConfig, UpstreamShared, UpstreamState};
 use remora_cache::{
     AsOf, BrokenRules, FenceScope, ShapesLimits, Tag, Timeline, TimelineLimits, Unservable,
 };
 use remora_engine::facts::TableFacts;
 use remora_engine::reason::RestartReason;
+use remora_upstream::catalogue::Lookup;
+use remora_upstream::client::Account;
+use remora_upstream::clock::Clock;
+use remora_upstream::{UpstreamConfig, UpstreamShared, UpstreamState};
 
 use super::server::{PASSWORD, Server, link_to, wait_until};
 
@@ -76,9 +76,15 @@ impl Follower {
                     .enable_all()
                     .build()
                     .unwrap();
-                runtime.block_on(upstream::run(config, timeline, shared, None, async {
-                    let _ = stopped.await;
-                }));
+                runtime.block_on(remora_upstream::run(
+                    config,
+                    timeline,
+                    shared,
+                    None,
+                    async {
+                        let _ = stopped.await;
+                    },
+                ));
             })
         };
         Follower {

@@ -9,12 +9,12 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use remora::upstream::check::{self, Subject};
-use remora::upstream::client::ClientError;
-use remora::upstream::{UpstreamConfig, UpstreamState};
 use remora_cache::{FenceScope, Position, Tag, Unservable};
 use remora_engine::reason::RestartReason;
 use remora_engine::reason::TableRefusal;
+use remora_upstream::check::{self, Subject};
+use remora_upstream::client::ClientError;
+use remora_upstream::{UpstreamConfig, UpstreamState};
 
 use self::follower::{Follower, config, table};
 use self::server::{ACCOUNT, Kind, PASSWORD, Server, grant, log_in, set_password, wait_until};

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use remora::config::Endpoint;
+use remora::config::link_config;
 use remora::config::options::{ListenOptions, UpstreamOptions};
-use remora::link::ServerLink;
-use remora::upstream::check;
-use remora::upstream::client::{Account, Client, ClientError};
-use remora::upstream::server_facts::{Family, Visibility};
+use remora_net::Endpoint;
 use remora_testkit::client::ClientError as SqlError;
 use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::servers::{self, ServerOptions};
+use remora_upstream::check;
+use remora_upstream::client::{Account, Client, ClientError};
+use remora_upstream::link::ServerLink;
+use remora_upstream::server_facts::{Family, Visibility};
 use remora_wire::rows::Row;
 
 pub(crate) use remora_testkit::servers::Kind;
@@ -180,5 +181,5 @@ pub(crate) fn link_to(endpoint: &Endpoint, connect_timeout_ms: u64) -> ServerLin
         connect_timeout_ms,
         ..UpstreamOptions::default()
     };
-    ServerLink::new(&ListenOptions::default(), &upstream).unwrap()
+    ServerLink::new(link_config(&ListenOptions::default(), &upstream)).unwrap()
 }

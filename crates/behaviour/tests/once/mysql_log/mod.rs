@@ -5,8 +5,9 @@ mod steps;
 
 use std::path::PathBuf;
 
+use remora_upstream::logged::meaning;
+
 use self::steps::{BEFORE_8_0, COMMON, OF_8_0, Step, XA, step};
-use remora::upstream::logged::meaning;
 use remora_binlog::{
     Commit, CommitKind, DecoderLimits, Event, EventHeader, GtidSet, StreamDecoder, Touched,
     Transactions, event_type,

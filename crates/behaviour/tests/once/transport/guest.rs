@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use remora::tls::encrypt_password;
+use remora_net::tls::encrypt_password;
 use remora_wire::Capabilities;
 use remora_wire::auth::{
     self, AuthPacket, CACHING_SHA2_PASSWORD, CachingSha2, NATIVE_PASSWORD, SHA256_PASSWORD, salt_of,

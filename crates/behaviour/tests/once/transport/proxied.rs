@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use remora::config::ProxyProtocol;
-use remora::net::{Addresses, proxy_header};
+use remora_net::ProxyProtocol;
+use remora_net::{Addresses, proxy_header};
 use remora_testkit::certificates::Authority;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};

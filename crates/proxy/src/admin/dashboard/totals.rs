@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use remora_engine::reason::{Limit, Outcome};
+use remora_upstream::table_changes::TableCounts;
 use serde::Serialize;
 
 use super::super::Sources;
 use super::answer_json;
-use crate::upstream::table_changes::TableCounts;
 
 #[derive(Debug, Serialize)]
 struct Totals<'a> {

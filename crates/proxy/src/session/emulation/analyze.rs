@@ -11,6 +11,7 @@ use std::time::Duration;
 use remora_cache::Entry;
 use remora_engine::key::Note;
 use remora_engine::reason::{Bypass, Outcome, Stage};
+use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 use remora_wire::result_set::{Column, ColumnKind, ResultSet, end_mark};
@@ -23,7 +24,6 @@ use super::super::query::Planned;
 use super::super::{Ended, Session};
 use super::listings::Table;
 use super::replace::Asked;
-use crate::clock::Instant;
 use crate::digests::Count;
 use crate::traces::microseconds;
 

@@ -7,6 +7,7 @@ use remora_sql::{
     Dialect, EmulatedSelect, EmulatedStatement, EmulatedVariable, Refusal, Statement,
     VariableScope, VariableUse,
 };
+use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 
@@ -15,7 +16,6 @@ use super::super::exchange::{OnSuccess, Plan};
 use super::super::hidden::effects_of;
 use super::super::{Ended, Session};
 use super::replace::Asked;
-use crate::clock::Instant;
 
 /// What a server without a query cache runs in place of `FLUSH QUERY CACHE` and
 /// `RESET QUERY CACHE`: it needs the same privilege (`RELOAD`), commits likewise, and changes

@@ -13,6 +13,7 @@ use remora_engine::key::Label;
 use remora_engine::reason::{Bypass, Outcome};
 use remora_engine::session::state::Effects;
 use remora_sql::{Dialect, EmulatedExpression, EmulatedSet, EmulatedValue, Refusal};
+use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::result_set::Parts;
 use remora_wire::rows::{column_type, parse_text_row};
@@ -20,7 +21,6 @@ use remora_wire::{Capabilities, WireError};
 
 use super::super::dispatch::{Prerequisite, Step};
 use super::super::{Ended, Session};
-use crate::clock::Instant;
 use crate::digests::Count;
 
 /// Needs the privilege to set global variables and changes nothing. Every server has the variable,

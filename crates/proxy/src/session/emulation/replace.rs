@@ -9,6 +9,7 @@
 
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_sql::{Dialect, Refusal, ShowRemora};
+use remora_upstream::clock::Instant;
 use remora_wire::StatusFlags;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
@@ -24,7 +25,6 @@ use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
 use super::listings::Table;
-use crate::clock::Instant;
 
 /// What the client gets in place of the server's answer, if that isn't an error.
 pub(in super::super) enum Replacement {

@@ -6,13 +6,13 @@
 //! the RSA exchange towards the client, or the client's towards the server. The password is held
 //! for that moment only. Every other packet passes as it is.
 
+use remora_net::Stream;
+use remora_net::tls::{PasswordKey, encrypt_password};
 use remora_wire::auth::{self, AuthPacket, CachingSha2, more_payload, salt_of};
 use remora_wire::response::EndMark;
 
 use super::packets::{Peer, receive_from_either};
-use crate::net::Stream;
 use crate::session::{Ended, Side};
-use crate::tls::{PasswordKey, encrypt_password};
 
 /// How an authentication exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

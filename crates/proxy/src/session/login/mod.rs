@@ -24,12 +24,13 @@ use remora_wire::response::EndMark;
 
 use self::authentication::{Conversation, needs_translation};
 pub(super) use self::authentication::{Method, Verdict};
+use remora_net::{Addresses, Stream, receive_proxy_header};
+use remora_upstream::link::OnBehalf;
+use remora_upstream::privileges::Look;
+
 use self::packets::Peer;
 use super::{Ended, LAST_WORDS_BYTES, Session, Step};
-use crate::link::OnBehalf;
-use crate::net::{Addresses, Stream, receive_proxy_header};
 use crate::shared::Shared;
-use crate::upstream::privileges::Look;
 
 /// `CLIENT_MULTI_FACTOR_AUTHENTICATION` of MySQL 8.0.27 and later.
 const MULTI_FACTOR: Capabilities = Capabilities(1 << 28);

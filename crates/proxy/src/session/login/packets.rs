@@ -2,11 +2,11 @@
 
 use std::io;
 
+use remora_net::Stream;
 use remora_wire::WireError;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::response::ServerError;
 
-use crate::net::Stream;
 use crate::session::{Ended, Side, either_readable};
 
 /// The longest payload that is accepted before a client is logged in, bytes.

@@ -5,7 +5,7 @@ use remora_wire::compress::{Algorithm, ZSTD_LEVEL_DEFAULT};
 use remora_wire::handshake::{Greeting, LoginChange};
 use remora_wire::{Capabilities, WireError};
 
-use crate::config::UpstreamCompression;
+use remora_upstream::link::UpstreamCompression;
 
 /// What is decided for each side on its own, and says nothing about what results look like.
 pub(super) const OF_TRANSPORT: Capabilities = Capabilities::SSL

@@ -1,12 +1,12 @@
 //! The tables whose definitions are known.
 
+use remora_upstream::catalogue::KnownTable;
+use remora_upstream::table_changes::TableChanges;
 use remora_wire::result_set::Column;
 
 use super::rows::{Listed, Row, Sorted};
 use super::{Wanted, yes_or_no};
 use crate::shared::Shared;
-use crate::upstream::catalogue::KnownTable;
-use crate::upstream::table_changes::TableChanges;
 
 pub(super) fn columns() -> Vec<Column> {
     vec![
