@@ -12,8 +12,6 @@
 
 use std::collections::BTreeSet;
 
-use nalgebra::{DMatrix, DVector};
-
 use super::bootstrap::{Interval, RESAMPLES, generator, percentile_interval};
 
 /// Coefficients are fitted to at least so many different numbers of threads.
@@ -158,52 +156,102 @@ fn intervals(measured: &[(f64, f64)], best: &Coefficients, errors: &[f64]) -> Op
 
 /// The best coefficients. `None` if 1/λ would have to be 0 or less.
 fn coefficients(measured: &[(f64, f64)]) -> Option<Coefficients> {
-    // Divided by X, the equation's left side is N, and its error relative; divided by N, it is 1.
-    let rows = DMatrix::from_fn(measured.len(), 3, |row, column| {
-        let (n, throughput) = measured[row];
-        let factor = [1.0, n - 1.0, n * (n - 1.0)][column];
-        factor * throughput / n
-    });
-    let lengths: Vec<f64> = rows.column_iter().map(|column| column.norm()).collect();
-    let normal = rows.tr_mul(&rows);
-    let ones = rows.tr_mul(&DVector::from_element(measured.len(), 1.0));
+    let equations = Equations::of(measured);
     let choices: [&[usize]; 7] = [&[0, 1, 2], &[0, 1], &[0, 2], &[1, 2], &[0], &[1], &[2]];
     // With none of them bound the fit is the best of all, if it is allowed.
-    if let Some(found) = solve(&normal, &ones, &lengths, choices[0]) {
+    if let Some(found) = equations.solve(choices[0]) {
         return Coefficients::from_inverse(found);
     }
     let solved = choices[1..].iter().filter_map(|free| {
-        let found = solve(&normal, &ones, &lengths, free)?;
+        let found = equations.solve(free)?;
         // What such a choice leaves is the number of rows less this.
-        let explained: f64 = (0..3).map(|index| found[index] * ones[index]).sum();
+        let explained: f64 = (0..3)
+            .map(|index| found[index] * equations.right[index])
+            .sum();
         Some((explained, found))
     });
     let (_, found) = solved.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     Coefficients::from_inverse(found)
 }
 
-/// The least squares with all coefficients 0 but those that are free. `None` if one of them is
-/// negative.
-fn solve(
-    normal: &DMatrix<f64>,
-    ones: &DVector<f64>,
-    lengths: &[f64],
-    free: &[usize],
-) -> Option<[f64; 3]> {
-    // Columns are scaled to length 1, for N(N − 1) is a million times 1.
-    let matrix = DMatrix::from_fn(free.len(), free.len(), |row, column| {
-        normal[(free[row], free[column])] / (lengths[free[row]] * lengths[free[column]])
-    });
-    let right = DVector::from_fn(free.len(), |row, _| ones[free[row]] / lengths[free[row]]);
-    let solution = matrix.cholesky()?.solve(&right);
-    let mut found = [0.0; 3];
-    for (place, &index) in free.iter().enumerate() {
-        found[index] = solution[place] / lengths[index];
+/// The normal equations of the least squares, of 1/λ, σ/λ and κ/λ.
+struct Equations {
+    /// The products of each column of factors with each.
+    normal: [[f64; 3]; 3],
+    /// The products of each column with the equations' left sides, which are 1.
+    right: [f64; 3],
+}
+
+impl Equations {
+    fn of(measured: &[(f64, f64)]) -> Equations {
+        let mut equations = Equations {
+            normal: [[0.0; 3]; 3],
+            right: [0.0; 3],
+        };
+        for &(n, throughput) in measured {
+            // Divided by X, the equation's left side is N, and its error relative; divided by N, it
+            // is 1.
+            let factors = [1.0, n - 1.0, n * (n - 1.0)].map(|factor| factor * throughput / n);
+            for (row, &factor) in factors.iter().enumerate() {
+                equations.right[row] += factor;
+                for (column, &other) in factors.iter().enumerate() {
+                    equations.normal[row][column] += factor * other;
+                }
+            }
+        }
+        equations
     }
-    found
-        .iter()
-        .all(|&value| value.is_finite() && value >= 0.0)
-        .then_some(found)
+
+    /// The least squares with all coefficients 0 but those that are free. `None` if one of them is
+    /// negative.
+    fn solve(&self, free: &[usize]) -> Option<[f64; 3]> {
+        // Columns are scaled to length 1, for N(N − 1) is a million times 1.
+        let lengths: [f64; 3] = std::array::from_fn(|index| self.normal[index][index].sqrt());
+        // A coefficient that isn't free has an equation of its own: it is 0.
+        let mut matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let mut right = [0.0; 3];
+        for &row in free {
+            right[row] = self.right[row] / lengths[row];
+            for &column in free {
+                matrix[row][column] = self.normal[row][column] / (lengths[row] * lengths[column]);
+            }
+        }
+        let scaled = solve_symmetric(&matrix, right)?;
+        let found: [f64; 3] = std::array::from_fn(|index| scaled[index] / lengths[index]);
+        found
+            .iter()
+            .all(|&value| value.is_finite() && value >= 0.0)
+            .then_some(found)
+    }
+}
+
+/// Solves three equations whose matrix is symmetric, by Cholesky's decomposition: the matrix is the
+/// product of a lower triangle and its transpose. `None` if the matrix isn't positive definite.
+fn solve_symmetric(matrix: &[[f64; 3]; 3], right: [f64; 3]) -> Option<[f64; 3]> {
+    let mut lower = [[0.0; 3]; 3];
+    for row in 0..3 {
+        for column in 0..=row {
+            let known: f64 = (0..column).map(|k| lower[row][k] * lower[column][k]).sum();
+            let rest = matrix[row][column] - known;
+            lower[row][column] = if column < row {
+                rest / lower[column][column]
+            } else if rest > 0.0 {
+                rest.sqrt()
+            } else {
+                return None;
+            };
+        }
+    }
+    let mut solution = right;
+    for row in 0..3 {
+        let known: f64 = (0..row).map(|k| lower[row][k] * solution[k]).sum();
+        solution[row] = (solution[row] - known) / lower[row][row];
+    }
+    for row in (0..3).rev() {
+        let known: f64 = (row + 1..3).map(|k| lower[k][row] * solution[k]).sum();
+        solution[row] = (solution[row] - known) / lower[row][row];
+    }
+    Some(solution)
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -256,6 +304,49 @@ mod tests {
         assert!(is_near(noisy.best.sigma, truth.sigma, 0.4), "{noisy:?}");
         assert!(is_near(noisy.best.kappa, truth.kappa, 0.25), "{noisy:?}");
         assert!((0.02..0.09).contains(&noisy.relative_error), "{noisy:?}");
+    }
+
+    #[test]
+    fn a_fit_is_accurate_up_to_thousands_of_threads() {
+        let truth = Coefficients {
+            lambda: 250_000.0,
+            sigma: 0.002,
+            kappa: 0.000_000_5,
+        };
+        let threads = (0..13).map(|power| f64::from(1 << power));
+        let measured: Vec<(f64, f64)> = threads.map(|n| (n, truth.throughput(n))).collect();
+        let found = fit(&measured).unwrap().best;
+        assert!(is_near(found.lambda, truth.lambda, 1e-9), "{found:?}");
+        assert!(is_near(found.sigma, truth.sigma, 1e-9), "{found:?}");
+        assert!(is_near(found.kappa, truth.kappa, 1e-9), "{found:?}");
+    }
+
+    /// With σ or κ below 0 planted, the best allowed fit has 0 there. What is best is known by the
+    /// slopes of the sum of squares: none leads down to what is allowed.
+    #[test]
+    fn from_the_best_fit_no_slope_leads_down() {
+        let mut random = seeded();
+        for (sigma, kappa) in [(0.04, 0.000_3), (0.04, -0.000_1), (-0.01, 0.000_3)] {
+            let truth = Coefficients {
+                lambda: 9_000.0,
+                sigma,
+                kappa,
+            };
+            let measured = planted(truth, 0.02, &mut random);
+            let found = fit(&measured).unwrap().best;
+            assert_eq!(found.sigma > 0.0, sigma > 0.0, "{found:?}");
+            assert_eq!(found.kappa > 0.0, kappa > 0.0, "{found:?}");
+            for (index, value) in [1.0, found.sigma, found.kappa].into_iter().enumerate() {
+                let (mut slope, mut size) = (0.0, 0.0);
+                for &(n, throughput) in &measured {
+                    let factor = [1.0, n - 1.0, n * (n - 1.0)][index] * throughput / n;
+                    slope += factor * (throughput / found.throughput(n) - 1.0);
+                    size += factor;
+                }
+                let is_level = slope.abs() < 1e-9 * size;
+                assert!(is_level || value == 0.0 && slope > 0.0, "{found:?} {index}");
+            }
+        }
     }
 
     #[test]
