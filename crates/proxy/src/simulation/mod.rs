@@ -27,6 +27,7 @@
 //! | `client` | a client, and what it expects |
 //! | `random` | random numbers, from a seed or as a fuzzer chooses them |
 //! | `tests` | what is found, and that planted faults are |
+//! | `cuts` | apart from all this: every kind of exchange, cut at every byte |
 //!
 //! `upstream/simulated.rs` feeds the real applier, and steps the watermark and the catalogue.
 //!
@@ -36,6 +37,8 @@
 //! ([`of_bytes`]).
 
 mod client;
+#[cfg(test)]
+mod cuts;
 mod engine;
 mod log;
 mod prepared;

@@ -15,7 +15,7 @@ use remora_wire::response::ServerError;
 use remora_wire::result_set::{Column, ResultSet};
 use remora_wire::{Capabilities, StatusFlags};
 
-use super::engine::{DEADLOCK, Engine, Number, Outcome, Rows, WAITED_TOO_LONG};
+use super::engine::{DEADLOCK, Engine, Mode, Number, Outcome, Rows, WAITED_TOO_LONG};
 use super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
 use super::random::Random;
 use super::statement::{Begin, Isolation, Statement};
@@ -25,6 +25,7 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
     .with(Capabilities::SECURE_CONNECTION)
     .with(Capabilities::PLUGIN_AUTH)
     .with(Capabilities::TRANSACTIONS)
+    .with(Capabilities::LOCAL_FILES)
     .with(Capabilities::MULTI_STATEMENTS)
     .with(Capabilities::MULTI_RESULTS)
     .with(Capabilities::CONNECT_WITH_DB);
@@ -37,11 +38,11 @@ const QUERY: u8 = 3;
 const PING: u8 = 14;
 
 /// What the question for a session's settings begins with.
-const SELECT_SETTINGS: &str = "SELECT CAST(CURRENT_USER()";
+pub(super) const SELECT_SETTINGS: &str = "SELECT CAST(CURRENT_USER()";
 /// `ER_UNKNOWN_COM_ERROR`.
 const UNKNOWN_COMMAND: u16 = 1047;
 /// The question how many tables a session has created.
-const SHOW_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
+pub(super) const SHOW_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
 
 /// The server that all sessions are on.
 pub(super) fn instance() -> Instance {
@@ -185,7 +186,10 @@ impl Server {
         };
         let own = match text.as_str() {
             SHOW_CREATED => Some(created(self.status(session))),
-            text if text.starts_with(SELECT_SETTINGS) => Some(self.settings(session, text)),
+            text if text.starts_with(SELECT_SETTINGS) => {
+                let mode = self.engine.session(session).mode;
+                Some(settings(mode, self.status(session), text))
+            }
             _ => None,
         };
         if let Some(answer) = own {
@@ -323,69 +327,65 @@ impl Server {
             Err(_) => connection.answer.clear(),
         }
     }
-
-    /// The answer to the question for a session's settings.
-    fn settings(&self, session: Number, text: &str) -> Vec<u8> {
-        let fields: Vec<_> = text.split("CAST(").skip(1).collect();
-        let fields: Vec<_> = fields
-            .iter()
-            .filter_map(|field| field.split(" AS BINARY)").next())
-            .collect();
-        let mut values: Vec<_> = fields
-            .iter()
-            .map(|field| self.setting(session, field))
-            .collect();
-        // The probe of the collation.
-        values.push(Some(String::new()));
-        let columns: Vec<_> = values.iter().map(|_| Column::text("x", 64)).collect();
-        let mut set = ResultSet::begin(CAPABILITIES, self.status(session), &columns);
-        set.row(
-            values
-                .iter()
-                .map(|value| value.as_deref().map(str::as_bytes)),
-        );
-        set.finish()
-    }
-
-    fn setting(&self, session: Number, field: &str) -> Option<String> {
-        let mode = self.engine.session(session).mode;
-        let instance = instance();
-        let value = match field {
-            "CURRENT_USER()" => "u@localhost",
-            "CURRENT_ROLE()" | "NULL" => return None,
-            "DATABASE()" => "s",
-            "@@sql_log_bin" => "1",
-            "@@GLOBAL.server_id" => return Some(instance.server_id.to_string()),
-            "@@hostname" => return Some(instance.hostname),
-            "@@port" => return Some(instance.port),
-            "@@pid_file" => return Some(instance.pid_file),
-            "@@autocommit" => return Some(u8::from(mode.autocommit).to_string()),
-            "@@tx_isolation" => match mode.isolation {
-                Isolation::ReadCommitted => "READ-COMMITTED",
-                Isolation::RepeatableRead => "REPEATABLE-READ",
-            },
-            "@@completion_type" => "NO_CHAIN",
-            "@@sql_select_limit" => "18446744073709551615",
-            "@@wait_timeout" => "28800",
-            mark if mark.starts_with("IS_USED_LOCK(") => MARK_HOLDER,
-            name if name.starts_with("@@character_set") => "utf8mb4",
-            name if name.starts_with("@@collation") => "utf8mb4_general_ci",
-            "@@sql_mode" => "",
-            name => {
-                let named = RESULT_SETTINGS
-                    .iter()
-                    .find(|setting| name.strip_prefix("@@") == Some(setting.name));
-                let allowed = named.and_then(|setting| setting.only_when);
-                allowed
-                    .and_then(|allowed| allowed.first().copied())
-                    .unwrap_or("0")
-            }
-        };
-        Some(value.to_owned())
-    }
 }
 
-fn ok(status: StatusFlags, sequence: u8) -> Vec<u8> {
+/// The answer to the question for a session's settings.
+pub(super) fn settings(mode: Mode, status: StatusFlags, text: &str) -> Vec<u8> {
+    let fields: Vec<_> = text.split("CAST(").skip(1).collect();
+    let fields: Vec<_> = fields
+        .iter()
+        .filter_map(|field| field.split(" AS BINARY)").next())
+        .collect();
+    let mut values: Vec<_> = fields.iter().map(|field| setting(mode, field)).collect();
+    // The probe of the collation.
+    values.push(Some(String::new()));
+    let columns: Vec<_> = values.iter().map(|_| Column::text("x", 64)).collect();
+    let mut set = ResultSet::begin(CAPABILITIES, status, &columns);
+    set.row(
+        values
+            .iter()
+            .map(|value| value.as_deref().map(str::as_bytes)),
+    );
+    set.finish()
+}
+
+fn setting(mode: Mode, field: &str) -> Option<String> {
+    let instance = instance();
+    let value = match field {
+        "CURRENT_USER()" => "u@localhost",
+        "CURRENT_ROLE()" | "NULL" => return None,
+        "DATABASE()" => "s",
+        "@@sql_log_bin" => "1",
+        "@@GLOBAL.server_id" => return Some(instance.server_id.to_string()),
+        "@@hostname" => return Some(instance.hostname),
+        "@@port" => return Some(instance.port),
+        "@@pid_file" => return Some(instance.pid_file),
+        "@@autocommit" => return Some(u8::from(mode.autocommit).to_string()),
+        "@@tx_isolation" => match mode.isolation {
+            Isolation::ReadCommitted => "READ-COMMITTED",
+            Isolation::RepeatableRead => "REPEATABLE-READ",
+        },
+        "@@completion_type" => "NO_CHAIN",
+        "@@sql_select_limit" => "18446744073709551615",
+        "@@wait_timeout" => "28800",
+        mark if mark.starts_with("IS_USED_LOCK(") => MARK_HOLDER,
+        name if name.starts_with("@@character_set") => "utf8mb4",
+        name if name.starts_with("@@collation") => "utf8mb4_general_ci",
+        "@@sql_mode" => "",
+        name => {
+            let named = RESULT_SETTINGS
+                .iter()
+                .find(|setting| name.strip_prefix("@@") == Some(setting.name));
+            let allowed = named.and_then(|setting| setting.only_when);
+            allowed
+                .and_then(|allowed| allowed.first().copied())
+                .unwrap_or("0")
+        }
+    };
+    Some(value.to_owned())
+}
+
+pub(super) fn ok(status: StatusFlags, sequence: u8) -> Vec<u8> {
     let [low, high] = status.0.to_le_bytes();
     let mut packet = Vec::new();
     put_message(&mut packet, sequence, &[0, 0, 0, low, high, 0, 0]);
@@ -393,13 +393,13 @@ fn ok(status: StatusFlags, sequence: u8) -> Vec<u8> {
 }
 
 /// The payload of the EOF packet after column definitions.
-fn end_mark(status: StatusFlags) -> Vec<u8> {
+pub(super) fn end_mark(status: StatusFlags) -> Vec<u8> {
     let [low, high] = status.0.to_le_bytes();
     vec![0xfe, 0, 0, low, high]
 }
 
 /// That a session has created no tables.
-fn created(status: StatusFlags) -> Vec<u8> {
+pub(super) fn created(status: StatusFlags) -> Vec<u8> {
     let columns = ["Variable_name", "Value"].map(|name| Column::text(name, 64));
     let mut set = ResultSet::begin(CAPABILITIES, status, &columns);
     for name in ["Com_create_table", "Com_create_temporary_table"] {
@@ -408,7 +408,7 @@ fn created(status: StatusFlags) -> Vec<u8> {
     set.finish()
 }
 
-fn result_set(rows: &Rows, status: StatusFlags) -> Vec<u8> {
+pub(super) fn result_set(rows: &Rows, status: StatusFlags) -> Vec<u8> {
     // All columns are alike, so that their number needn't be right where there are no rows.
     let width = rows.first().map_or(1, Vec::len);
     let columns: Vec<_> = (0..width).map(|_| Column::unsigned("x")).collect();
@@ -427,8 +427,8 @@ fn result_set(rows: &Rows, status: StatusFlags) -> Vec<u8> {
     set.finish()
 }
 
-/// Logs a session in, then queues what it sends.
-pub(super) async fn converse(server: Rc<RefCell<Server>>, stream: Rc<Stream>) {
+/// What a connection begins with.
+pub(super) fn greeting() -> Vec<u8> {
     let greeting = Greeting {
         server_version: "10.11.6-MariaDB".to_owned(),
         connection_id: 1,
@@ -440,7 +440,12 @@ pub(super) async fn converse(server: Rc<RefCell<Server>>, stream: Rc<Stream>) {
     };
     let mut packet = Vec::new();
     put_message(&mut packet, 0, &greeting.payload());
-    if stream.write_all(&packet).await.is_err() {
+    packet
+}
+
+/// Logs a session in, then queues what it sends.
+pub(super) async fn converse(server: Rc<RefCell<Server>>, stream: Rc<Stream>) {
+    if stream.write_all(&greeting()).await.is_err() {
         return;
     }
     let mut received = Vec::new();

@@ -1,9 +1,11 @@
-//! Every kind of exchange, cut at every step, on either side.
+//! Every kind of exchange with a real server, cut at some steps, on either side.
 //!
-//! A relay between Remora and the server cuts there, and a client leaves by itself: at each
-//! boundary of packets, inside headers and inside payloads. After each cut nothing hangs, nothing
-//! is left open, the client has got the start of what a client without a fault gets, and the next
-//! client gets what the server says.
+//! A relay between Remora and the server cuts there, and a client leaves by itself: at boundaries
+//! of packets, inside headers and inside payloads. After each cut nothing hangs, nothing is left
+//! open, the client has got the start of what a client without a fault gets, and the next client
+//! gets what the server says.
+//!
+//! `proxy/src/simulation/cuts` does the same without a server, at every byte.
 
 mod caller;
 mod kinds;
@@ -25,12 +27,12 @@ const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// For how long a result may lack a change whose OK nobody got.
 const LAG: Duration = Duration::from_millis(302);
 /// The most places at which one direction of one kind is cut.
-const PLACES_MAX: usize = 16;
+const PLACES_MAX: usize = 5;
 /// The same where each takes much time.
-const PLACES_MAX_HUGE: usize = 3;
+const PLACES_MAX_HUGE: usize = 2;
 /// The most bytes that memory may grow by, this test's own and what is kept of the results
 /// included.
-const GROWTH_BYTES_MAX: f64 = 64.0 * 1024.0 * 1024.0;
+const GROWTH_BYTES_MAX: f64 = 32.0 * 1024.0 * 1024.0;
 
 /// Where an exchange is cut.
 #[derive(Debug, Clone, Copy)]
@@ -212,7 +214,7 @@ fn assert_start_of(whole: &Played, seen: &Played, what: &str) {
 }
 
 #[test]
-fn every_exchange_can_be_cut_at_every_step_on_either_side() {
+fn every_exchange_can_be_cut_on_either_side() {
     let mut world = World::new();
     let (mut total, mut tag) = (0, 0);
     let mut resident: Vec<f64> = Vec::new();

@@ -1,0 +1,253 @@
+//! A server that answers each message at once, always in the same way.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use remora_net::Stream;
+use remora_wire::StatusFlags;
+use remora_wire::packet::{Extent, HEADER_BYTES, Header, extent, put_message};
+use remora_wire::response::ServerError;
+use remora_wire::result_set::Parts;
+
+use super::super::engine::{Mode, Rows};
+use super::super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
+use super::super::server::{
+    CAPABILITIES, SELECT_SETTINGS, SHOW_CREATED, created, end_mark, greeting, ok, result_set,
+    settings,
+};
+use super::kinds::{
+    BY_ID, CHANGE_USER, CURSOR, FETCH, FIELD_LIST, LOAD, LONG, LONG_VALUE, OPTION, PING, QUERY,
+    QUIT, READ, RESET_CONNECTION, RESET_STATEMENT, ROWS, SCHEMA, SEVERAL, STATISTICS, WRITE, WRONG,
+};
+
+/// `ER_NO_SUCH_TABLE`.
+const NO_SUCH_TABLE: u16 = 1146;
+/// Rows of the long result set.
+const LONG_ROWS: u64 = 30;
+/// Where a hint's form begins, which makes a text another one.
+const HINT: &str = " /*+";
+
+/// What no session should have sent, in any conversation.
+pub(super) type Unexpected = Rc<RefCell<Vec<String>>>;
+
+/// One conversation.
+struct Conversation {
+    mode: Mode,
+    prepared: ServerStatements,
+    /// The rows that a cursor has yet to give, in packets of a binary result set.
+    cursor: Vec<Vec<u8>>,
+}
+
+/// Answers until the other side ends.
+pub(super) async fn converse(stream: Stream, unexpected: Unexpected) {
+    let mut conversation = Conversation {
+        mode: Mode::new(),
+        prepared: ServerStatements::default(),
+        cursor: Vec::new(),
+    };
+    let mut received = Vec::new();
+    let mut first = 1;
+    if stream.write_all(&greeting()).await.is_err() {
+        return;
+    }
+    let Some(_login) = next_message(&stream, &mut received, &mut first).await else {
+        return;
+    };
+    let mut answer = ok(conversation.status(), 2);
+    loop {
+        if stream.write_all(&answer).await.is_err() {
+            return;
+        }
+        if asks_for_a_file(&answer) {
+            first = 2;
+            while let Some(piece) = next_message(&stream, &mut received, &mut first).await
+                && piece.len() > HEADER_BYTES
+            {}
+            answer = ok(conversation.status(), first);
+            continue;
+        }
+        first = 0;
+        let Some(message) = next_message(&stream, &mut received, &mut first).await else {
+            return;
+        };
+        let payload = &message[HEADER_BYTES..];
+        if payload == [QUIT] {
+            return;
+        }
+        answer = conversation.answer(payload).unwrap_or_else(|| {
+            let text = String::from_utf8_lossy(payload).into_owned();
+            unexpected.borrow_mut().push(text);
+            ServerError::new(NO_SUCH_TABLE, "HY000", "unexpected").packet(1)
+        });
+    }
+}
+
+/// A message of one packet, numbered `next`, which becomes the number after it.
+async fn next_message(stream: &Stream, received: &mut Vec<u8>, next: &mut u8) -> Option<Vec<u8>> {
+    loop {
+        if let Ok(Extent::Complete { bytes, .. }) = extent(received, *next) {
+            *next = next.wrapping_add(1);
+            return Some(received.drain(..bytes).collect());
+        }
+        stream.readable().await.ok()?;
+        let mut chunk = [0; 256];
+        match stream.try_read(&mut chunk) {
+            Ok(0) => return None,
+            Ok(count) => received.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+fn asks_for_a_file(answer: &[u8]) -> bool {
+    answer.get(HEADER_BYTES) == Some(&0xfb)
+}
+
+fn packet(payload: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    put_message(&mut packet, 1, payload);
+    packet
+}
+
+/// One answer after the other, numbered as one.
+fn in_one(answers: &[Vec<u8>]) -> Vec<u8> {
+    let mut whole = answers.concat();
+    let (mut at, mut number) = (0, 1_u8);
+    while let Some(header) = Header::peek(&whole[at..]) {
+        whole[at + HEADER_BYTES - 1] = number;
+        number = number.wrapping_add(1);
+        at += HEADER_BYTES + header.length;
+    }
+    whole
+}
+
+impl Conversation {
+    fn status(&self) -> StatusFlags {
+        let status = StatusFlags::AUTOCOMMIT;
+        if self.mode.is_open {
+            status.with(StatusFlags::IN_TRANSACTION)
+        } else {
+            status
+        }
+    }
+
+    /// `None`: nobody should have sent that.
+    fn answer(&mut self, message: &[u8]) -> Option<Vec<u8>> {
+        let (command, body) = message.split_first()?;
+        let status = self.status();
+        match *command {
+            PING | SCHEMA | RESET_STATEMENT => Some(ok(status, 1)),
+            CHANGE_USER | RESET_CONNECTION => {
+                self.mode = Mode::new();
+                self.prepared = ServerStatements::default();
+                Some(ok(self.status(), 1))
+            }
+            STATISTICS => Some(packet(b"Uptime: 1")),
+            OPTION => Some(packet(&end_mark(status))),
+            FIELD_LIST => {
+                let set = result_set(&Vec::new(), status);
+                let parts = Parts::of(&set, CAPABILITIES).ok()?;
+                // A default value follows the definition.
+                let definition = [parts.head[1], &[0xfb]].concat();
+                Some(in_one(&[packet(&definition), packet(&end_mark(status))]))
+            }
+            QUERY => self.answer_text(std::str::from_utf8(body).ok()?),
+            PREPARE => {
+                let template = String::from_utf8(body.to_vec()).ok()?;
+                Some(self.prepared.prepare(template, &end_mark(status)))
+            }
+            EXECUTE => self.execute(body),
+            FETCH => self.fetch(body),
+            // No answer follows.
+            LONG_DATA => self.prepared.take_ahead(body).map(|()| Vec::new()),
+            CLOSE => self.prepared.close(body).map(|()| Vec::new()),
+            _ => None,
+        }
+    }
+
+    fn answer_text(&mut self, text: &str) -> Option<Vec<u8>> {
+        let status = self.status();
+        let text = text.split(HINT).next()?;
+        if text.starts_with(SELECT_SETTINGS) {
+            return Some(settings(self.mode, status, text));
+        }
+        if let Some(rows) = rows_of(text) {
+            return Some(result_set(&rows, status));
+        }
+        match text {
+            SHOW_CREATED => return Some(created(status)),
+            SEVERAL => {
+                let more = status.with(StatusFlags::MORE_RESULTS);
+                let one = |number| vec![vec![Some(number)]];
+                return Some(in_one(&[
+                    result_set(&one(1), more),
+                    ok(more, 1),
+                    result_set(&rows_of(ROWS)?, more),
+                    result_set(&one(2), status),
+                ]));
+            }
+            WRONG => return Some(ServerError::new(NO_SUCH_TABLE, "42S02", "no table").packet(1)),
+            LOAD => return Some(packet(b"\xfbrows")),
+            _ => {}
+        }
+        let word = text.split(' ').next()?;
+        match word {
+            "BEGIN" | "START" => self.mode.is_open = true,
+            "COMMIT" | "ROLLBACK" => self.mode.is_open = false,
+            "DO" | "SET" => {}
+            _ if text == WRITE => {}
+            _ => return None,
+        }
+        Some(ok(self.status(), 1))
+    }
+
+    fn execute(&mut self, body: &[u8]) -> Option<Vec<u8>> {
+        let text = self.prepared.text_of(body)?;
+        self.prepared.executed(body);
+        let Some(rows) = rows_of(&text) else {
+            return self.answer_text(&text);
+        };
+        let set = as_binary(&result_set(&rows, self.status()), &rows);
+        if body.get(4..9) != Some(&CURSOR) {
+            return Some(set);
+        }
+        let parts = Parts::of(&set, CAPABILITIES).ok()?;
+        self.cursor = parts.rows.iter().map(|row| row.to_vec()).collect();
+        let mark = end_mark(self.status().with(StatusFlags::CURSOR_EXISTS));
+        // The definitions, and the mark in place of the one behind them.
+        let head = &parts.head[..parts.head.len() - 1];
+        let head: Vec<_> = head.iter().map(|payload| packet(payload)).collect();
+        Some(in_one(&[head.concat(), packet(&mark)]))
+    }
+
+    fn fetch(&mut self, body: &[u8]) -> Option<Vec<u8>> {
+        let wanted = usize::from(*body.get(4)?).min(self.cursor.len());
+        let rows: Vec<_> = self
+            .cursor
+            .drain(..wanted)
+            .map(|row| packet(&row))
+            .collect();
+        let status = self.status().with(StatusFlags::CURSOR_EXISTS);
+        let status = if self.cursor.is_empty() {
+            status.with(StatusFlags::LAST_ROW_SENT)
+        } else {
+            status
+        };
+        Some(in_one(&[rows.concat(), packet(&end_mark(status))]))
+    }
+}
+
+/// What a read gives.
+fn rows_of(text: &str) -> Option<Rows> {
+    let of_ids = |ids: std::ops::RangeInclusive<u64>| -> Rows {
+        ids.map(|id| vec![Some(id), Some(id * 1_000)]).collect()
+    };
+    match text {
+        ROWS => Some(of_ids(1..=4)),
+        LONG => Some(of_ids(1..=LONG_ROWS)),
+        READ => Some((1..=4).map(|id| vec![Some(id)]).collect()),
+        BY_ID | LONG_VALUE => Some(vec![vec![Some(2_000)]]),
+        _ => None,
+    }
+}
