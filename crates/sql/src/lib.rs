@@ -42,8 +42,8 @@ pub use dialect::{Dialect, Natives};
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise};
 pub use emulation::{
     Assignment, EmulatedExpression, EmulatedSelect, EmulatedSet, EmulatedStatement, EmulatedValue,
-    EmulatedVariable, Listing, NameFilter, NameTest, Pattern, ShowNames, ShowRemora, VariableScope,
-    VariableUse, recognise,
+    EmulatedVariable, NameFilter, NameListing, NameTest, Pattern, ShowNames, ShowRemora,
+    VariableScope, VariableUse, recognise,
 };
 pub use everything::EverythingReason;
 pub use functions::further::{FURTHER_FUNCTIONS, FurtherFunction};

@@ -32,7 +32,7 @@ pub use self::written::{WriteScope, Written};
 
 /// The session's settings, if they are known.
 #[derive(Debug, Clone)]
-pub enum Settings {
+pub enum SessionSettings {
     /// They must be asked for before the next look-up.
     Unknown,
     /// They must be asked for. They are those of this fingerprint, changed only by these
@@ -56,7 +56,7 @@ struct Sending {
 #[allow(clippy::struct_excessive_bools, reason = "each is a doubt of its own")]
 pub struct SessionState {
     flavour: Flavour,
-    settings: Settings,
+    settings: SessionSettings,
     /// The number of the mark that the server was asked for with the settings.
     mark_asked_for: u64,
     /// Whether the session has seen that mark.
@@ -117,7 +117,7 @@ impl SessionState {
     pub fn new(flavour: Flavour, mark: Option<EndMark>, own: OwnValues) -> SessionState {
         let mut state = SessionState {
             flavour,
-            settings: Settings::Unknown,
+            settings: SessionSettings::Unknown,
             mark_asked_for: 0,
             sees_mark: false,
             status: mark.unwrap_or_default().status,
@@ -175,8 +175,10 @@ impl SessionState {
     #[inline]
     pub fn fingerprint(&self) -> Option<&Arc<Fingerprint>> {
         match &self.settings {
-            Settings::Known(fingerprint) => Some(fingerprint),
-            Settings::Unknown | Settings::After(..) | Settings::Unavailable => None,
+            SessionSettings::Known(fingerprint) => Some(fingerprint),
+            SessionSettings::Unknown
+            | SessionSettings::After(..)
+            | SessionSettings::Unavailable => None,
         }
     }
 
@@ -191,10 +193,12 @@ impl SessionState {
     pub fn binary_scope(&self) -> Result<Scope, Bypass> {
         self.scope?;
         match &self.settings {
-            Settings::Known(known) => scope_of(known.id, self.status_inside(), RowFormat::Binary),
-            Settings::Unknown | Settings::After(..) | Settings::Unavailable => {
-                Err(Bypass::SettingsUnknown)
+            SessionSettings::Known(known) => {
+                scope_of(known.id, self.status_inside(), RowFormat::Binary)
             }
+            SessionSettings::Unknown
+            | SessionSettings::After(..)
+            | SessionSettings::Unavailable => Err(Bypass::SettingsUnknown),
         }
     }
 
@@ -214,7 +218,10 @@ impl SessionState {
     /// look-ups.
     #[inline]
     pub fn lacks_settings(&self) -> bool {
-        matches!(self.settings, Settings::Unknown | Settings::After(..))
+        matches!(
+            self.settings,
+            SessionSettings::Unknown | SessionSettings::After(..)
+        )
     }
 
     /// The snapshot that a read sent now, or its answer from memory, must fit; none if each
@@ -316,7 +323,7 @@ impl SessionState {
         !self.tables_created.is_certain
             && !self.code_ran
             && self.may_be_looked_up_later()
-            && !matches!(self.settings, Settings::Unavailable)
+            && !matches!(self.settings, SessionSettings::Unavailable)
     }
 
     /// Whether look-ups are possible without a reset, now or when the session's locks end.
@@ -344,25 +351,30 @@ impl SessionState {
     }
 
     /// What the settings are after such a statement, which has succeeded.
-    fn settings_after(&self, change: SettingsChange) -> Settings {
+    fn settings_after(&self, change: SettingsChange) -> SessionSettings {
         let (before, change) = match &self.settings {
-            Settings::Known(before) => (before, Some(change)),
-            Settings::After(before, earlier) => (before, earlier.then(&change)),
-            Settings::Unknown | Settings::Unavailable => return Settings::Unknown,
+            SessionSettings::Known(before) => (before, Some(change)),
+            SessionSettings::After(before, earlier) => (before, earlier.then(&change)),
+            SessionSettings::Unknown | SessionSettings::Unavailable => {
+                return SessionSettings::Unknown;
+            }
         };
         let Some(change) = change.filter(|_| before.dialect.is_some()) else {
-            return Settings::Unknown;
+            return SessionSettings::Unknown;
         };
         match before.after.get(&change, self.mark_asked_for) {
-            Some(after) => Settings::Known(after),
-            None => Settings::After(Arc::clone(before), change),
+            Some(after) => SessionSettings::Known(after),
+            None => SessionSettings::After(Arc::clone(before), change),
         }
     }
 
     /// Whether the settings after a `SET` to literals can be known without asking.
     #[inline]
     pub fn may_know_settings_after(&self) -> bool {
-        matches!(self.settings, Settings::Known(_) | Settings::After(..))
+        matches!(
+            self.settings,
+            SessionSettings::Known(_) | SessionSettings::After(..)
+        )
     }
 
     /// The server told the settings, with the mark of this number. If they follow from those of
@@ -375,7 +387,7 @@ impl SessionState {
             && !self.next_transaction_differs
             && !self.next_transaction_in_doubt;
         let is_same_question = mark_number != 0 && mark_number == self.mark_asked_for;
-        if let Settings::After(before, change) = &self.settings
+        if let SessionSettings::After(before, change) = &self.settings
             && is_usual
             && is_same_question
         {
@@ -386,7 +398,7 @@ impl SessionState {
 
     /// The server told the settings.
     pub fn learn(&mut self, fingerprint: Arc<Fingerprint>) {
-        self.settings = Settings::Known(fingerprint);
+        self.settings = SessionSettings::Known(fingerprint);
         self.was_foreign = false;
         self.derive_scope();
     }
@@ -433,7 +445,7 @@ impl SessionState {
             self.compare_tables_created(counted);
         } else {
             self.was_foreign = self.is_foreign();
-            self.settings = Settings::Unavailable;
+            self.settings = SessionSettings::Unavailable;
         }
         self.derive_scope();
     }
@@ -452,7 +464,7 @@ impl SessionState {
     /// [`SessionState::learn_log`].
     #[must_use]
     pub fn not_told(&mut self, why: Bypass) -> bool {
-        self.settings = Settings::Unavailable;
+        self.settings = SessionSettings::Unavailable;
         if self.log_is_doubtful {
             self.apply(SessionEffect::BinlogOff);
         }
@@ -640,7 +652,7 @@ impl SessionState {
         self.log_is_doubtful = true;
         self.ran_text = true;
         self.was_foreign |= self.is_foreign();
-        self.settings = Settings::Unknown;
+        self.settings = SessionSettings::Unknown;
         self.derive_scope();
     }
 
@@ -671,7 +683,7 @@ impl SessionState {
     /// language.
     fn forget_settings(&mut self) {
         if !self.is_foreign() {
-            self.settings = Settings::Unknown;
+            self.settings = SessionSettings::Unknown;
         }
     }
 
@@ -680,8 +692,10 @@ impl SessionState {
     #[inline]
     pub fn is_foreign(&self) -> bool {
         match &self.settings {
-            Settings::Known(known) | Settings::After(known, _) => known.dialect.is_none(),
-            Settings::Unknown | Settings::Unavailable => self.was_foreign,
+            SessionSettings::Known(known) | SessionSettings::After(known, _) => {
+                known.dialect.is_none()
+            }
+            SessionSettings::Unknown | SessionSettings::Unavailable => self.was_foreign,
         }
     }
 
@@ -696,7 +710,7 @@ impl SessionState {
             SessionEffect::None => {}
             SessionEffect::UserLock => self.may_have_user_locks = true,
             SessionEffect::SettingsChanged | SessionEffect::Role | SessionEffect::DefaultSchema => {
-                self.settings = Settings::Unknown;
+                self.settings = SessionSettings::Unknown;
                 self.changed_in_transaction |= !self.is_certainly_outside_transaction();
             }
             SessionEffect::TransactionDefaults(defaults) => {
@@ -834,7 +848,7 @@ impl SessionState {
 
     /// `COM_SET_OPTION` succeeded or not: multi-statements may be on or off.
     pub fn option_changed(&mut self) {
-        self.settings = Settings::Unknown;
+        self.settings = SessionSettings::Unknown;
         self.pass_through(Bypass::UnknownSessionState);
     }
 
@@ -855,7 +869,7 @@ impl SessionState {
         if self.own.cache_type == CacheType::Off {
             return Err(Bypass::QueryCacheOff);
         }
-        let Settings::Known(fingerprint) = &self.settings else {
+        let SessionSettings::Known(fingerprint) = &self.settings else {
             return Err(Bypass::SettingsUnknown);
         };
         if fingerprint.dialect.is_none() {

@@ -19,7 +19,7 @@ use remora_cache::{
 };
 
 use super::TableShapes;
-use super::codec::{Codec, Known};
+use super::codec::{Codec, KnownValue};
 
 /// A table whose rows the open transaction has changed.
 struct ChangedTable {
@@ -257,7 +257,7 @@ impl RowReader<'_> {
         let Some(image) = image else {
             return;
         };
-        let mut values = [Known::null().hash; remora_cache::EQUALITY_COLUMNS_MAX];
+        let mut values = [KnownValue::null().hash; remora_cache::EQUALITY_COLUMNS_MAX];
         for (slot, column) in values.iter_mut().zip(shape.columns()) {
             let ordinal = usize::from(column.ordinal);
             let field = match (image.field(ordinal), before) {
@@ -291,8 +291,8 @@ impl RowReader<'_> {
 
 /// The interval in which a value lies; that of NULL, which is in no range, is one that no range
 /// has.
-fn interval_hash(known: Known, level: u8) -> Option<ValueHash> {
-    if known == Known::null() {
+fn interval_hash(known: KnownValue, level: u8) -> Option<ValueHash> {
+    if known == KnownValue::null() {
         return Some(Value::Null.hash());
     }
     let number = known.number?;

@@ -57,16 +57,16 @@ pub enum Codec {
 
 /// A value that was read with certainty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Known {
+pub struct KnownValue {
     /// What tags are made of.
     pub hash: ValueHash,
     /// Its place in the order of the column's values, if they have one.
     pub number: Option<i128>,
 }
 
-impl Known {
-    fn number(number: i128) -> Known {
-        Known {
+impl KnownValue {
+    fn number(number: i128) -> KnownValue {
+        KnownValue {
             hash: Value::Integer(number).hash(),
             number: Some(number),
         }
@@ -74,30 +74,30 @@ impl Known {
 
     /// A moment. Its place in the order is the second's: a range of moments lies within the range
     /// of their seconds.
-    fn moment(date: LoggedDate, second: i128, microsecond: u32) -> Known {
+    fn moment(date: LoggedDate, second: i128, microsecond: u32) -> KnownValue {
         let number = day_number(date) * 86_400 + second;
         let exact = number * 1_000_000 + i128::from(microsecond);
-        Known {
+        KnownValue {
             hash: Value::Integer(exact).hash(),
             number: Some(number),
         }
     }
 
-    fn bytes(bytes: &[u8]) -> Known {
-        Known {
+    fn bytes(bytes: &[u8]) -> KnownValue {
+        KnownValue {
             hash: Value::Bytes(bytes).hash(),
             number: None,
         }
     }
 
     /// Stands for what a parameter is bound to.
-    pub fn any(parameter: usize) -> Known {
-        Known::bytes(&parameter.to_le_bytes())
+    pub fn any(parameter: usize) -> KnownValue {
+        KnownValue::bytes(&parameter.to_le_bytes())
     }
 
     /// `NULL`.
-    pub fn null() -> Known {
-        Known {
+    pub fn null() -> KnownValue {
+        KnownValue {
             hash: Value::Null.hash(),
             number: None,
         }
@@ -128,17 +128,17 @@ impl Codec {
     }
 
     /// The value of a constant that the column is compared with.
-    pub fn constant(self, literal: &Literal<'_>, broken: BrokenTags) -> Option<Known> {
+    pub fn constant(self, literal: &Literal<'_>, broken: BrokenTags) -> Option<KnownValue> {
         match (self, literal) {
             (Codec::Integer { bytes, unsigned }, _) => {
                 let number = integer(literal)?;
                 let is_in_range = range_of(bytes, unsigned).contains(&number);
-                is_in_range.then(|| Known::number(number))
+                is_in_range.then(|| KnownValue::number(number))
             }
             (Codec::Year, _) => {
                 let number = integer(literal)?;
                 let is_plain = (1901..=2155).contains(&number);
-                is_plain.then(|| Known::number(number))
+                is_plain.then(|| KnownValue::number(number))
             }
             (Codec::Decimal { whole, scale }, Literal::Integer(number)) => {
                 known_decimal(&number.to_string(), whole, scale)
@@ -156,7 +156,8 @@ impl Codec {
             }
             (Codec::Date, Literal::Text { bytes, .. }) => {
                 let (date, rest) = date(bytes)?;
-                rest.is_empty().then(|| Known::number(day_number(date)))
+                rest.is_empty()
+                    .then(|| KnownValue::number(day_number(date)))
             }
             (Codec::Datetime, Literal::Text { bytes, .. }) => {
                 let (date, rest) = date(bytes)?;
@@ -165,53 +166,62 @@ impl Codec {
                 } else {
                     second_of_day(rest)?
                 };
-                Some(Known::moment(date, second, 0))
+                Some(KnownValue::moment(date, second, 0))
             }
             _ => None,
         }
     }
 
     /// The value of a row's field. `None`: it can't be told.
-    pub fn field(self, logged: LoggedKind, field: Field<'_>, broken: BrokenTags) -> Option<Known> {
+    pub fn field(
+        self,
+        logged: LoggedKind,
+        field: Field<'_>,
+        broken: BrokenTags,
+    ) -> Option<KnownValue> {
         let bytes = match field {
             Field::Absent => return None,
-            Field::Null => return Some(Known::null()),
+            Field::Null => return Some(KnownValue::null()),
             Field::Bytes(bytes) => bytes,
         };
         match self {
-            Codec::Integer { unsigned, .. } => logged.integer(bytes, unsigned).map(Known::number),
+            Codec::Integer { unsigned, .. } => {
+                logged.integer(bytes, unsigned).map(KnownValue::number)
+            }
             Codec::Decimal { .. } => {
                 let decimal = logged.decimal(bytes)?;
-                Some(Known::bytes(decimal.canonical().as_bytes()))
+                Some(KnownValue::bytes(decimal.canonical().as_bytes()))
             }
             Codec::Text => known_text(logged.text(bytes)?, broken),
             Codec::Binary => Some(known_binary(logged.text(bytes)?, broken)),
             Codec::Date => logged
                 .date(bytes)
-                .map(|date| Known::number(day_number(date))),
+                .map(|date| KnownValue::number(day_number(date))),
             Codec::Datetime => logged.datetime(bytes).map(|moment| {
                 let second = (i128::from(moment.hour) * 60 + i128::from(moment.minute)) * 60
                     + i128::from(moment.second);
-                Known::moment(moment.date, second, moment.microsecond)
+                KnownValue::moment(moment.date, second, moment.microsecond)
             }),
-            Codec::Year => logged.year(bytes).map(|year| Known::number(year.into())),
+            Codec::Year => logged
+                .year(bytes)
+                .map(|year| KnownValue::number(year.into())),
         }
     }
 }
 
-fn known_text(text: &[u8], broken: BrokenTags) -> Option<Known> {
+fn known_text(text: &[u8], broken: BrokenTags) -> Option<KnownValue> {
     if broken == BrokenTags::TextFolding {
-        return Some(Known::bytes(text));
+        return Some(KnownValue::bytes(text));
     }
-    collations::folded(text).map(|text| Known::bytes(&text))
+    collations::folded(text).map(|text| KnownValue::bytes(&text))
 }
 
-fn known_binary(bytes: &[u8], broken: BrokenTags) -> Known {
+fn known_binary(bytes: &[u8], broken: BrokenTags) -> KnownValue {
     let is_padding = |byte: &u8| matches!(byte, b' ' | 0);
     let end = bytes.iter().rposition(|byte| !is_padding(byte));
     match broken {
-        BrokenTags::TextFolding => Known::bytes(bytes),
-        _ => Known::bytes(&bytes[..end.map_or(0, |at| at + 1)]),
+        BrokenTags::TextFolding => KnownValue::bytes(bytes),
+        _ => KnownValue::bytes(&bytes[..end.map_or(0, |at| at + 1)]),
     }
 }
 
@@ -228,13 +238,13 @@ pub(super) fn range_of(bytes: u8, unsigned: bool) -> RangeInclusive<i128> {
 /// A decimal constant that the column can hold as it is. Others the server may round to the
 /// column's scale before it looks them up in an index: MariaDB finds -2 in a `DECIMAL(5,0)` by
 /// `= -1.5`.
-fn known_decimal(text: &str, whole: u8, scale: u8) -> Option<Known> {
+fn known_decimal(text: &str, whole: u8, scale: u8) -> Option<KnownValue> {
     let canonical = canonical_decimal(text)?;
     let digits = canonical.strip_prefix('-').unwrap_or(&canonical);
     let (before, behind) = digits.split_once('.').unwrap_or((digits, ""));
     let before = if before == "0" { "" } else { before };
     let fits = before.len() <= usize::from(whole) && behind.len() <= usize::from(scale);
-    fits.then(|| Known::bytes(canonical.as_bytes()))
+    fits.then(|| KnownValue::bytes(canonical.as_bytes()))
 }
 
 /// The integer that a constant is when it is compared with an integer column.
@@ -347,7 +357,7 @@ mod tests {
         }
     }
 
-    fn constant(codec: Codec, literal: Literal<'_>) -> Option<Known> {
+    fn constant(codec: Codec, literal: Literal<'_>) -> Option<KnownValue> {
         codec.constant(&literal, RIGHT)
     }
 
@@ -397,7 +407,10 @@ mod tests {
             constant(unsigned, Literal::Integer(4_294_967_295))
         );
         assert_eq!(INTEGER.field(long, Field::Absent, RIGHT), None);
-        assert_eq!(INTEGER.field(long, Field::Null, RIGHT), Some(Known::null()));
+        assert_eq!(
+            INTEGER.field(long, Field::Null, RIGHT),
+            Some(KnownValue::null())
+        );
         // A column that the log describes otherwise than the catalogue.
         assert_eq!(
             Codec::Date.field(long, Field::Bytes(&all_ones), RIGHT),

@@ -8,8 +8,8 @@ use remora_sql::{Block, Constant, Select, Test};
 use serde::Serialize;
 
 use super::codec::Codec;
-use super::plan::{End, Narrowing, Plan, cover};
-use super::read::{Purpose, ReadTables, ReadTags, Step, gather};
+use super::plan::{End, Narrowing, TagPlan, cover};
+use super::read::{Purpose, ReadTables, ReadTags, TagStep, gather};
 use super::resolve::restricted;
 use crate::facts::{CascadeParent, TableFacts};
 use crate::reason::{Coarse, Words};
@@ -82,7 +82,7 @@ pub fn explain_read(
         &under,
         &mut parent_facts,
         |step| match step {
-            Step::Read {
+            TagStep::Read {
                 number,
                 block,
                 plan,
@@ -91,15 +91,15 @@ pub fn explain_read(
                 Ok(shape) => narrowed(&names.of(number), number, tables, (block, plan, shape)),
                 Err(why) => coarse(&names.of(number), why),
             }),
-            Step::Unplaced { number } => {
+            TagStep::Unplaced { number } => {
                 known.push(coarse(&names.of(number), Coarse::PlaceUncertain));
             }
-            Step::Parent {
+            TagStep::Parent {
                 number,
                 parent,
                 tagged,
             } => known.push(cascade(&names.of(number), parent, names, tagged)),
-            Step::TooManyTags => is_too_much = true,
+            TagStep::TooManyTags => is_too_much = true,
         },
     );
     for (number, table) in tables.iter().enumerate() {
@@ -183,7 +183,7 @@ fn narrowed(
     table: &str,
     number: usize,
     tables: &[ReadTables],
-    (block, plan, shape): (&Block, &Plan, &Shape<Codec>),
+    (block, plan, shape): (&Block, &TagPlan, &Shape<Codec>),
 ) -> Dependency {
     let facts = &tables[number].facts;
     let name = |ordinal: u16| {
@@ -247,7 +247,7 @@ struct Rows {
     covered: Option<String>,
 }
 
-fn rows_in_words(block: &Block, plan: &Plan, name: impl Fn(u16) -> String) -> Rows {
+fn rows_in_words(block: &Block, plan: &TagPlan, name: impl Fn(u16) -> String) -> Rows {
     match &plan.narrowing {
         Narrowing::Impossible(_) | Narrowing::Existing => Rows::default(),
         Narrowing::Equal(columns) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use remora_cache::{TableTags, Tag};
 use remora_sql::Select;
 
-use super::plan::Plan;
+use super::plan::TagPlan;
 use super::read::{ReadTables, ReadTags, conditions_of, put_cascades};
 use crate::facts::{CascadeParent, TableFacts};
 
@@ -66,7 +66,7 @@ impl<'t> Origin<'t> {
             let conditions = conditions_of(block, tables, under);
             for (at, source) in block.sources.iter().enumerate() {
                 if source.table == Some(number) {
-                    let plan = Plan::of(select, (block, &conditions), at, tables, under);
+                    let plan = TagPlan::of(select, (block, &conditions), at, tables, under);
                     // A coarse tag has been looked for by name.
                     let _ = plan.put_tags(table, under, &mut own);
                 }

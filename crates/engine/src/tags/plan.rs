@@ -9,7 +9,7 @@ use remora_cache::{
 };
 use remora_sql::{Block, Bound, Condition, Select, Source, Test};
 
-use super::codec::{Codec, Known};
+use super::codec::{Codec, KnownValue};
 use super::conditions::{Conditions, OnColumn};
 use super::literal::Literal;
 use super::read::{ReadTables, ReadTags, add, facts_of};
@@ -19,7 +19,7 @@ use crate::reason::Coarse;
 
 /// How one read of one table is narrowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct TagPlan {
     pub(super) narrowing: Narrowing,
     pub(super) reads: ColumnSet,
 }
@@ -55,7 +55,7 @@ pub(super) struct End {
     pub(super) condition: usize,
 }
 
-impl Plan {
+impl TagPlan {
     /// Of a source of a block, which has these conditions.
     pub(super) fn of<'f>(
         select: &Select,
@@ -66,7 +66,7 @@ impl Plan {
         source: usize,
         tables: &[ReadTables],
         under: &ReadTags<'_>,
-    ) -> Plan {
+    ) -> TagPlan {
         let of_source = &block.sources[source];
         let Some(own) = of_source
             .table
@@ -75,7 +75,7 @@ impl Plan {
         else {
             let table = of_source.table.and_then(|number| tables.get(number));
             let is_view = table.is_some_and(|table| !table.facts.view_of.is_empty());
-            return Plan {
+            return TagPlan {
                 narrowing: Narrowing::Impossible(if is_view {
                     Coarse::View
                 } else {
@@ -88,7 +88,7 @@ impl Plan {
         for on in conditions.on(source) {
             columns.take(own, on, &block.conditions[on.number], under);
         }
-        Plan {
+        TagPlan {
             narrowing: columns.narrowing(own),
             reads: columns_read(select, of_source, own),
         }
@@ -205,7 +205,7 @@ impl Columns {
         };
         match &condition.test {
             Test::IsNull if facts.columns[ordinal].is_nullable => {
-                self.equal(column, vec![Known::null().hash], on);
+                self.equal(column, vec![KnownValue::null().hash], on);
             }
             // What follows from an equality is told with the conditions that it follows from.
             Test::Column(_) | Test::IsNull => {}
@@ -340,20 +340,20 @@ pub(super) fn known(
     codec: Codec,
     literals: &[Literal<'_>],
     broken: BrokenTags,
-) -> Option<Vec<Known>> {
+) -> Option<Vec<KnownValue>> {
     /// Where text stands among numbers the server may compare all of them as doubles.
     const EXACT_MAX: i128 = 1 << 53;
-    let values: Option<Vec<Known>> = literals
+    let values: Option<Vec<KnownValue>> = literals
         .iter()
         .map(|literal| match literal {
-            Literal::Any(at) => Some(Known::any(*at)),
+            Literal::Any(at) => Some(KnownValue::any(*at)),
             _ => codec.constant(literal, broken),
         })
         .collect();
     let values = values?;
     let is_text = |literal: &Literal<'_>| matches!(literal, Literal::Text { .. });
     let is_mixed = literals.iter().any(is_text) && !literals.iter().all(is_text);
-    let is_small = |value: &Known| value.number.is_some_and(|number| number.abs() < EXACT_MAX);
+    let is_small = |value: &KnownValue| value.number.is_some_and(|number| number.abs() < EXACT_MAX);
     (!is_mixed || values.iter().all(is_small)).then_some(values)
 }
 

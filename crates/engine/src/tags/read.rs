@@ -15,7 +15,7 @@ use remora_wire::execute::BoundValue;
 use super::codec::Codec;
 use super::conditions::Conditions;
 use super::literal::{Literal, StringConversion};
-use super::plan::{Narrowing, Plan};
+use super::plan::{Narrowing, TagPlan};
 use super::resolve::ordinal_of;
 use super::{RESULT_TAGS_MAX, TableShapes};
 use crate::facts::{CascadeParent, TableFacts};
@@ -84,7 +84,7 @@ impl<'a> ReadTags<'a> {
 }
 
 /// One step on the way to a result's tags.
-pub(super) enum Step<'s> {
+pub(super) enum TagStep<'s> {
     /// A table is read in a block's `FROM`.
     Read {
         /// Its number among [`Select::tables`].
@@ -92,7 +92,7 @@ pub(super) enum Step<'s> {
         /// Where.
         block: &'s Block,
         /// How the read is narrowed.
-        plan: &'s Plan,
+        plan: &'s TagPlan,
         /// By which shape, or why the table as a whole counts.
         tagged: Result<&'s Shape<Codec>, Coarse>,
     },
@@ -132,7 +132,7 @@ pub(super) fn gather(
     tables: &[ReadTables],
     under: &ReadTags<'_>,
     mut parent_facts: impl FnMut(&CascadeParent) -> Option<Arc<TableFacts>>,
-    mut tell: impl FnMut(Step<'_>),
+    mut tell: impl FnMut(TagStep<'_>),
 ) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut is_read = vec![false; tables.len()];
@@ -146,9 +146,9 @@ pub(super) fn gather(
                 continue;
             };
             is_read[number] = true;
-            let plan = Plan::of(select, (block, &conditions), at, tables, under);
+            let plan = TagPlan::of(select, (block, &conditions), at, tables, under);
             let tagged = plan.put_tags(table, under, &mut tags);
-            tell(Step::Read {
+            tell(TagStep::Read {
                 number,
                 block,
                 plan: &plan,
@@ -159,10 +159,10 @@ pub(super) fn gather(
     for (number, (table, is_read)) in tables.iter().zip(is_read).enumerate() {
         if !is_read {
             add(&mut tags, table.tags.any());
-            tell(Step::Unplaced { number });
+            tell(TagStep::Unplaced { number });
         }
         let tell_parent = |parent: &CascadeParent, tagged: Result<&Shape<Codec>, Coarse>| {
-            tell(Step::Parent {
+            tell(TagStep::Parent {
                 number,
                 parent,
                 tagged,
@@ -178,7 +178,7 @@ pub(super) fn gather(
         put_view(&table.facts, &mut tags);
     }
     if tags.len() > RESULT_TAGS_MAX {
-        tell(Step::TooManyTags);
+        tell(TagStep::TooManyTags);
         tags.clear();
         for table in tables {
             add(&mut tags, table.tags.any());
@@ -243,7 +243,7 @@ pub(super) fn put_cascades(
             }
             let is_known = !parent.columns.is_empty() && facts.columns_match_log;
             let narrowing = Narrowing::Existing;
-            is_known.then_some((Plan { narrowing, reads }, facts))
+            is_known.then_some((TagPlan { narrowing, reads }, facts))
         });
         if let Some((plan, facts)) = plan {
             let tags_of_parent = TableTags::new(&parent.schema, &parent.table);

@@ -9,7 +9,7 @@ use remora_cache::{BrokenTags, TableTags, Tag};
 use remora_sql::{Condition, Constant, NarrowedWrite, Test, WrittenRows};
 use remora_wire::execute::BoundValue;
 
-use super::codec::{Codec, Known, range_of};
+use super::codec::{Codec, KnownValue, range_of};
 use super::literal::{Literal, StringConversion};
 use super::plan::known;
 use super::resolve::ordinal_of;
@@ -98,7 +98,7 @@ fn by_condition(
     facts: &TableFacts,
     conditions: &[Condition],
     assigned: &[String],
-) -> Option<(usize, Vec<Known>)> {
+) -> Option<(usize, Vec<KnownValue>)> {
     let restricted = conditions.iter().filter_map(|condition| {
         let Test::In(constants) = &condition.test else {
             return None;
@@ -135,7 +135,7 @@ fn by_values(
     ordinal: usize,
     columns: Option<&[String]>,
     rows: &[Vec<Option<Constant>>],
-) -> Option<Vec<Known>> {
+) -> Option<Vec<KnownValue>> {
     let column = facts.columns.get(ordinal)?;
     let at = match columns {
         Some(columns) => columns
@@ -159,7 +159,7 @@ fn by_values(
 /// Integers that fit their column are stored as they are, unless the server computes the column.
 /// Other values may be rounded, cut or converted. Zero, in a column that counts by itself, may
 /// become the next number.
-fn stored_as_written(column: &ColumnFacts, literal: &Literal<'_>) -> Option<Known> {
+fn stored_as_written(column: &ColumnFacts, literal: &Literal<'_>) -> Option<KnownValue> {
     let (&ColumnKind::Integer { bytes, unsigned }, &Literal::Integer(number)) =
         (&column.kind, literal)
     else {

@@ -55,7 +55,7 @@ impl KnownRead {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownText {
     hash: u64,
     dialect: Dialect,
     skeleton: Box<[u8]>,
@@ -63,7 +63,7 @@ struct Known {
     read: Option<Rc<KnownRead>>,
 }
 
-impl Known {
+impl KnownText {
     fn is(&self, skeleton: Skeleton<'_>) -> bool {
         self.hash == skeleton.hash
             && self.dialect == skeleton.dialect
@@ -74,7 +74,7 @@ impl Known {
 /// The table: in each row, what was used last comes first.
 #[derive(Debug)]
 pub(super) struct KnownStatements {
-    rows: Box<[[Option<Known>; WAYS]]>,
+    rows: Box<[[Option<KnownText>; WAYS]]>,
 }
 
 impl KnownStatements {
@@ -86,7 +86,7 @@ impl KnownStatements {
         }
     }
 
-    fn row(&mut self, hash: u64) -> Option<&mut [Option<Known>; WAYS]> {
+    fn row(&mut self, hash: u64) -> Option<&mut [Option<KnownText>; WAYS]> {
         let count = self.rows.len() as u64;
         let index = usize::try_from(hash.checked_rem(count)?).ok()?;
         self.rows.get_mut(index)
@@ -99,7 +99,7 @@ impl KnownStatements {
         skeleton: Skeleton<'_>,
     ) -> Option<(Label, &mut Option<Rc<KnownRead>>)> {
         let row = self.row(skeleton.hash)?;
-        let is = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.is(skeleton));
+        let is = |known: &Option<KnownText>| known.as_ref().is_some_and(|known| known.is(skeleton));
         let at = row.iter().position(is)?;
         row[..=at].rotate_right(1);
         let known = row[0].as_mut()?;
@@ -114,10 +114,10 @@ impl KnownStatements {
         let Some(row) = self.row(skeleton.hash) else {
             return false;
         };
-        let is = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.is(skeleton));
+        let is = |known: &Option<KnownText>| known.as_ref().is_some_and(|known| known.is(skeleton));
         let at = row.iter().position(is).unwrap_or(WAYS - 1);
         row[..=at].rotate_right(1);
-        let known = Known {
+        let known = KnownText {
             hash: skeleton.hash,
             dialect: skeleton.dialect,
             skeleton: skeleton.bytes.into(),

@@ -12,12 +12,12 @@ use remora_sql::Digest;
 #[derive(Debug)]
 pub struct SwitchedOff {
     any: AtomicBool,
-    known: Mutex<Known>,
+    known: Mutex<SwitchedOffDigests>,
     digests_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct SwitchedOffDigests {
     digests: HashSet<Digest>,
     /// There were more than there is room for: all count as switched off.
     all: bool,

@@ -30,7 +30,7 @@ use crate::dialect::Dialect;
 pub use self::filter::{NameFilter, NameTest, Pattern};
 pub use self::select::{EmulatedSelect, VariableUse};
 pub use self::set::{Assignment, EmulatedExpression, EmulatedSet, EmulatedValue};
-pub use self::show::{Listing, ShowNames, ShowRemora};
+pub use self::show::{NameListing, ShowNames, ShowRemora};
 pub use self::variable::{EmulatedVariable, VariableScope};
 
 /// A statement that Remora answers itself, or whose answer it completes.

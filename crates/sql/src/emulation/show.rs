@@ -8,7 +8,7 @@ use crate::token::TokenKind as T;
 
 /// What a `SHOW` lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
+pub enum NameListing {
     /// `STATUS`
     Status,
     /// `VARIABLES`
@@ -19,7 +19,7 @@ pub enum Listing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShowNames {
     /// What is listed.
-    pub listing: Listing,
+    pub listing: NameListing,
     /// Whether the global values are meant.
     pub is_global: bool,
     /// Which names.
@@ -49,10 +49,10 @@ pub(super) fn show(mut parser: Parser<'_>) -> Option<EmulatedStatement<'_>> {
         parser.advance();
     }
     let listing = if parser.take("status") {
-        Listing::Status
+        NameListing::Status
     } else {
         parser.expect("variables")?;
-        Listing::Variables
+        NameListing::Variables
     };
     Some(EmulatedStatement::Show(ShowNames {
         listing,

@@ -53,14 +53,14 @@ fn lists_of_status_and_variables_are_known_with_their_filters() {
         let show = shown(text);
         assert_eq!(
             (show.listing, show.is_global),
-            (Listing::Status, is_global),
+            (NameListing::Status, is_global),
             "{text}"
         );
         assert!(show.filter.takes(takes), "{text}");
         assert!(leaves.is_empty() || !show.filter.takes(leaves), "{text}");
     }
     let show = shown("show variables like 'query_cache_%'");
-    assert_eq!(show.listing, Listing::Variables);
+    assert_eq!(show.listing, NameListing::Variables);
     assert!(show.filter.takes("query_cache_size") && !show.filter.takes("have_query_cache"));
 }
 

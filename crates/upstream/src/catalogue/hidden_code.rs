@@ -43,7 +43,7 @@ const MAKERS: &str = "'mysql.sys@localhost', 'mariadb.sys@localhost'";
 /// What is known of code that views run.
 pub struct HiddenCode {
     timeline: Arc<Timeline>,
-    known: RwLock<Option<Known>>,
+    known: RwLock<Option<KnownViews>>,
     generation: AtomicU64,
     wanted: AtomicBool,
     was_asked: AtomicBool,
@@ -52,7 +52,7 @@ pub struct HiddenCode {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownViews {
     as_of: AsOf,
     generation: u64,
     /// The views that may run code.
@@ -149,7 +149,7 @@ impl HiddenCode {
         known.map(|known| known.generation)
     }
 
-    fn is_current(&self, known: &Known) -> bool {
+    fn is_current(&self, known: &KnownViews) -> bool {
         self.holds_since(known.as_of)
     }
 
@@ -200,7 +200,7 @@ impl HiddenCode {
     /// Keeps what was asked for after `as_of`.
     pub(crate) fn insert(&self, as_of: AsOf, names: HashSet<NameHash>) {
         let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
-        let known = Known {
+        let known = KnownViews {
             as_of,
             generation,
             names,

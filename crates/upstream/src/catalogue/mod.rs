@@ -43,7 +43,7 @@ use remora_engine::reason::TableRefusal;
 use tokio::sync::Notify;
 
 pub use self::hidden_code::{CodeBasis, HiddenCode};
-use self::store::{Known, Store};
+use self::store::{Store, StoredFacts};
 
 /// `lower_case_table_names` isn't known yet.
 const UNKNOWN: u8 = u8::MAX;
@@ -198,7 +198,7 @@ impl Catalogue {
 
     /// The tables in one of the parts.
     pub fn known_in(&self, part: usize) -> Vec<KnownTable> {
-        let is_current = |known: &Known| self.timeline.is_live() && !self.is_outdated(known);
+        let is_current = |known: &StoredFacts| self.timeline.is_live() && !self.is_outdated(known);
         self.store.of_shard(part, |key, known| {
             let mut names = key.splitn(2, |byte| *byte == 0);
             let mut name =
@@ -287,14 +287,14 @@ impl Catalogue {
     pub(crate) fn insert(&self, as_of: AsOf, relations_as_of: AsOf, loaded: Vec<Loaded>) -> usize {
         let mut wasted = 0;
         for Loaded { key, facts } in loaded {
-            let known = Known {
+            let known = StoredFacts {
                 as_of,
                 relations_as_of,
                 definition: Tag::definition(&key.schema, &key.table),
                 further: further(&facts),
                 facts: Arc::new(facts),
             };
-            let is_outdated = |known: &Known| self.is_outdated(known);
+            let is_outdated = |known: &StoredFacts| self.is_outdated(known);
             wasted += usize::from(self.store.insert(&key.to_bytes(), known, is_outdated));
         }
         let mut requests = self.requests();
@@ -304,7 +304,7 @@ impl Catalogue {
         wasted
     }
 
-    fn is_outdated(&self, known: &Known) -> bool {
+    fn is_outdated(&self, known: &StoredFacts) -> bool {
         let definitions = [known.definition, Tag::definitions()]
             .into_iter()
             .chain(known.further.iter().copied());
@@ -323,7 +323,7 @@ impl Catalogue {
             return None;
         }
         // What was loaded is kept before it stops being wanted.
-        let is_outdated = |known: &Known| self.is_outdated(known);
+        let is_outdated = |known: &StoredFacts| self.is_outdated(known);
         if let Some(facts) = self.store.find(&key.to_bytes(), is_outdated) {
             return Some(facts);
         }

@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 
 /// Facts, and what they hold for.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct StoredFacts {
     /// Taken before the questions on the tables were sent.
     pub(super) as_of: AsOf,
     /// Taken before the questions on foreign keys were sent.
@@ -40,7 +40,7 @@ pub(super) struct Known {
 #[derive(Debug)]
 struct Slot {
     key: Arc<[u8]>,
-    known: Known,
+    known: StoredFacts,
     /// Asked for since the hand last passed.
     used: AtomicBool,
     /// Asked for since it was loaded.
@@ -95,7 +95,7 @@ impl Store {
     pub(super) fn find(
         &self,
         key: &[u8],
-        is_outdated: impl Fn(&Known) -> bool,
+        is_outdated: impl Fn(&StoredFacts) -> bool,
     ) -> Option<Arc<TableFacts>> {
         self.look(key, is_outdated, |slot| {
             // A store would take the line away from other readers.
@@ -110,7 +110,7 @@ impl Store {
     pub(super) fn peek(
         &self,
         key: &[u8],
-        is_outdated: impl Fn(&Known) -> bool,
+        is_outdated: impl Fn(&StoredFacts) -> bool,
     ) -> Option<Arc<TableFacts>> {
         self.look(key, is_outdated, |_| ())
     }
@@ -119,7 +119,7 @@ impl Store {
     fn look(
         &self,
         key: &[u8],
-        is_outdated: impl Fn(&Known) -> bool,
+        is_outdated: impl Fn(&StoredFacts) -> bool,
         mark: impl FnOnce(&Slot),
     ) -> Option<Arc<TableFacts>> {
         let shard = self.shard(key);
@@ -138,7 +138,11 @@ impl Store {
     }
 
     /// Shows every table of a shard. Nobody who only looks up waits meanwhile.
-    pub(super) fn of_shard<T>(&self, shard: usize, show: impl Fn(&[u8], &Known) -> T) -> Vec<T> {
+    pub(super) fn of_shard<T>(
+        &self,
+        shard: usize,
+        show: impl Fn(&[u8], &StoredFacts) -> T,
+    ) -> Vec<T> {
         let Some(shard) = self.shards.get(shard) else {
             return Vec::new();
         };
@@ -155,8 +159,8 @@ impl Store {
     pub(super) fn insert(
         &self,
         key: &[u8],
-        known: Known,
-        is_outdated: impl Fn(&Known) -> bool,
+        known: StoredFacts,
+        is_outdated: impl Fn(&StoredFacts) -> bool,
     ) -> bool {
         let shard = self.shard(key);
         let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +226,7 @@ impl Shard {
     }
 
     /// Takes a table out of a shard that isn't empty; its slot is to be filled and linked again.
-    fn evict(&mut self, is_outdated: impl Fn(&Known) -> bool) -> u32 {
+    fn evict(&mut self, is_outdated: impl Fn(&StoredFacts) -> bool) -> u32 {
         let mut at = self.start_of_hand();
         for _ in 0..STEPS_MAX {
             let slot = &self.slots[at as usize];
@@ -264,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    fn known() -> Known {
+    fn known() -> StoredFacts {
         let limits = TimelineLimits {
             tag_slots: 1,
             fence_slots: 1,
@@ -274,7 +278,7 @@ mod tests {
         timeline.restart(Position::new(1, 100).unwrap());
         timeline.prove(timeline.epoch(), 1);
         let as_of = timeline.as_of().unwrap();
-        Known {
+        StoredFacts {
             as_of,
             relations_as_of: as_of,
             definition: Tag::definition("s", "t"),
@@ -288,7 +292,7 @@ mod tests {
     }
 
     /// What a look-up and the load after it do.
-    fn ask(store: &Store, key: &[u8], known: &Known) -> bool {
+    fn ask(store: &Store, key: &[u8], known: &StoredFacts) -> bool {
         let found = store.find(key, |_| false).is_some();
         if !found {
             store.insert(key, known.clone(), |_| false);
@@ -359,7 +363,7 @@ mod tests {
         drop(used);
         // All but one hold; the hand passes those before it.
         let facts = Arc::new(TableFacts::refused("s", "old", TableRefusal::View));
-        let old = Known {
+        let old = StoredFacts {
             facts: Arc::clone(&facts),
             ..known.clone()
         };

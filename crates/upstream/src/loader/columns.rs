@@ -58,7 +58,7 @@ impl Interner {
 
 /// A column as `information_schema` describes it.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct LoadedColumn {
     pub(super) facts: ColumnFacts,
     pub(super) ordinal: u32,
     pub(super) is_virtual: bool,
@@ -67,7 +67,7 @@ pub(super) struct Column {
 
 /// Reads a row whose fields from `at` on are [`COLUMN_FIELDS`]. `None` if one of them can't be
 /// read.
-pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Column> {
+pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<LoadedColumn> {
     let name = text(row, at)?;
     let data_type = text(row, at + 1)?;
     let extra = text(row, at + 4)?.to_ascii_uppercase();
@@ -80,7 +80,7 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Co
         character_set: text(row, at + 7),
         collation: text(row, at + 8),
     };
-    Some(Column {
+    Some(LoadedColumn {
         facts: ColumnFacts {
             name: name.into(),
             kind: column_type.kind(interner).unwrap_or(ColumnKind::Other),
@@ -99,7 +99,7 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Co
 }
 
 /// The columns in their order; the flag is false if their ordinals have gaps.
-pub(super) fn in_order(mut columns: Vec<Column>) -> (Vec<ColumnFacts>, bool) {
+pub(super) fn in_order(mut columns: Vec<LoadedColumn>) -> (Vec<ColumnFacts>, bool) {
     columns.sort_by_key(|column| column.ordinal);
     let is_dense = (1..).zip(&columns).all(|(at, column)| column.ordinal == at);
     let facts = columns.into_iter().map(|column| column.facts).collect();

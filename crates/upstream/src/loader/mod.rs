@@ -20,7 +20,7 @@ use remora_engine::reason::TableRefusal;
 use remora_sql::Dialect;
 use tokio::time::{sleep, timeout};
 
-use self::columns::{Column, Interner, in_order};
+use self::columns::{Interner, LoadedColumn, in_order};
 use self::questions::{Keys, Kind};
 use self::relations::Relations;
 use crate::catalogue::{Loaded, TableKey, hidden_code};
@@ -226,7 +226,7 @@ fn storage_of(family: Family, kind: Option<&Kind>) -> Result<Storage, TableRefus
 /// What the server says of a table that isn't refused by its kind.
 struct Described {
     storage: Storage,
-    columns: Vec<Column>,
+    columns: Vec<LoadedColumn>,
     keys: Keys,
     has_triggers: bool,
 }

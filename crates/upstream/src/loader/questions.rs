@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use remora_wire::rows::Row;
 
-use super::columns::{COLUMN_FIELDS, Column, Interner, column};
+use super::columns::{COLUMN_FIELDS, Interner, LoadedColumn, column};
 use crate::catalogue::TableKey;
 use crate::client::{Client, ClientError, literal, text};
 
@@ -122,7 +122,7 @@ pub(super) async fn columns(
     client: &mut Client,
     batch: &[TableKey],
     interner: &mut Interner,
-) -> Result<Vec<Vec<Column>>, ClientError> {
+) -> Result<Vec<Vec<LoadedColumn>>, ClientError> {
     let sql = of_each(
         batch,
         &format!("TABLE_SCHEMA, TABLE_NAME, {COLUMN_FIELDS}"),
@@ -130,7 +130,7 @@ pub(super) async fn columns(
         ["TABLE_SCHEMA", "TABLE_NAME"],
         "",
     );
-    let mut columns: Vec<Option<Vec<Column>>> = Vec::new();
+    let mut columns: Vec<Option<Vec<LoadedColumn>>> = Vec::new();
     columns.resize_with(batch.len(), || Some(Vec::new()));
     for row in client.query(&sql, batch.len() * COLUMNS_MAX).await? {
         let Some(place) = place(batch, &row) else {

@@ -19,7 +19,7 @@ const DIGESTS_MAX: usize = 1_000;
 
 /// What became of a digest's statements within a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct Step {
+pub(super) struct HistoryStep {
     hits: u64,
     misses: u64,
 }
@@ -30,27 +30,27 @@ pub(super) struct Recent {
     /// Milliseconds since 1970.
     ended_ms: u64,
     step_ms: u64,
-    steps: Vec<Step>,
+    steps: Vec<HistoryStep>,
 }
 
 #[derive(Debug)]
 struct Past {
     since_ms: u64,
-    before: Step,
-    steps: VecDeque<Step>,
+    before: HistoryStep,
+    steps: VecDeque<HistoryStep>,
 }
 
 impl Past {
     fn is_idle(&self) -> bool {
-        let idle = |step: &Step| step.hits + step.misses == 0;
+        let idle = |step: &HistoryStep| step.hits + step.misses == 0;
         self.steps.len() >= STEPS_MAX && self.steps.iter().all(idle)
     }
 
-    fn push(&mut self, now: Step) {
+    fn push(&mut self, now: HistoryStep) {
         if self.steps.len() >= STEPS_MAX {
             self.steps.pop_front();
         }
-        self.steps.push_back(Step {
+        self.steps.push_back(HistoryStep {
             hits: now.hits.saturating_sub(self.before.hits),
             misses: now.misses.saturating_sub(self.before.misses),
         });
@@ -91,7 +91,7 @@ impl DigestHistory {
         let mut is_full = false;
         for (digest, tally) in &tallies {
             let calls_before = self.calls_before.get(digest).copied().unwrap_or(0);
-            let now = Step {
+            let now = HistoryStep {
                 hits: tally.hits,
                 misses: tally.misses,
             };
@@ -122,7 +122,7 @@ impl DigestHistory {
     }
 
     /// What was counted before is of no known time.
-    fn begin(&mut self, digest: Digest, since_ms: u64, before: Step) {
+    fn begin(&mut self, digest: Digest, since_ms: u64, before: HistoryStep) {
         let steps = VecDeque::new();
         let past = Past {
             since_ms,

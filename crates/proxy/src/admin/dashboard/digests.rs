@@ -22,7 +22,7 @@ const SHOWN_MAX: usize = 500;
 
 /// What digests can be sorted by, as the page calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
+enum SortColumn {
     Statement,
     Calls,
     HitRatio,
@@ -32,18 +32,18 @@ enum Column {
     Outdated,
 }
 
-impl Column {
-    const ALL: [(&'static str, Column); 7] = [
-        ("statement", Column::Statement),
-        ("calls", Column::Calls),
-        ("hit_ratio", Column::HitRatio),
-        ("time", Column::Time),
-        ("saved", Column::Saved),
-        ("miss_p99", Column::MissP99),
-        ("outdated", Column::Outdated),
+impl SortColumn {
+    const ALL: [(&'static str, SortColumn); 7] = [
+        ("statement", SortColumn::Statement),
+        ("calls", SortColumn::Calls),
+        ("hit_ratio", SortColumn::HitRatio),
+        ("time", SortColumn::Time),
+        ("saved", SortColumn::Saved),
+        ("miss_p99", SortColumn::MissP99),
+        ("outdated", SortColumn::Outdated),
     ];
 
-    fn named(name: &[u8]) -> Option<Column> {
+    fn named(name: &[u8]) -> Option<SortColumn> {
         let known = Self::ALL.iter().find(|(known, _)| known.as_bytes() == name);
         known.map(|(_, column)| *column)
     }
@@ -51,14 +51,14 @@ impl Column {
     fn compare(self, one: &DigestReport, other: &DigestReport) -> std::cmp::Ordering {
         let by = |key: fn(&DigestReport) -> u64| key(one).cmp(&key(other));
         match self {
-            Column::Statement => one.text.cmp(&other.text),
-            Column::Calls => by(|digest| digest.calls),
+            SortColumn::Statement => one.text.cmp(&other.text),
+            SortColumn::Calls => by(|digest| digest.calls),
             // A ratio in millionths.
-            Column::HitRatio => by(|digest| digest.hits * 1_000_000 / digest.calls.max(1)),
-            Column::Time => by(|digest| digest.hit_us + digest.miss_us),
-            Column::Saved => by(|digest| digest.saved_us),
-            Column::MissP99 => by(|digest| digest.miss_p99_us.unwrap_or(0)),
-            Column::Outdated => by(|digest| digest.outdated),
+            SortColumn::HitRatio => by(|digest| digest.hits * 1_000_000 / digest.calls.max(1)),
+            SortColumn::Time => by(|digest| digest.hit_us + digest.miss_us),
+            SortColumn::Saved => by(|digest| digest.saved_us),
+            SortColumn::MissP99 => by(|digest| digest.miss_p99_us.unwrap_or(0)),
+            SortColumn::Outdated => by(|digest| digest.outdated),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Column {
 struct Asked {
     /// In lower case; a statement must hold every word.
     words: Vec<String>,
-    column: Column,
+    column: SortColumn,
     ascending: bool,
     count: usize,
 }
@@ -77,7 +77,7 @@ impl Asked {
     fn read(uri: &Uri) -> Asked {
         let mut asked = Asked {
             words: Vec::new(),
-            column: Column::Time,
+            column: SortColumn::Time,
             ascending: false,
             count: 50,
         };
@@ -87,7 +87,7 @@ impl Asked {
                     let search = String::from_utf8_lossy(&value).to_lowercase();
                     asked.words = search.split_whitespace().map(str::to_owned).collect();
                 }
-                b"sort" => asked.column = Column::named(&value).unwrap_or(Column::Time),
+                b"sort" => asked.column = SortColumn::named(&value).unwrap_or(SortColumn::Time),
                 b"direction" => asked.ascending = value == b"ascending",
                 b"count" => {
                     let count = usize::try_from(number(&value)).unwrap_or(SHOWN_MAX);

@@ -6,7 +6,7 @@ use remora_cache::{EvictionReason, StoreStats};
 use remora_engine::emulation::CacheType;
 use remora_engine::emulation::{MIN_RES_UNIT_BYTES, OwnValues};
 use remora_engine::reason::{About, Bypass, Outcome};
-use remora_sql::{EmulatedVariable, Listing, Refusal};
+use remora_sql::{EmulatedVariable, NameListing, Refusal};
 
 use crate::shared::Shared;
 
@@ -14,12 +14,12 @@ use crate::shared::Shared;
 /// session's or the global ones, as is asked for.
 pub(crate) fn listed(
     shared: &Shared,
-    listing: Listing,
+    listing: NameListing,
     own: OwnValues,
 ) -> Vec<(&'static str, String)> {
     match listing {
-        Listing::Status => counters(shared),
-        Listing::Variables => EmulatedVariable::ALL
+        NameListing::Status => counters(shared),
+        NameListing::Variables => EmulatedVariable::ALL
             .iter()
             .map(|variable| (variable.name(), value(shared, *variable, own)))
             .collect(),
