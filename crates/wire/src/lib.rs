@@ -9,6 +9,7 @@
 //! | [`packet`] | headers, sequence numbers, payloads over 16 MiB |
 //! | [`capabilities`], [`status`] | the flag words of the handshake and of each answer |
 //! | [`handshake`], [`auth`] | greeting, login and changes to it, authentication; both roles |
+//! | [`login`] | the client's side of an authentication, from packet to packet |
 //! | [`compress`] | the compressed protocol, zlib and zstd |
 //! | [`message`] | following messages that are relayed in pieces |
 //! | [`command`] | the first byte of a command and what answers it |
@@ -27,6 +28,7 @@ pub mod compress;
 mod error;
 pub mod execute;
 pub mod handshake;
+pub mod login;
 pub mod message;
 pub mod packet;
 pub mod parameters;

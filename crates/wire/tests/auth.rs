@@ -9,8 +9,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use remora_wire::auth::{
     AuthPacket, CachingSha2, OLD_PASSWORD, caching_sha2_password, clear_password, more_payload,
-    salt_of, switch_payload, xor_with_salt,
+    native_password, salt_of, switch_payload, xor_with_salt,
 };
+use remora_wire::login::{ClientLogin, LoginStep, Plugin, Privacy};
+use remora_wire::response::ServerError;
 
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
@@ -89,7 +91,169 @@ fn a_servers_packets_are_told_apart() {
     assert!(AuthPacket::parse(b"").is_err());
 }
 
+const PLUGINS: [Plugin; 3] = [Plugin::Native, Plugin::CachingSha2, Plugin::Sha256];
+const PRIVACIES: [Privacy; 3] = [Privacy::None, Privacy::UnixSocket, Privacy::Tls];
+const SALT: &[u8] = b"0123456789abcdefghij";
+const KEY: &[u8] = b"-----BEGIN PUBLIC KEY-----";
+const OK: &[u8] = &[0, 0, 0, 2, 0, 0, 0];
+
+fn begin(plugin: Plugin, password: &[u8], privacy: Privacy) -> (Vec<u8>, ClientLogin<'_>) {
+    ClientLogin::begin(plugin, SALT, password, privacy)
+}
+
+/// Hears a packet that has to be answered. What is to be encrypted shows with what it is to be.
+fn answer<'a>(login: ClientLogin<'a>, payload: &[u8]) -> (Vec<u8>, ClientLogin<'a>) {
+    match login.hear(payload) {
+        Ok(LoginStep::Send(answer, login)) => (answer, login),
+        Ok(LoginStep::Encrypt {
+            public_key,
+            password,
+            salt,
+            login,
+        }) => {
+            let shown = [b"sealed ", public_key, &password, &salt].concat();
+            (shown, login)
+        }
+        _ => panic!("no answer to {payload:?}"),
+    }
+}
+
+fn assert_ends(login: ClientLogin<'_>) {
+    assert!(matches!(login.hear(OK), Ok(LoginStep::LoggedIn)));
+}
+
+fn sealed(password: &[u8]) -> Vec<u8> {
+    [b"sealed ", KEY, password, b"\0", SALT].concat()
+}
+
+#[test]
+fn plugins_have_the_names_that_servers_send() {
+    for plugin in PLUGINS {
+        assert_eq!(Plugin::named(plugin.name().as_bytes()), Some(plugin));
+    }
+    assert_eq!(Plugin::named(b"mysql_clear_password"), None);
+    assert_eq!(Plugin::named(b""), None);
+}
+
+#[test]
+fn a_login_by_the_native_plugin_is_one_answer() {
+    for privacy in PRIVACIES {
+        let (first, login) = begin(Plugin::Native, b"secret", privacy);
+        assert_eq!(first, native_password(b"secret", SALT));
+        assert_ends(login);
+        let (first, login) = begin(Plugin::Native, b"", privacy);
+        assert!(first.is_empty());
+        assert!(matches!(
+            login.hear(&more_payload(KEY)),
+            Ok(LoginStep::Surplus)
+        ));
+    }
+}
+
+#[test]
+fn a_login_by_caching_sha2_sends_the_password_only_if_the_server_needs_it() {
+    let digest = caching_sha2_password(b"secret", SALT);
+    for privacy in PRIVACIES {
+        let (first, login) = begin(Plugin::CachingSha2, b"secret", privacy);
+        assert_eq!(first, digest);
+        let Ok(LoginStep::Wait(login)) = login.hear(&CachingSha2::FastOk.payload()) else {
+            panic!("the server goes on by itself");
+        };
+        assert_ends(login);
+
+        let (first, login) = begin(Plugin::CachingSha2, b"secret", privacy);
+        assert_eq!(first, digest);
+        let (said, login) = answer(login, &CachingSha2::FullAuthentication.payload());
+        if privacy != Privacy::None {
+            assert_eq!(said, b"secret\0");
+            assert_ends(login);
+            continue;
+        }
+        assert_eq!(said, [0x02]);
+        let (said, login) = answer(login, &CachingSha2::PublicKey(KEY).payload());
+        assert_eq!(said, sealed(b"secret"));
+        assert_ends(login);
+    }
+}
+
+#[test]
+fn a_login_by_sha256_sends_the_password_in_the_clear_only_over_tls() {
+    let (first, login) = begin(Plugin::Sha256, b"secret", Privacy::Tls);
+    assert_eq!(first, b"secret\0");
+    assert_ends(login);
+    for privacy in [Privacy::None, Privacy::UnixSocket] {
+        let (first, login) = begin(Plugin::Sha256, b"secret", privacy);
+        assert_eq!(first, [0x01]);
+        let (said, login) = answer(login, &more_payload(KEY));
+        assert_eq!(said, sealed(b"secret"));
+        assert_ends(login);
+        // There is nothing to hide.
+        let (first, login) = begin(Plugin::Sha256, b"", privacy);
+        assert_eq!(first, [0]);
+        assert_ends(login);
+    }
+}
+
+#[test]
+fn a_switch_brings_its_own_salt_and_begins_anew() {
+    let other = b"ABCDEFGHIJabcdefghij";
+    let begins: [(Plugin, Vec<u8>); 3] = [
+        (Plugin::Native, native_password(b"secret", other)),
+        (Plugin::CachingSha2, caching_sha2_password(b"secret", other)),
+        (Plugin::Sha256, vec![0x01]),
+    ];
+    for from in PLUGINS {
+        for (to, first) in &begins {
+            let (_, login) = begin(from, b"secret", Privacy::None);
+            let (said, login) = answer(login, &switch_payload(to.name(), other));
+            assert_eq!(&said, first);
+            if *to != Plugin::Native {
+                let (said, _) = answer(login, &more_payload(KEY));
+                assert!(said.ends_with(other), "{from:?} to {to:?}: {said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_login_that_fails_says_why() {
+    let refusal = ServerError::new(1045, "28000", "Access denied");
+    for plugin in PLUGINS {
+        let hear = |payload: &[u8]| match begin(plugin, b"secret", Privacy::Tls).1.hear(payload) {
+            Ok(LoginStep::Refused(error)) => error.message,
+            Ok(LoginStep::UnknownPlugin(name)) => name,
+            Ok(_) => panic!("no failure: {payload:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(hear(&refusal.packet(2)[4..]), "Access denied");
+        assert_eq!(
+            hear(&switch_payload("client_ed25519", SALT)),
+            "client_ed25519"
+        );
+        assert_eq!(hear(&[0xfe]), OLD_PASSWORD);
+        assert_eq!(hear(&[]), "packet ends inside authentication packet");
+        assert_eq!(hear(&[0xff]), "packet ends inside ERR packet's code");
+    }
+}
+
 proptest! {
+    #[test]
+    fn noise_gets_no_password_that_is_not_encrypted(noise in vec(any::<u8>(), 0..60), marked in 0usize..4) {
+        let payload = match marked {
+            0 => more_payload(&noise),
+            1 => switch_payload("sha256_password", &noise),
+            2 => [b"\xfe", &noise[..]].concat(),
+            _ => noise,
+        };
+        let password = b"a password that is not in the noise";
+        for plugin in PLUGINS {
+            let (_, login) = begin(plugin, password, Privacy::None);
+            if let Ok(LoginStep::Send(answer, _)) = login.hear(&payload) {
+                prop_assert!(!answer.windows(password.len()).any(|at| at == password));
+            }
+        }
+    }
+
     #[test]
     fn masking_twice_gives_the_password_back(password in vec(any::<u8>(), 0..100), salt in vec(any::<u8>(), 0..30)) {
         prop_assert_eq!(xor_with_salt(&xor_with_salt(&password, &salt), &salt), password);

@@ -12,20 +12,18 @@ mod support;
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
 
 use remora_wire::Capabilities;
 use remora_wire::auth::{
-    AuthPacket, CACHING_SHA2_PASSWORD, CACHING_SHA2_REQUEST_PUBLIC_KEY, CachingSha2,
-    NATIVE_PASSWORD, SHA256_PASSWORD, SHA256_REQUEST_PUBLIC_KEY, caching_sha2_password,
-    clear_password, native_password, salt_of, xor_with_salt,
+    AuthPacket, CACHING_SHA2_PASSWORD, CachingSha2, NATIVE_PASSWORD, SHA256_PASSWORD,
 };
 use remora_wire::compress::{Channel, Role};
 use remora_wire::handshake::{Greeting, Login, LoginChange};
+use remora_wire::login::{ClientLogin, Plugin, Privacy};
 use remora_wire::packet::put_message;
 use remora_wire::response::ServerError;
 
-use support::connection::{Connection, read_message};
+use support::connection::{Connection, authenticate, read_message};
 use support::server::PASSWORD;
 
 const BASE: Capabilities = Capabilities::PROTOCOL_41
@@ -51,88 +49,35 @@ enum Step {
     Err(u16),
 }
 
-/// A client without TLS, with one password.
+impl Step {
+    fn of(payload: &[u8]) -> Step {
+        match AuthPacket::parse(payload).unwrap() {
+            AuthPacket::Ok => Step::Ok,
+            AuthPacket::Err => Step::Err(ServerError::parse(payload).unwrap().code),
+            AuthPacket::Switch { plugin, .. } => {
+                Step::Switch(String::from_utf8(plugin.to_vec()).unwrap())
+            }
+            AuthPacket::More(data) => match CachingSha2::parse(data) {
+                CachingSha2::FastOk => Step::Fast,
+                CachingSha2::FullAuthentication => Step::Full,
+                CachingSha2::PublicKey(_) => Step::Key,
+            },
+        }
+    }
+}
+
+/// A client without TLS.
 struct Client {
     stream: TcpStream,
-    password: &'static str,
-    plugin: String,
-    salt: Vec<u8>,
     steps: Vec<Step>,
 }
 
-fn encrypt(password: &[u8], key: &[u8]) -> Vec<u8> {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("key.pem");
-    std::fs::write(&path, key).unwrap();
-    let mut child = Command::new("openssl")
-        .args([
-            "pkeyutl",
-            "-encrypt",
-            "-pubin",
-            "-pkeyopt",
-            "rsa_padding_mode:oaep",
-            "-inkey",
-        ])
-        .arg(path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this test needs openssl");
-    child.stdin.take().unwrap().write_all(password).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    output.stdout
-}
-
 impl Client {
-    /// The plugin's first answer.
-    fn answer(&self) -> Vec<u8> {
-        let password = self.password.as_bytes();
-        match self.plugin.as_str() {
-            CACHING_SHA2_PASSWORD => caching_sha2_password(password, &self.salt),
-            NATIVE_PASSWORD => native_password(password, &self.salt),
-            SHA256_PASSWORD if password.is_empty() => Vec::new(),
-            SHA256_PASSWORD => vec![SHA256_REQUEST_PUBLIC_KEY],
-            other => panic!("{other}"),
-        }
-    }
-
-    /// What it sends next, if anything.
-    fn react(&mut self, packet: AuthPacket<'_>, payload: &[u8]) -> Option<Vec<u8>> {
-        match packet {
-            AuthPacket::Ok => self.steps.push(Step::Ok),
-            AuthPacket::Err => {
-                let error = ServerError::parse(payload).unwrap();
-                self.steps.push(Step::Err(error.code));
-            }
-            AuthPacket::Switch { plugin, data } => {
-                self.plugin = String::from_utf8(plugin.to_vec()).unwrap();
-                self.salt = salt_of(data).to_vec();
-                self.steps.push(Step::Switch(self.plugin.clone()));
-                return Some(self.answer());
-            }
-            AuthPacket::More(data) => match CachingSha2::parse(data) {
-                CachingSha2::FastOk => self.steps.push(Step::Fast),
-                CachingSha2::FullAuthentication => {
-                    self.steps.push(Step::Full);
-                    return Some(vec![CACHING_SHA2_REQUEST_PUBLIC_KEY]);
-                }
-                CachingSha2::PublicKey(key) => {
-                    self.steps.push(Step::Key);
-                    let masked =
-                        xor_with_salt(&clear_password(self.password.as_bytes()), &self.salt);
-                    return Some(encrypt(&masked, key));
-                }
-            },
-        }
-        None
-    }
-
     /// Logs in with `plugin` and whatever `change` makes of the login; gives the client, and the
     /// server's offer.
     fn login(
         user: &str,
-        password: &'static str,
+        password: &str,
         plugin: &str,
         change: &LoginChange,
     ) -> (Client, Greeting, Vec<u8>) {
@@ -141,21 +86,21 @@ impl Client {
         let greeting = Greeting::parse(&payload).unwrap();
         let mut client = Client {
             stream,
-            password,
-            plugin: plugin.to_owned(),
-            salt: greeting.salt.clone(),
             steps: Vec::new(),
         };
-        let login = Login {
+        let known = Plugin::named(plugin.as_bytes()).unwrap();
+        let (first_answer, login) =
+            ClientLogin::begin(known, &greeting.salt, password.as_bytes(), Privacy::None);
+        let request = Login {
             capabilities: BASE,
             packet_bytes_max: 1 << 24,
             collation: 45,
             user: user.into(),
-            authentication: client.answer(),
+            authentication: first_answer,
             schema: b"shop".to_vec(),
             plugin: plugin.into(),
         };
-        let mut payload = login.packet(1).split_off(4);
+        let mut payload = request.packet(1).split_off(4);
         // Attributes, which come after everything that `Login` knows.
         payload[2] |= 1 << 4;
         payload.extend(b"\x0a\x03key\x05value");
@@ -163,20 +108,15 @@ impl Client {
         let mut packet = Vec::new();
         put_message(&mut packet, 1, &sent);
         client.stream.write_all(&packet).unwrap();
-        let mut sequence = 2;
-        while !matches!(client.steps.last(), Some(Step::Ok | Step::Err(_))) {
-            let (payload, last) = read_message(&mut client.stream, sequence);
-            sequence = last.wrapping_add(1);
-            if let Some(answer) = client.react(AuthPacket::parse(&payload).unwrap(), &payload) {
-                let mut packet = Vec::new();
-                sequence = put_message(&mut packet, sequence, &answer);
-                client.stream.write_all(&packet).unwrap();
-            }
-        }
+        let steps = &mut client.steps;
+        // A refusal is among the steps.
+        let _ = authenticate(&mut client.stream, login, |payload| {
+            steps.push(Step::of(payload));
+        });
         (client, greeting, sent)
     }
 
-    fn steps(user: &str, password: &'static str, plugin: &str) -> Vec<Step> {
+    fn steps(user: &str, password: &str, plugin: &str) -> Vec<Step> {
         Client::login(user, password, plugin, &LoginChange::default())
             .0
             .steps

@@ -1,11 +1,8 @@
 //! The connection phase.
 
-use remora_wire::auth::{
-    AuthPacket, CACHING_SHA2_PASSWORD, CachingSha2, NATIVE_PASSWORD, caching_sha2_password,
-    clear_password, native_password, salt_of,
-};
 use remora_wire::compress::Algorithm;
 use remora_wire::handshake::{Greeting, Login};
+use remora_wire::login::{ClientLogin, LoginStep, Plugin, Privacy};
 use remora_wire::packet::{Extent, HEADER_BYTES, extent, join_payload, put_message};
 use remora_wire::response::{ERR_MARK, ServerError};
 use remora_wire::{Capabilities, WireError};
@@ -27,16 +24,17 @@ impl Client {
         let greeting = Greeting::parse(&payload)?;
         self.capabilities = options.capabilities(greeting.capabilities);
         self.connection_id = greeting.connection_id;
-        let login = Login {
+        let (first_answer, login) = self.begin_login(options, &greeting.salt);
+        let request = Login {
             capabilities: self.capabilities,
             packet_bytes_max: PACKET_BYTES_MAX,
             collation: ConnectOptions::collation(),
             user: options.user.clone().into_bytes(),
-            authentication: native_password(options.password.as_bytes(), &greeting.salt),
+            authentication: first_answer,
             schema: options.schema.clone().into_bytes(),
-            plugin: NATIVE_PASSWORD.as_bytes().to_vec(),
+            plugin: Plugin::Native.name().into(),
         };
-        let mut payload = login.packet(1).split_off(HEADER_BYTES);
+        let mut payload = request.packet(1).split_off(HEADER_BYTES);
         if let Some(Algorithm::Zstd { level }) = options.compression
             && self.capabilities.has(Capabilities::ZSTD_COMPRESSION)
         {
@@ -49,7 +47,7 @@ impl Client {
             sequence += 1;
         }
         self.send_message(sequence, &payload)?;
-        self.authenticate(options, sequence + 1)?;
+        self.authenticate(login, sequence + 1)?;
         if let Some(algorithm) = options.compression
             && (self.capabilities.has(Capabilities::COMPRESS)
                 || self.capabilities.has(Capabilities::ZSTD_COMPRESSION))
@@ -83,49 +81,47 @@ impl Client {
         put_message(&mut self.output, 0, &payload);
         self.filled = 0;
         self.transport.send_command(&self.output)?;
-        self.authenticate(options, 1)
+        // Its first answer would be to a plugin that nobody has.
+        let (_, login) = self.begin_login(options, &[]);
+        self.authenticate(login, 1)
+    }
+
+    fn begin_login<'a>(
+        &self,
+        options: &'a ConnectOptions,
+        salt: &[u8],
+    ) -> (Vec<u8>, ClientLogin<'a>) {
+        let privacy = if self.capabilities.has(Capabilities::SSL) {
+            Privacy::Tls
+        } else {
+            Privacy::None
+        };
+        ClientLogin::begin(Plugin::Native, salt, options.password.as_bytes(), privacy)
     }
 
     fn authenticate(
         &mut self,
-        options: &ConnectOptions,
+        mut login: ClientLogin<'_>,
         first_sequence: u8,
     ) -> Result<(), ClientError> {
         let mut sequence = first_sequence;
         loop {
             let payload = self.message(sequence)?;
-            match AuthPacket::parse(&payload)? {
-                AuthPacket::Ok => return Ok(()),
-                AuthPacket::Err => return Err(ClientError::Server(ServerError::parse(&payload)?)),
-                AuthPacket::Switch { plugin, data } if plugin == NATIVE_PASSWORD.as_bytes() => {
-                    let answer = native_password(options.password.as_bytes(), salt_of(data));
-                    self.send_message(sequence.wrapping_add(1), &answer)?;
-                    sequence = sequence.wrapping_add(2);
-                }
-                AuthPacket::Switch { plugin, data }
-                    if plugin == CACHING_SHA2_PASSWORD.as_bytes() =>
-                {
-                    let answer = caching_sha2_password(options.password.as_bytes(), salt_of(data));
-                    self.send_message(sequence.wrapping_add(1), &answer)?;
-                    sequence = sequence.wrapping_add(2);
-                }
-                AuthPacket::More(data) if CachingSha2::parse(data) == CachingSha2::FastOk => {
+            sequence = sequence.wrapping_add(1);
+            login = match login.hear(&payload)? {
+                LoginStep::LoggedIn => return Ok(()),
+                LoginStep::Wait(login) => login,
+                LoginStep::Send(answer, login) => {
+                    self.send_message(sequence, &answer)?;
                     sequence = sequence.wrapping_add(1);
+                    login
                 }
-                // The server doesn't remember the account, and takes the password itself where
-                // nobody else sees it.
-                AuthPacket::More(data)
-                    if CachingSha2::parse(data) == CachingSha2::FullAuthentication
-                        && self.capabilities.has(Capabilities::SSL) =>
-                {
-                    let answer = clear_password(options.password.as_bytes());
-                    self.send_message(sequence.wrapping_add(1), &answer)?;
-                    sequence = sequence.wrapping_add(2);
-                }
-                AuthPacket::Switch { .. } | AuthPacket::More(_) => {
+                LoginStep::Refused(error) => return Err(ClientError::Server(error)),
+                // There is no RSA here: a test whose account needs it uses TLS.
+                LoginStep::Encrypt { .. } | LoginStep::UnknownPlugin(_) | LoginStep::Surplus => {
                     return Err(WireError::Unsupported("an authentication plugin").into());
                 }
-            }
+            };
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::{self, Stdio};
 use std::time::Duration;
 
-use remora_wire::auth::{AuthPacket, NATIVE_PASSWORD, native_password};
+use remora_wire::auth::xor_with_salt;
 use remora_wire::command::ResponseKind;
 use remora_wire::compress::{Algorithm, Channel, Role};
 use remora_wire::handshake::{Greeting, Login};
+use remora_wire::login::{ClientLogin, LoginStep, Plugin, Privacy};
 use remora_wire::packet::{Extent, HEADER_BYTES, extent, join_payload, put_message};
 use remora_wire::response::ServerError;
 use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
@@ -76,16 +78,19 @@ impl Connection {
         if greeting.capabilities.has(Capabilities::MYSQL) {
             capabilities = capabilities.with(Capabilities::MYSQL);
         }
-        let login = Login {
+        let plugin = Plugin::Native;
+        let (first_answer, login) =
+            ClientLogin::begin(plugin, &greeting.salt, password.as_bytes(), Privacy::None);
+        let request = Login {
             capabilities,
             packet_bytes_max: 64 << 20,
             collation: 45,
             user: user.into(),
-            authentication: native_password(password.as_bytes(), &greeting.salt),
+            authentication: first_answer,
             schema: b"shop".to_vec(),
-            plugin: NATIVE_PASSWORD.into(),
+            plugin: plugin.name().into(),
         };
-        let mut packet = login.packet(1);
+        let mut packet = request.packet(1);
         let mut algorithm = None;
         if capabilities.has(Capabilities::ZSTD_COMPRESSION) {
             packet.push(ZSTD_LEVEL);
@@ -97,38 +102,16 @@ impl Connection {
             algorithm = Some(Algorithm::Zlib);
         }
         stream.write_all(&packet).unwrap();
-        let mut connection = Connection {
+        authenticate(&mut stream, login, |_| {})?;
+        Ok(Connection {
             stream,
             capabilities,
             greeting,
             greeting_payload,
-            channel: None,
+            channel: algorithm.map(|algorithm| Channel::new(algorithm, Role::Client)),
             file_packets: 1,
             received_bytes: 0,
-        };
-        connection.authenticate(password)?;
-        connection.channel = algorithm.map(|algorithm| Channel::new(algorithm, Role::Client));
-        Ok(connection)
-    }
-
-    fn authenticate(&mut self, password: &str) -> Result<(), ServerError> {
-        let mut sequence = 2;
-        loop {
-            let (payload, last) = read_message(&mut self.stream, sequence);
-            match AuthPacket::parse(&payload).unwrap() {
-                AuthPacket::Ok => return Ok(()),
-                AuthPacket::Err => return Err(ServerError::parse(&payload).unwrap()),
-                AuthPacket::Switch { plugin, data } => {
-                    assert_eq!(plugin, NATIVE_PASSWORD.as_bytes());
-                    let salt = data.strip_suffix(&[0]).unwrap_or(data);
-                    let mut packet = Vec::new();
-                    let answer = native_password(password.as_bytes(), salt);
-                    sequence = put_message(&mut packet, last.wrapping_add(1), &answer);
-                    self.stream.write_all(&packet).unwrap();
-                }
-                AuthPacket::More(data) => panic!("unexpected data: {data:?}"),
-            }
-        }
+        })
     }
 
     /// Sends a command; gives the answer, which the walker must find the end of.
@@ -231,6 +214,65 @@ impl Connection {
         assert_eq!(reply.summary.ending, Ending::Ok);
         assert!(reply.summary.numbered_from_one);
     }
+}
+
+/// Goes on with a login up to OK or ERR, and shows `saw` each packet of the server.
+pub fn authenticate(
+    stream: &mut TcpStream,
+    mut login: ClientLogin<'_>,
+    mut saw: impl FnMut(&[u8]),
+) -> Result<(), ServerError> {
+    let mut sequence = 2;
+    loop {
+        let (payload, last) = read_message(stream, sequence);
+        sequence = last.wrapping_add(1);
+        saw(&payload);
+        let answer;
+        (answer, login) = match login.hear(&payload).unwrap() {
+            LoginStep::LoggedIn => return Ok(()),
+            LoginStep::Refused(error) => return Err(error),
+            LoginStep::Send(answer, login) => (answer, login),
+            LoginStep::Encrypt {
+                public_key,
+                password,
+                salt,
+                login,
+            } => (encrypt(&xor_with_salt(&password, &salt), public_key), login),
+            LoginStep::Wait(next) => {
+                login = next;
+                continue;
+            }
+            LoginStep::UnknownPlugin(plugin) => panic!("{plugin}"),
+            LoginStep::Surplus => panic!("{payload:?}"),
+        };
+        let mut packet = Vec::new();
+        sequence = put_message(&mut packet, sequence, &answer);
+        stream.write_all(&packet).unwrap();
+    }
+}
+
+fn encrypt(password: &[u8], key: &[u8]) -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key.pem");
+    std::fs::write(&path, key).unwrap();
+    let mut child = process::Command::new("openssl")
+        .args([
+            "pkeyutl",
+            "-encrypt",
+            "-pubin",
+            "-pkeyopt",
+            "rsa_padding_mode:oaep",
+            "-inkey",
+        ])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this test needs openssl");
+    child.stdin.take().unwrap().write_all(password).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    output.stdout
 }
 
 /// A message whose first packet has the number `sequence`; its payload and last number.
