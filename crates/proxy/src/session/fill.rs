@@ -1,9 +1,21 @@
 //! Keeping an answer: the conditions under which it may be stored, checked before its question is
 //! sent and again when it has passed.
 //!
-//! `as_of` is taken before the question is sent. Whatever commit the read may have missed has a
-//! position above it, however late its event arrives; the entry then isn't served. Nothing is
-//! locked.
+//! # The order
+//!
+//! `as_of`, the store's epoch, then facts, then the question is sent. Nothing is locked.
+//!
+//! - **`as_of` before the question.** Whatever commit the read may have missed has a position above
+//!   it, however late its event arrives. The entry then isn't served.
+//! - **`as_of` before the facts.** A later commit that replaces a definition or a shape touches a
+//!   tag of the result, too.
+//! - **The epoch before the facts.** Whoever changes rules or switches something off raises the
+//!   epoch afterwards, and the store takes nothing of an earlier one. So what is stored was
+//!   allowed.
+//!
+//! `as_of` and the epoch are one value, [`Taken`]. What looks up facts for a fill asks for it, so
+//! no other order can be written. The message is sent when its plan is there
+//! ([`Session::forward`]).
 
 use remora_cache::{
     AsOf, BrokenSurroundings, FillPermit, FillRefused, KeyRef, NewEntry, Scope, Snapshot, Stored,
@@ -44,13 +56,7 @@ pub(super) struct Read<'a> {
 /// A read whose answer may be kept.
 pub(super) struct Fill {
     scope: Scope,
-    as_of: AsOf,
-    /// The watermark before its tables were looked up.
-    looked_up_at: AsOf,
-    /// What it reads.
-    shows: Shows,
-    /// The store's, taken before anything was decided.
-    epoch: u64,
+    taken: Taken,
     /// What a rule allows.
     bounds: Bounds,
     /// From when on it may not be served any more, by a rule.
@@ -84,6 +90,26 @@ enum Shows {
     Snapshot(Snapshot),
 }
 
+/// What was taken before anything was looked up that a fill rests on.
+#[derive(Clone, Copy)]
+struct Taken {
+    /// The watermark.
+    looked_up_at: AsOf,
+    /// The same, or the bound of the transaction's snapshot.
+    as_of: AsOf,
+    shows: Shows,
+    /// The store's.
+    epoch: u64,
+}
+
+/// The facts that a fill rests on.
+struct LookedUp {
+    tables: Vec<ReadTables>,
+    bounds: Bounds,
+    expires_at_ms: Option<u64>,
+    tags: Vec<Tag>,
+}
+
 /// A result that may be kept as soon as the follower is proven to have applied everything that it
 /// may show.
 pub(crate) struct WaitingFill {
@@ -115,22 +141,85 @@ impl Session {
         self.tell_outdated(place.digest, read);
         worth_storing?;
         self.check_settings_read(read.select)?;
+        let taken = self.take(read.label)?;
+        self.check_allowed(read, taken)?;
+        let LookedUp {
+            tables,
+            bounds,
+            expires_at_ms,
+            tags,
+        } = self.look_up_facts(read, taken)?;
         let shared = &self.shared;
-        // Before anything is looked up that a later commit may replace: definitions, shapes.
-        let looked_up_at = shared.timeline.as_of().ok_or(Bypass::FollowerNotLive)?;
-        let shows = self.shows(read.label)?;
+        if self.has_written(tags.iter().copied()) {
+            return Err(Bypass::TransactionHasWritten);
+        }
+        if shared.timeline.needs_fresher_watermark(&tags) {
+            // Such an answer would never be served: a change is known that may not be visible yet.
+            shared.upstream.wake();
+            return Err(Bypass::WatermarkBehind);
+        }
+        match taken.shows {
+            Shows::Snapshot(snapshot) => self.check_fill_in_snapshot(snapshot, &tags)?,
+            // By the time that the next transaction wants it, perhaps.
+            Shows::First => shared.upstream.ask_for_end_soon(),
+            Shows::Now => {}
+        }
+        let key = KeyRef {
+            scope: place.scope,
+            text,
+        };
+        let permit = self.begin_fill(&key, place.digest, (taken.as_of, &tags));
+        let is_counted = !matches!(permit, Err(Bypass::Fill(_)));
+        // Counts results that the store refuses, too: by here they have cost nearly as much.
+        if is_counted && self.shared.limits.storing == Storing::Adaptive {
+            let digests = &self.worker.digests;
+            digests.note_stored(&self.shared.digests, read.label, self.room_for(place));
+        }
+        let permit = permit?;
+        self.fill_text.clear();
+        self.fill_text.extend_from_slice(text);
+        Ok(Fill {
+            scope: place.scope,
+            taken,
+            bounds,
+            expires_at_ms,
+            tags,
+            reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
+            label: read.label,
+            makes_snapshot: false,
+            counts_found_rows: self.counts_more_than_it_gives(read),
+            warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
+            permit: Some(permit),
+            captured: Vec::new(),
+        })
+    }
+
+    /// Takes what must be taken first.
+    fn take(&self, label: Label) -> Result<Taken, Bypass> {
+        let looked_up_at = self.shared.timeline.as_of();
+        let looked_up_at = looked_up_at.ok_or(Bypass::FollowerNotLive)?;
+        let shows = self.shows(label)?;
         // What a transaction reads is no newer than its snapshot.
         let as_of = match shows {
             Shows::Snapshot(snapshot) => snapshot.low,
             Shows::First | Shows::Now => looked_up_at,
         };
-        let epoch = shared.store.epoch();
-        // Behind the epoch: who switches off drops everything afterwards, so what is stored was
-        // allowed.
+        Ok(Taken {
+            looked_up_at,
+            as_of,
+            shows,
+            epoch: self.shared.store.epoch(),
+        })
+    }
+
+    /// Whether results may be kept at all: of this statement, and from the server that the session
+    /// is on.
+    fn check_allowed(&self, read: &Read<'_>, _: Taken) -> Result<(), Bypass> {
+        let shared = &self.shared;
         if !shared.query_cache.is_on() {
             return Err(Bypass::QueryCacheOff);
         }
-        // Behind `as_of`: what is live now is of the server that the present mark is of.
+        // What is live now is of the server that the present mark is of.
         self.check_server()?;
         let known = self.state.fingerprint();
         let instance = known.and_then(|known| known.instance.as_ref());
@@ -144,57 +233,23 @@ impl Session {
         if self.is_switched_off(read.statement) {
             return Err(Bypass::DigestSwitchedOff);
         }
+        Ok(())
+    }
+
+    /// The tables that are read, what rules say of them, and what the result depends on.
+    fn look_up_facts(&self, read: &Read<'_>, taken: Taken) -> Result<LookedUp, Bypass> {
         let tables = self.tables_of(read)?;
         // Before the read is sent: a result's age is that of its question.
         let bounds = self.ask_rules(read, &tables)?;
         let expires_at_ms = bounds
             .time_to_live_ms
-            .map(|time| shared.clock.now_ms().saturating_add(time));
-        let tags = self.tags_of(read, &tables, as_of)?;
-        if self.has_written(tags.iter().copied()) {
-            return Err(Bypass::TransactionHasWritten);
-        }
-        if shared.timeline.needs_fresher_watermark(&tags) {
-            // Such an answer would never be served: a change is known that may not be visible yet.
-            shared.upstream.wake();
-            return Err(Bypass::WatermarkBehind);
-        }
-        match shows {
-            Shows::Snapshot(snapshot) => self.check_fill_in_snapshot(snapshot, &tags)?,
-            // By the time that the next transaction wants it, perhaps.
-            Shows::First => shared.upstream.ask_for_end_soon(),
-            Shows::Now => {}
-        }
-        let key = KeyRef {
-            scope: place.scope,
-            text,
-        };
-        let permit = self.begin_fill(&key, place.digest, (as_of, &tags));
-        let is_counted = !matches!(permit, Err(Bypass::Fill(_)));
-        // Counts results that the store refuses, too: by here they have cost nearly as much.
-        if is_counted && self.shared.limits.storing == Storing::Adaptive {
-            let digests = &self.worker.digests;
-            digests.note_stored(&self.shared.digests, read.label, self.room_for(place));
-        }
-        let permit = permit?;
-        self.fill_text.clear();
-        self.fill_text.extend_from_slice(text);
-        Ok(Fill {
-            scope: place.scope,
-            as_of,
-            looked_up_at,
-            shows,
-            epoch,
+            .map(|time| self.shared.clock.now_ms().saturating_add(time));
+        let tags = self.tags_of(read, &tables, taken.as_of)?;
+        Ok(LookedUp {
+            tables,
             bounds,
             expires_at_ms,
             tags,
-            reads_tables_only: tables.iter().all(|table| table.facts.is_transactional),
-            label: read.label,
-            makes_snapshot: false,
-            counts_found_rows: self.counts_more_than_it_gives(read),
-            warnings_max: u16::from(read.select.says_cache && self.warns_of_cache_hint()),
-            permit: Some(permit),
-            captured: Vec::new(),
         })
     }
 
@@ -233,7 +288,7 @@ impl Session {
         tables.map(|name| self.read_table(name)).collect()
     }
 
-    /// What the operator's rules say. The store's epoch has been taken.
+    /// What the operator's rules say.
     fn ask_rules(&self, read: &Read<'_>, tables: &[ReadTables]) -> Result<Bounds, Bypass> {
         let rules = self.shared.rules.get();
         if rules.is_empty() {
@@ -404,10 +459,10 @@ impl Session {
 
     /// The bounds of the state that an answer shows which has arrived, if it must be exact.
     fn shown_by(&self, fill: &Fill) -> Option<Snapshot> {
-        match fill.shows {
+        match fill.taken.shows {
             Shows::Now => None,
             Shows::First => Some(Snapshot {
-                low: fill.as_of,
+                low: fill.taken.as_of,
                 made_after: self.shared.timeline.end_questions(),
             }),
             Shows::Snapshot(snapshot) => Some(snapshot),
@@ -418,7 +473,7 @@ impl Session {
     fn keep_later(&mut self, mut fill: Fill, last_piece: &[u8], snapshot: Snapshot) {
         let limit = self.shared.limits.waiting_fills_max;
         // Most others are proven when they come.
-        let is_first = matches!(fill.shows, Shows::First);
+        let is_first = matches!(fill.taken.shows, Shows::First);
         if limit == 0 || !(is_first || self.state.may_open_early()) {
             return self.count_bypass(fill.label, Bypass::SnapshotUnproven);
         }
@@ -463,7 +518,7 @@ impl Session {
 impl Fill {
     /// What keeps the answer to the question that may follow, if this one was outside transactions.
     fn of_count(self, key: Vec<u8>) -> Option<CountedRows> {
-        matches!(self.shows, Shows::Now).then(|| CountedRows {
+        matches!(self.taken.shows, Shows::Now).then(|| CountedRows {
             fill: Box::new(Fill {
                 counts_found_rows: false,
                 makes_snapshot: false,
@@ -479,7 +534,7 @@ impl Fill {
 
     /// What was visible before it was sent, if it reads tables only, and no view.
     pub(super) fn as_of_tables(&self) -> Option<AsOf> {
-        self.reads_tables_only.then_some(self.looked_up_at)
+        self.reads_tables_only.then_some(self.taken.looked_up_at)
     }
 
     /// Whether the whole answer may be kept, but for what its snapshot may show. `last_piece`: what
@@ -487,7 +542,7 @@ impl Fill {
     fn check(&self, shared: &Shared, last_piece: &[u8]) -> Result<(), Bypass> {
         // A fence or a lagging follower may pass; a change doesn't.
         let now_ms = shared.clock.now_ms();
-        if let Err(why) = shared.timeline.check(self.as_of, &self.tags, now_ms)
+        if let Err(why) = shared.timeline.check(self.taken.as_of, &self.tags, now_ms)
             && why.invalidation().is_some()
         {
             return Err(Bypass::Outdated(why));
@@ -517,7 +572,7 @@ impl Fill {
                 text,
             },
             tags: &self.tags,
-            as_of: self.as_of,
+            as_of: self.taken.as_of,
             response,
             label: Note {
                 label: self.label,
@@ -525,7 +580,7 @@ impl Fill {
                 counts_found_rows: self.counts_found_rows,
             }
             .number(),
-            epoch: self.epoch,
+            epoch: self.taken.epoch,
             expires_at_ms: self.expires_at_ms,
         };
         let mut stored = Stored::default();

@@ -7,7 +7,7 @@
 //! | `yielding` | keeping out of the way of statements that change definitions |
 //!
 //! Sessions ask without waiting. What isn't known is asked of the server by the
-//! [loader](crate::loader) on a connection of its own; until then the statement passes through.
+//! `loader` on a connection of its own; until then the statement passes through.
 //! While definitions leave before anybody asks for them again, because more tables are read in turn
 //! than there is room for, the loader rests most of the time.
 //!
