@@ -1,8 +1,8 @@
 //! Tables as table map events describe them: the types of their columns.
 //!
 //! Sources: MySQL's `libbinlogevents/include/rows_event.h` and `Field::save_field_metadata` (the
-//! formats), MariaDB's `log_event.h`; `crates/lab/tests/rows.rs` compares them with what servers
-//! write.
+//! formats), MariaDB's `log_event.h`; `crates/behaviour/tests/answers/rows` compares them with what
+//! servers write.
 
 use crate::cursor::Cursor;
 use crate::table::LoggedTable;

@@ -1,6 +1,6 @@
 //! The bytes that MySQL 5.6, 5.7 and 8.0 wrote, read back and damaged. `fixtures/README.md` has
 //! their origin; what each commit touches is compared with live servers in
-//! `crates/lab/tests/mysql_log`.
+//! `crates/behaviour/tests/once/mysql_log`.
 //!
 //! Servers: none
 //! Load: waits

@@ -1,5 +1,5 @@
 //! The rows in the bytes that real servers wrote, within bounds, and damaged. What every type's
-//! values mean is compared with live servers in `crates/lab/tests/rows.rs`.
+//! values mean is compared with live servers in `crates/behaviour/tests/answers/rows`.
 //!
 //! Servers: none
 //! Load: waits

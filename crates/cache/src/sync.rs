@@ -1,6 +1,6 @@
 //! The synchronisation primitives that the timeline and the fences are built from.
 //!
-//! They are named in one place so that the model test (`tests/model.rs`) can compile the same
+//! They are named in one place so that the model test (`tests/model/main.rs`) can compile the same
 //! sources against a scheduler that tries the interleavings.
 
 use std::sync::{MutexGuard, PoisonError};

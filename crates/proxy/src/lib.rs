@@ -1,4 +1,4 @@
-//! Remora, the product: sockets, sessions, the follower, the catalogue, metrics.
+//! Remora, the product: sessions, workers, configuration, commands, metrics, the admin listener.
 //!
 //! ARCHITECTURE.md at the repository's root walks one query through these modules.
 

@@ -24,7 +24,7 @@ const ACCOUNT_SCHEMA: &str = "mysql";
 /// Where a session begins to read.
 #[derive(Debug, Clone)]
 pub(super) enum Start {
-    /// At the beginning of the server's present file. The timeline was begun anew there.
+    /// At the beginning of the server's present file. The timeline was restarted there.
     Anew(LogName, u64),
     /// Before the last event that was applied, which must come first and be the same.
     Again(LastEvent),

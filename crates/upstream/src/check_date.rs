@@ -1,4 +1,4 @@
-//! How old the last good check of the server is. It bounds the date of each proof.
+//! When the server was last checked and found good. It bounds the date of each proof.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -21,11 +21,11 @@ pub(crate) struct CheckDate {
 
 impl CheckDate {
     /// The session's first check began at this moment.
-    pub(crate) fn new(config: &UpstreamConfig, asked: Asked) -> CheckDate {
+    pub(crate) fn new(config: &UpstreamConfig, asked: AskedAt) -> CheckDate {
         CheckDate::with_bounds(config.check_age_ms_max, config.lag_ms_max, asked)
     }
 
-    pub(crate) fn with_bounds(age_ms_max: u64, lag_ms_max: u64, asked: Asked) -> CheckDate {
+    pub(crate) fn with_bounds(age_ms_max: u64, lag_ms_max: u64, asked: AskedAt) -> CheckDate {
         CheckDate {
             age_ms_max,
             lag_ms_max,
@@ -63,7 +63,7 @@ impl CheckDate {
     }
 
     /// A check found nothing. Gives whether it was too late.
-    pub(crate) fn renew(&self, asked: Asked) -> bool {
+    pub(crate) fn renew(&self, asked: AskedAt) -> bool {
         self.asked_at_ms.set(asked.at_ms);
         self.asked_at.set(asked.at);
         self.is_too_old.replace(false)
@@ -72,15 +72,15 @@ impl CheckDate {
 
 /// When questions were about to be sent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct AskedAt {
     at_ms: u64,
     at: Instant,
 }
 
-impl Asked {
+impl AskedAt {
     /// Now.
-    pub(crate) fn now(shared: &UpstreamShared) -> Asked {
-        Asked {
+    pub(crate) fn now(shared: &UpstreamShared) -> AskedAt {
+        AskedAt {
             at_ms: shared.clock.now_ms(),
             at: Instant::now(),
         }
@@ -96,8 +96,8 @@ impl Asked {
 mod tests {
     use super::*;
 
-    fn asked(at_ms: u64) -> Asked {
-        Asked {
+    fn asked(at_ms: u64) -> AskedAt {
+        AskedAt {
             at_ms,
             at: Instant::now(),
         }

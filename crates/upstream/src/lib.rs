@@ -16,10 +16,13 @@
 //! | `watermark` | how far the server's commits can be seen: the watermark, proofs, fences lowered |
 //! | `recheck`, `mark` | whether the server is still the one that was checked |
 //! | [`saved`] | what one process leaves to the next |
+//! | [`clock`] | Remora's clock |
+//! | `simulated` | a follower without a server, for tests |
 //! | `session` | one stretch of following: connections that begin and end together |
 //!
-//! All of it runs on one thread, in [`run`]. The rest of the product talks to it through
-//! [`UpstreamShared`] and the timeline.
+//! Following runs on one thread, in [`run`]. The rest of the product talks to it through
+//! [`UpstreamShared`] and the timeline. Sessions also connect to the server by [`link`], and
+//! `remora check` uses [`client`] and [`check`] without following.
 
 mod applier;
 pub mod catalogue;
@@ -209,7 +212,7 @@ fn report(shared: &UpstreamShared, lost: &Lost) -> bool {
             true
         }
         Lost::PrivilegeGiven => {
-            tracing::info!("connecting anew: {why}");
+            tracing::info!("connecting again: {why}");
             shared.set_state(UpstreamState::Lost(why.as_str().into()));
             false
         }

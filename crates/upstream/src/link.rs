@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use remora_net::tls::{ClientSideTls, ServerSideTls, Tls, TlsError};
+use remora_net::tls::{Tls, TlsError, TlsWithClients, TlsWithServer};
 use remora_net::{Addresses, Endpoint, Keepalive, ProxyProtocol, Stream, proxy_header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ pub enum TlsRefused {
     ClearText,
 }
 
-/// Where the server is and how it is to be spoken to.
+/// What a [`ServerLink`] is made of.
 #[derive(Debug, Clone)]
 pub struct LinkConfig {
     /// Where the server is.
@@ -84,9 +84,10 @@ pub struct LinkConfig {
     /// Whether the server is told for whom connections are made.
     pub proxy_protocol: ProxyProtocol,
     /// The server's certificate, and Remora's own.
-    pub server_tls: ServerSideTls,
-    /// What clients are shown.
-    pub client_tls: ClientSideTls,
+    pub server_tls: TlsWithServer,
+    /// What clients are shown: the files of both sides are read together, at the start and on
+    /// SIGHUP.
+    pub client_tls: TlsWithClients,
 }
 
 /// Where the server is and how it is spoken to, with the certificates and keys for both sides.
@@ -205,14 +206,14 @@ mod tests {
 
     fn link(mode: UpstreamTlsMode, allow_cleartext: bool) -> ServerLink {
         let endpoint: Endpoint = "127.0.0.1:3306".parse().unwrap();
-        let server_tls = ServerSideTls {
+        let server_tls = TlsWithServer {
             server: endpoint.clone(),
             ca_file: None,
             verifies_identity: false,
             certificate_file: None,
             key_file: None,
         };
-        let client_tls = ClientSideTls {
+        let client_tls = TlsWithClients {
             certificate_file: None,
             key_file: None,
             version_min: TlsVersion::V1_2,

@@ -16,7 +16,7 @@ pub(crate) enum Lost {
     Stuck,
     /// The server isn't set up to be followed.
     Unsuitable(Arc<[Finding]>),
-    /// The log doesn't go on: everything is forgotten and the next session begins anew.
+    /// The log doesn't go on: everything is forgotten, and the next session starts over.
     Restart(RestartReason, String),
     /// The account has been given a privilege that only new connections have.
     PrivilegeGiven,

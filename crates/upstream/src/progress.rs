@@ -15,7 +15,7 @@ pub(crate) struct KnownCommits {
     pub(crate) settled_file: u64,
     /// Where the last commit ended that was applied.
     pub(crate) last: Position,
-    /// The file in which the timeline was begun anew. What lies before it was never read.
+    /// The file in which the timeline was restarted. What lies before it was never read.
     pub(crate) start_file: u64,
     /// MySQL's transactions; none on MariaDB.
     pub(crate) ledger: Option<Ledger>,
@@ -26,7 +26,7 @@ pub(crate) struct KnownCommits {
 }
 
 impl KnownCommits {
-    /// None, and nothing before the beginning of this file.
+    /// No commit is known yet. Nothing before this file was read.
     pub(crate) fn none_before(start_file: u64, ledger: Option<Ledger>) -> KnownCommits {
         KnownCommits {
             settled_file: 0,
@@ -49,7 +49,7 @@ pub(crate) struct Progress {
     settled_file: Cell<u64>,
     /// Where the last commit ended that was applied.
     last_commit: Cell<Position>,
-    /// The file in which the timeline was begun anew. What lies before it was never read.
+    /// The file in which the timeline was restarted. What lies before it was never read.
     start_file: u64,
     /// MySQL's transactions; none on MariaDB.
     ledger: Option<RefCell<Ledger>>,
@@ -88,7 +88,7 @@ impl Progress {
     /// For the simulation: the progress of a first session with MariaDB.
     #[cfg(any(test, fuzzing, feature = "simulation"))]
     pub(crate) fn simulated(shared: &crate::UpstreamShared) -> Progress {
-        let asked = crate::check_date::Asked::now(shared);
+        let asked = crate::check_date::AskedAt::now(shared);
         let check_date = CheckDate::with_bounds(u64::MAX, 0, asked);
         Progress::new(false, KnownCommits::none_before(0, None), true, check_date)
     }
@@ -182,7 +182,7 @@ impl Progress {
         self.resumption_due.set(true);
     }
 
-    /// The file in which the timeline was begun anew.
+    /// The file in which the timeline was restarted.
     pub(crate) fn start_file(&self) -> u64 {
         self.start_file
     }

@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::check::privileges::grants_processes;
 use super::check::{check, is_caching_off};
-use super::check_date::Asked;
+use super::check_date::AskedAt;
 use super::client::{Client, ClientError};
 use super::lost::Lost;
 use super::mark::Mark;
@@ -190,7 +190,7 @@ impl<'a> Recheck<'a> {
         let Some(opened) = opened else {
             return Err(ClientError::Answer("no connection for checks").into());
         };
-        let asked = Asked::now(self.shared);
+        let asked = AskedAt::now(self.shared);
         count(&self.shared.counters.checks, 1);
         let facts = self.checked.look(&mut opened.client, self.config).await?;
         self.look_for_processes(&mut opened.client, &facts).await?;

@@ -36,7 +36,7 @@ pub struct SavedLog {
     pub(super) last: LastEvent,
     /// Every commit in files before this one is visible.
     pub(super) settled_file: u64,
-    /// The file in which the timeline was begun anew.
+    /// The file in which the timeline was restarted.
     pub(super) start_file: u64,
     /// Where the last commit ended that was applied: [`Position::to_bits`].
     last_commit: u64,
@@ -149,7 +149,7 @@ impl Resumption {
     }
 
     /// Begins where the other process had stopped, and takes its results over. `None` if that can't
-    /// be: then the session begins anew, and with it everything is forgotten that was taken over.
+    /// be: then the session starts over, and with it everything is forgotten that was taken over.
     pub(super) fn resume(self, shared: &UpstreamShared, facts: &ServerFacts) -> Option<Resumed> {
         let end = Position::from_bits(self.log.end);
         let is_good = (!self.is_too_old()).then_some(());

@@ -5,7 +5,7 @@
 //! watermark's connection were made anew by itself, a server put in the old one's place could
 //! answer a position that "has been applied already" in another log. So the loss of either ends the
 //! session, the timeline is suspended, and the next session proves on the log itself that it goes
-//! on where the last one stopped, or begins anew.
+//! on where the last one stopped, or starts over.
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use remora_engine::reason::{RestartReason, StateOutcome};
 
 use super::applier::Start;
 use super::check::{check, is_caching_off};
-use super::check_date::{Asked, CheckDate};
+use super::check_date::{AskedAt, CheckDate};
 use super::client::Client;
 use super::commits::Ledger;
 use super::follower::Follower;
@@ -37,13 +37,13 @@ use super::{UpstreamConfig, connect};
 pub(super) struct Memory {
     /// The last event applied, if the log may go on from it.
     last: Option<LastEvent>,
-    /// Why the next one begins anew, if it does.
+    /// Why the next one starts over, if it does.
     reason: RestartReason,
     /// Of the log that goes on.
     commits: KnownCommits,
     /// The server that was followed, and how far it had replicated what isn't in its log.
     followed: Option<(Instance, String)>,
-    /// The timeline has been begun anew since everything was forgotten.
+    /// The timeline has been restarted since everything was forgotten.
     keeps_results: bool,
     /// What an earlier process has left, until it has been compared with the server.
     resumption: Option<Resumption>,
@@ -68,7 +68,7 @@ impl Memory {
         }
     }
 
-    fn begin_anew_because(&mut self, reason: RestartReason) {
+    fn restart_because(&mut self, reason: RestartReason) {
         self.last = None;
         self.reason = reason;
     }
@@ -79,9 +79,9 @@ impl Memory {
         let now = (facts.instance.clone(), replicated);
         if let Some(before) = self.followed.as_ref().filter(|_| self.last.is_some()) {
             if before.0 != now.0 {
-                self.begin_anew_because(RestartReason::LogChanged);
+                self.restart_because(RestartReason::LogChanged);
             } else if before.1 != now.1 {
-                self.begin_anew_because(RestartReason::ChangesUnlogged);
+                self.restart_because(RestartReason::ChangesUnlogged);
             } else if self.commits.ledger.is_some() == (facts.visibility() == Visibility::Position)
             {
                 // A server of the other family: nothing that is remembered is about its log.
@@ -125,10 +125,10 @@ pub(super) async fn run(
     };
     shared.timeline.suspend();
     match &lost {
-        Lost::Restart(reason, _) => memory.begin_anew_because(*reason),
+        Lost::Restart(reason, _) => memory.restart_because(*reason),
         Lost::Unsuitable(_) if memory.keeps_results => {
             // Changes may have been missed since the last check that found nothing.
-            memory.begin_anew_because(RestartReason::ServerUnsuitable);
+            memory.restart_because(RestartReason::ServerUnsuitable);
             memory.keeps_results = false;
             shared.timeline.forget();
         }
@@ -148,7 +148,7 @@ async fn follow(
     memory: &mut Memory,
     stop: &Stop,
 ) -> Result<Infallible, Lost> {
-    let asked = Asked::now(shared);
+    let asked = AskedAt::now(shared);
     let mut control = connect(config).await?;
     count(&shared.counters.reached, 1);
     let facts = ServerFacts::gather(&mut control).await?;
@@ -179,7 +179,7 @@ async fn follow(
             let base = last.name.base.clone();
             (Start::Again(last), base)
         }
-        None => begin_anew(shared, memory, facts, &mut control).await?,
+        None => restart(shared, memory, facts, &mut control).await?,
     };
     let is_again = matches!(start, Start::Again(_));
     // The appliers of a replica are never idle.
@@ -226,7 +226,7 @@ async fn follow(
 /// Begins at the beginning of the server's present file: the events there say when the commits of
 /// the file before are visible (MariaDB) or which they are (MySQL), and until they are nothing is
 /// served.
-async fn begin_anew(
+async fn restart(
     shared: &UpstreamShared,
     memory: &mut Memory,
     facts: &ServerFacts,

@@ -145,7 +145,7 @@ impl SimulatedFollower {
 
     /// It is connected again, and the log is another: it begins with this file, behind this many
     /// commits.
-    pub fn begin_anew(&mut self, file: u64, commits: usize) {
+    pub fn restart(&mut self, file: u64, commits: usize) {
         self.base = commits;
         self.is_base_visible = false;
         self.ends = vec![position(file, LOG_BEGINS_AT.into())];

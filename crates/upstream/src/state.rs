@@ -448,7 +448,7 @@ impl UpstreamShared {
         self.counters.reached.load(Ordering::Relaxed)
     }
 
-    /// How often the timeline was begun anew, by the label of the reason.
+    /// How often the timeline was restarted, by the label of the reason.
     pub fn restarts(&self) -> Vec<(&'static str, u64)> {
         let counts = self
             .counters

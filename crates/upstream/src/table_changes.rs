@@ -46,7 +46,7 @@ impl TableChanges {
         }
     }
 
-    /// The log began anew, and positions of before compare with none of it.
+    /// The log was restarted, and positions of before compare with none of it.
     pub fn forget_positions(&self) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest.clear();

@@ -69,7 +69,7 @@ impl Plugin {
 pub enum Privacy {
     /// Nothing.
     None,
-    /// It doesn't leave the machine. `sha256_password` doesn't count that.
+    /// It doesn't leave the machine. For `sha256_password` that isn't enough.
     UnixSocket,
     /// It is encrypted.
     Tls,
@@ -82,7 +82,7 @@ pub enum LoginStep<'a, 'p> {
     Send(Vec<u8>, ClientLogin<'a>),
     /// Encrypt the password and send it, then hear the next packet.
     Encrypt {
-        /// The server's key, in PEM form, if it is one: it is what the server sent.
+        /// What the server sent as its key, in PEM form if it keeps to the protocol.
         public_key: &'p [u8],
         /// The password with its NUL.
         password: Vec<u8>,

@@ -12,7 +12,7 @@
 //! Only collations stand here in which different printable ASCII strings are never equal beyond
 //! case and trailing spaces: none with contractions or equal letters of their own (Czech `ch`,
 //! Hungarian double consonants, Lithuanian `i` and `y`, Spanish `ll`…).
-//! `crates/lab/tests/collations.rs` asks real servers about each.
+//! `crates/behaviour/tests/proof/collations.rs` asks real servers about each.
 
 /// Endings of the names of collations of `utf8mb4` and `utf8mb3`.
 const UNICODE: &[&str] = &[

@@ -50,7 +50,7 @@ pub enum TlsVersion {
 
 /// What TLS with clients is made of. The fields are options of the section `listen`.
 #[derive(Clone, Debug)]
-pub struct ClientSideTls {
+pub struct TlsWithClients {
     /// `tls_certificate_file`. Without it clients are offered no TLS.
     pub certificate_file: Option<PathBuf>,
     /// `tls_key_file`.
@@ -63,7 +63,7 @@ pub struct ClientSideTls {
 
 /// What TLS with the server is made of. The fields are options of the section `upstream`.
 #[derive(Clone, Debug)]
-pub struct ServerSideTls {
+pub struct TlsWithServer {
     /// `address`.
     pub server: Endpoint,
     /// `tls_ca_file`. Without it any certificate will do.
@@ -84,7 +84,10 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn load(with_clients: &ClientSideTls, with_server: &ServerSideTls) -> Result<Loaded, TlsError> {
+    fn load(
+        with_clients: &TlsWithClients,
+        with_server: &TlsWithServer,
+    ) -> Result<Loaded, TlsError> {
         Ok(Loaded {
             to_clients: to_clients::load(with_clients)?.map(Arc::new),
             to_server: Arc::new(to_server::load(with_server)?),
@@ -95,8 +98,8 @@ impl Loaded {
 /// The certificates and keys of one Remora.
 #[derive(Debug)]
 pub struct Tls {
-    with_clients: ClientSideTls,
-    with_server: ServerSideTls,
+    with_clients: TlsWithClients,
+    with_server: TlsWithServer,
     loaded: RwLock<Loaded>,
     has_certificate: bool,
     server_name: ServerName<'static>,
@@ -106,7 +109,7 @@ pub struct Tls {
 
 impl Tls {
     /// Reads the files that the options name.
-    pub fn load(with_clients: ClientSideTls, with_server: ServerSideTls) -> Result<Tls, TlsError> {
+    pub fn load(with_clients: TlsWithClients, with_server: TlsWithServer) -> Result<Tls, TlsError> {
         let loaded = Loaded::load(&with_clients, &with_server)?;
         Ok(Tls {
             has_certificate: loaded.to_clients.is_some(),

@@ -6,7 +6,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use super::files::NamedFile;
-use super::{ClientSideTls, TlsError, TlsVersion};
+use super::{TlsError, TlsVersion, TlsWithClients};
 
 /// Oldest first.
 static FROM_1_2: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
@@ -17,7 +17,7 @@ static FROM_1_3: [&SupportedProtocolVersion; 1] = [&version::TLS13];
 const TICKETS: usize = 1;
 
 /// What clients are shown; none without a certificate.
-pub(super) fn load(clients: &ClientSideTls) -> Result<Option<ServerConfig>, TlsError> {
+pub(super) fn load(clients: &TlsWithClients) -> Result<Option<ServerConfig>, TlsError> {
     let (Some(certificate), Some(key)) = (&clients.certificate_file, &clients.key_file) else {
         return Ok(None);
     };

@@ -10,10 +10,10 @@ use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use super::files::NamedFile;
-use super::{ServerSideTls, TlsError};
+use super::{TlsError, TlsWithServer};
 
 /// How connections to the server are encrypted.
-pub(super) fn load(server: &ServerSideTls) -> Result<ClientConfig, TlsError> {
+pub(super) fn load(server: &TlsWithServer) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = verifier(server, &provider)?;
     let own = own_certificate(server)?;
@@ -46,7 +46,7 @@ type OwnCertificate<'a> = (
     NamedFile<'a>,
 );
 
-fn own_certificate(server: &ServerSideTls) -> Result<Option<OwnCertificate<'_>>, TlsError> {
+fn own_certificate(server: &TlsWithServer) -> Result<Option<OwnCertificate<'_>>, TlsError> {
     let (Some(certificate), Some(key)) = (&server.certificate_file, &server.key_file) else {
         return Ok(None);
     };
@@ -64,7 +64,7 @@ fn own_certificate(server: &ServerSideTls) -> Result<Option<OwnCertificate<'_>>,
 }
 
 fn verifier(
-    server: &ServerSideTls,
+    server: &TlsWithServer,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
     let schemes = provider

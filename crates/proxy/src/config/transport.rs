@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use remora_net::tls::{ClientSideTls, ServerSideTls};
+use remora_net::tls::{TlsWithClients, TlsWithServer};
 use remora_net::{Endpoint, Keepalive, ProxyProtocol};
 use remora_upstream::link::{LinkConfig, UpstreamTlsMode};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -113,14 +113,14 @@ pub fn link_config(listen: &ListenOptions, upstream: &UpstreamOptions) -> LinkCo
         allow_cleartext: upstream.allow_cleartext,
         compression: upstream.compression,
         proxy_protocol: upstream.proxy_protocol,
-        server_tls: ServerSideTls {
+        server_tls: TlsWithServer {
             server: upstream.address.clone(),
             ca_file: upstream.tls_ca_file.clone(),
             verifies_identity: upstream.tls_mode == UpstreamTlsMode::VerifyIdentity,
             certificate_file: upstream.tls_certificate_file.clone(),
             key_file: upstream.tls_key_file.clone(),
         },
-        client_tls: ClientSideTls {
+        client_tls: TlsWithClients {
             certificate_file: listen.tls_certificate_file.clone(),
             key_file: listen.tls_key_file.clone(),
             version_min: listen.tls_version_min,

@@ -54,8 +54,9 @@ impl KnownRead {
     }
 }
 
+/// A statement without its values, and what is known of it.
 #[derive(Debug)]
-struct KnownText {
+struct KnownStatement {
     hash: u64,
     dialect: Dialect,
     skeleton: Box<[u8]>,
@@ -63,7 +64,7 @@ struct KnownText {
     read: Option<Rc<KnownRead>>,
 }
 
-impl KnownText {
+impl KnownStatement {
     fn is(&self, skeleton: Skeleton<'_>) -> bool {
         self.hash == skeleton.hash
             && self.dialect == skeleton.dialect
@@ -74,7 +75,7 @@ impl KnownText {
 /// The table: in each row, what was used last comes first.
 #[derive(Debug)]
 pub(super) struct KnownStatements {
-    rows: Box<[[Option<KnownText>; WAYS]]>,
+    rows: Box<[[Option<KnownStatement>; WAYS]]>,
 }
 
 impl KnownStatements {
@@ -86,7 +87,7 @@ impl KnownStatements {
         }
     }
 
-    fn row(&mut self, hash: u64) -> Option<&mut [Option<KnownText>; WAYS]> {
+    fn row(&mut self, hash: u64) -> Option<&mut [Option<KnownStatement>; WAYS]> {
         let count = self.rows.len() as u64;
         let index = usize::try_from(hash.checked_rem(count)?).ok()?;
         self.rows.get_mut(index)
@@ -99,7 +100,8 @@ impl KnownStatements {
         skeleton: Skeleton<'_>,
     ) -> Option<(Label, &mut Option<Rc<KnownRead>>)> {
         let row = self.row(skeleton.hash)?;
-        let is = |known: &Option<KnownText>| known.as_ref().is_some_and(|known| known.is(skeleton));
+        let is =
+            |known: &Option<KnownStatement>| known.as_ref().is_some_and(|known| known.is(skeleton));
         let at = row.iter().position(is)?;
         row[..=at].rotate_right(1);
         let known = row[0].as_mut()?;
@@ -114,10 +116,11 @@ impl KnownStatements {
         let Some(row) = self.row(skeleton.hash) else {
             return false;
         };
-        let is = |known: &Option<KnownText>| known.as_ref().is_some_and(|known| known.is(skeleton));
+        let is =
+            |known: &Option<KnownStatement>| known.as_ref().is_some_and(|known| known.is(skeleton));
         let at = row.iter().position(is).unwrap_or(WAYS - 1);
         row[..=at].rotate_right(1);
-        let known = KnownText {
+        let known = KnownStatement {
             hash: skeleton.hash,
             dialect: skeleton.dialect,
             skeleton: skeleton.bytes.into(),

@@ -69,7 +69,7 @@ impl Log {
     }
 
     /// The server begins a log in place of this one. It says nothing of the commits so far.
-    pub(super) fn begin_anew(&mut self, engine: &Engine) {
+    pub(super) fn restart(&mut self, engine: &Engine) {
         self.offset = LOG_BEGINS_AT;
         self.commits = engine.logged();
         self.unread.clear();

@@ -27,9 +27,10 @@
 //! | `client` | a client, and what it expects |
 //! | `random` | random numbers, from a seed or as a fuzzer chooses them |
 //! | `tests` | what is found, and that planted faults are |
-//! | `cuts` | apart from all this: every kind of exchange, cut at every byte |
+//! | `cuts` | apart from all this: every kind of exchange, cut at many places |
 //!
-//! `upstream/simulated.rs` feeds the real applier, and steps the watermark and the catalogue.
+//! [`remora_upstream::simulated`] feeds the real applier, and steps the watermark and the
+//! catalogue.
 //!
 //! `REMORA_SIMULATIONS` sets how many seeds are tried by the two tests that try seeds.
 //! `REMORA_SIMULATION_FIRST_SEED` sets the first. `REMORA_SIMULATION_SEED` makes them rerun one
@@ -468,10 +469,10 @@ impl World {
             Step::FindLog { is_same: true } => self.follower.go_on(),
             Step::FindLog { is_same: false } => {
                 let engine = &server.borrow().engine;
-                self.log.begin_anew(engine);
+                self.log.restart(engine);
                 // Its files may have lower numbers: positions in it say nothing of the other's.
                 let file = 1 + self.random.below(4);
-                self.follower.begin_anew(file, engine.logged());
+                self.follower.restart(file, engine.logged());
                 self.seen.logs += 1;
             }
             Step::PassTime(time) => {

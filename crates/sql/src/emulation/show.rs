@@ -6,7 +6,7 @@ use super::parser::Parser;
 use super::variable::VariableScope;
 use crate::token::TokenKind as T;
 
-/// What a `SHOW` lists.
+/// Which names a `SHOW` lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameListing {
     /// `STATUS`

@@ -120,7 +120,7 @@ impl fmt::Display for Finding {
         if self.remedy.is_empty() {
             Ok(())
         } else {
-            write!(f, " Mend it with: {}", self.remedy)
+            write!(f, " Fix it with: {}", self.remedy)
         }
     }
 }

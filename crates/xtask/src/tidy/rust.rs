@@ -143,8 +143,23 @@ fn quote(text: &str) -> usize {
     }
 }
 
-/// The conditions under which code is compiled for tests only, fuzzing included.
-const FOR_TESTS: [&[&str]; 2] = [&["test"], &["any", "(", "test", ",", "fuzzing", ")"]];
+/// The conditions under which code is compiled for tests only, fuzzing and simulation included.
+const FOR_TESTS: [&[&str]; 3] = [
+    &["test"],
+    &["any", "(", "test", ",", "fuzzing", ")"],
+    &[
+        "any",
+        "(",
+        "test",
+        ",",
+        "fuzzing",
+        ",",
+        "feature",
+        "=",
+        "\"simulation\"",
+        ")",
+    ],
+];
 
 /// The tokens without what is compiled for tests only, and the names of the modules in files of
 /// their own that are.

@@ -122,7 +122,9 @@ fn own_address() -> Option<std::net::IpAddr> {
 #[test]
 fn what_a_client_encrypts_is_not_relayed_in_the_clear_to_another_host() {
     let Some(address) = own_address() else {
-        println!("this machine has no address but 127.0.0.1: link.rs tests the rule alone");
+        println!(
+            "this machine has no address but 127.0.0.1: `upstream/src/link.rs` tests the rule alone"
+        );
         return;
     };
     let further = ["--skip-ssl".to_owned(), "--bind-address=0.0.0.0".to_owned()];

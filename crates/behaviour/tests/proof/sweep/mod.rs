@@ -1,11 +1,12 @@
 //! Every kind of exchange with a real server, cut at some steps, on either side.
 //!
 //! A relay between Remora and the server cuts there, and a client leaves by itself: at boundaries
-//! of packets, inside headers and inside payloads. After each cut nothing hangs, nothing is left
-//! open, the client has got the start of what a client without a fault gets, and the next client
-//! gets what the server says.
+//! of packets, inside headers and inside payloads. After each cut nothing hangs and nothing is left
+//! open. The client has got the start of what a client without a fault gets. The next client gets
+//! what the server says.
 //!
-//! `proxy/src/simulation/cuts` does the same without a server, at every byte.
+//! `proxy/src/simulation/cuts` cuts at more places, and in its long test at every byte. It has no
+//! server, and its rows never change.
 
 mod caller;
 mod kinds;
@@ -27,12 +28,12 @@ const PATIENCE: Duration = remora_testkit::process::PATIENCE;
 /// For how long a result may lack a change whose OK nobody got.
 const LAG: Duration = Duration::from_millis(302);
 /// The most places at which one direction of one kind is cut.
-const PLACES_MAX: usize = 5;
+const PLACES_MAX: usize = 7;
 /// The same where each takes much time.
 const PLACES_MAX_HUGE: usize = 2;
 /// The most bytes that memory may grow by, this test's own and what is kept of the results
 /// included.
-const GROWTH_BYTES_MAX: f64 = 32.0 * 1024.0 * 1024.0;
+const GROWTH_BYTES_MAX: f64 = 40.0 * 1024.0 * 1024.0;
 
 /// Where an exchange is cut.
 #[derive(Debug, Clone, Copy)]
@@ -168,12 +169,12 @@ fn places(stream: &[u8], from: usize, places_max: usize) -> Vec<usize> {
     places.retain(|place| *place >= from.max(1) && *place <= stream.len());
     places.sort_unstable();
     places.dedup();
-    let every = places.len().div_ceil(places_max).max(1);
-    let last = places.last().copied();
-    let mut chosen: Vec<usize> = places.into_iter().step_by(every).collect();
-    if chosen.last().copied() != last {
-        chosen.extend(last);
-    }
+    // Spread evenly, so that no kind of place is left out; the first and the last are among them.
+    let last = places.len().saturating_sub(1);
+    let mut chosen: Vec<usize> = (0..places_max)
+        .filter_map(|number| places.get(number * last / (places_max - 1)).copied())
+        .collect();
+    chosen.dedup();
     chosen
 }
 

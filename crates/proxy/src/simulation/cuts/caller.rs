@@ -1,4 +1,4 @@
-//! A client that leaves at a byte of its choice, and tells what it got.
+//! A client that leaves at a byte that it is given, and tells what it got.
 
 use std::io::ErrorKind;
 

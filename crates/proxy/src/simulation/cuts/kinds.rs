@@ -47,6 +47,8 @@ const CLOSE: u8 = 0x19;
 
 /// The statement that is prepared first on a connection.
 const FIRST: [u8; 4] = [1, 0, 0, 0];
+/// The one after it.
+const SECOND: [u8; 4] = [2, 0, 0, 0];
 /// Flags and the number of iterations of an execution.
 const NO_CURSOR: [u8; 5] = [0, 1, 0, 0, 0];
 /// The same for one whose rows are fetched.
@@ -92,10 +94,19 @@ pub(super) fn before() -> Kind {
     Kind::new("before", vec![query(ROWS)])
 }
 
-/// Asked by whoever comes after a cut: what memory may have, and what it doesn't.
+/// Asked by whoever comes after a cut: what memory has, and, with the tag of the cut exchange, what
+/// that may have left.
 pub(super) fn next_client() -> Kind {
-    let asked = vec![query(ROWS), query(LONG), fresh(ROWS), fresh(LONG)];
-    Kind::new("next client", asked)
+    let texts = [query(ROWS), query(LONG), fresh(ROWS), fresh(LONG)];
+    let [by_id, all] = [fresh_by_id(), prepare(&with_mark(ROWS))];
+    let of_second = |command: u8, rest: &[u8]| [&[command], &SECOND[..], rest].concat();
+    let executed = [
+        by_id,
+        statement(EXECUTE, &[&NO_CURSOR[..], &TWO].concat()),
+        all,
+        of_second(EXECUTE, &NO_CURSOR),
+    ];
+    Kind::new("next client", [&texts[..], &executed].concat())
 }
 
 pub(super) fn kinds() -> Vec<Kind> {
@@ -109,15 +120,18 @@ fn query(text: &str) -> Vec<u8> {
     [&[QUERY], text.as_bytes()].concat()
 }
 
-/// A text that memory can't have. What has a hint's form counts for the key.
+/// A text that memory can't have. A comment in a hint's form is part of the key.
 fn fresh(text: &str) -> Vec<u8> {
-    [
-        query(text),
-        b" /*+ ".to_vec(),
-        MARK.to_vec(),
-        b" */".to_vec(),
-    ]
-    .concat()
+    query(&with_mark(text))
+}
+
+fn with_mark(text: &str) -> String {
+    format!("{text} /*+ {} */", String::from_utf8_lossy(MARK))
+}
+
+/// Prepares a statement that memory can't have an execution of.
+fn fresh_by_id() -> Vec<u8> {
+    prepare(&with_mark(&BY_ID.replace('2', "?")))
 }
 
 fn of_text() -> Vec<Kind> {
@@ -154,14 +168,14 @@ fn statement(command: u8, rest: &[u8]) -> Vec<u8> {
 }
 
 fn of_prepared_statements() -> Vec<Kind> {
-    let by_id = prepare(&BY_ID.replace('2', "?"));
-    let all = prepare(ROWS);
+    let by_id = fresh_by_id();
+    let all = prepare(&with_mark(ROWS));
     let write = prepare(&WRITE.replace('2', "?"));
     let execute = |head: [u8; 5], values: &[u8]| statement(EXECUTE, &[&head, values].concat());
     let (two, nothing) = (execute(NO_CURSOR, &TWO), execute(NO_CURSOR, &[]));
     let fetch = |rows: u8| statement(FETCH, &[rows, 0, 0, 0]);
     let piece = |text: &[u8]| statement(LONG_DATA, &[b"\0\0", text].concat());
-    let long_value = prepare(&LONG_VALUE.replace("42", "?"));
+    let long_value = prepare(&with_mark(&LONG_VALUE.replace("42", "?")));
     let ahead = execute(NO_CURSOR, &AHEAD);
     let fetched = vec![all.clone(), execute(CURSOR, &[]), fetch(2), fetch(9)];
     let close = vec![all.clone(), statement(CLOSE, &[]), vec![PING]];

@@ -1,4 +1,4 @@
-//! Stands between a session and the server, and cuts their connection at a byte of its choice.
+//! Stands between a session and the server, and cuts their connection at a byte that it is given.
 
 use std::cell::RefCell;
 use std::io::ErrorKind;

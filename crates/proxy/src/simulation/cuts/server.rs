@@ -204,6 +204,7 @@ impl Conversation {
 
     fn execute(&mut self, body: &[u8]) -> Option<Vec<u8>> {
         let text = self.prepared.text_of(body)?;
+        let text = text.split(HINT).next()?.to_owned();
         self.prepared.executed(body);
         let Some(rows) = rows_of(&text) else {
             return self.answer_text(&text);

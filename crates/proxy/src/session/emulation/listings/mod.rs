@@ -27,7 +27,7 @@ use remora_wire::result_set::Column;
 use self::rows::Row;
 use crate::shared::Shared;
 
-/// A listing.
+/// What `SHOW REMORA` can list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listing {
     /// The results in memory.
