@@ -11,6 +11,7 @@
 //! | `test_programs` | a test program states its servers |
 //! | `machines` | nothing is about somebody's machine |
 //! | `links` | links in Markdown lead somewhere |
+//! | `paths` | and so do paths in backticks |
 //! | `dependencies` | what the product depends on has a reason |
 //! | `compatibility` | the page of what was tested names the versions that are |
 //!
@@ -30,6 +31,7 @@ mod file_length;
 mod layers;
 mod links;
 mod machines;
+mod paths;
 mod repository;
 mod rust;
 mod test_programs;
@@ -79,7 +81,7 @@ struct Rule {
     violations: fn(&Repository) -> Vec<Violation>,
 }
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     Rule {
         name: "cycles",
         violations: cycles::violations,
@@ -111,6 +113,10 @@ const RULES: [Rule; 10] = [
     Rule {
         name: "links",
         violations: links::violations,
+    },
+    Rule {
+        name: "paths",
+        violations: paths::violations,
     },
     Rule {
         name: "dependencies",
