@@ -41,7 +41,7 @@ pub(super) enum Statement {
 }
 
 /// The options of `START TRANSACTION`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Begin {
     pub(super) with_snapshot: bool,
     pub(super) is_read_only: bool,

@@ -5,8 +5,8 @@
 //! open. The client has got the start of what a client without a fault gets. The next client gets
 //! what the server says.
 //!
-//! `proxy/src/simulation/cuts` cuts at more places, and in its long test at every byte. It has no
-//! server, and its rows never change.
+//! `proxy/src/simulation/cuts` does it without a server, at more places, and in its long test at
+//! every byte.
 
 mod caller;
 mod kinds;

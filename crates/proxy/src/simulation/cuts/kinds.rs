@@ -17,7 +17,7 @@ pub(super) const LONG: &str = "SELECT id, v FROM b ORDER BY id";
 /// What a transaction reads.
 pub(super) const READ: &str = "SELECT id FROM a ORDER BY id";
 /// What is prepared with a parameter, and its value.
-pub(super) const BY_ID: &str = "SELECT v FROM a WHERE id = 2";
+pub(super) const BY_ID: &str = "SELECT v FROM a WHERE id = 10";
 /// What is prepared for a value that comes in pieces.
 pub(super) const LONG_VALUE: &str = "SELECT v FROM c WHERE id = 42";
 /// Several statements in one text.
@@ -27,7 +27,7 @@ pub(super) const LOAD: &str = "LOAD DATA LOCAL INFILE 'rows' INTO TABLE c";
 /// Is refused.
 pub(super) const WRONG: &str = "SELECT * FROM nowhere";
 /// Changes a row.
-pub(super) const WRITE: &str = "UPDATE a SET v = 7 WHERE id = 2";
+pub(super) const WRITE: &str = "UPDATE a SET v = v + 1 WHERE id = 10";
 
 pub(super) const QUIT: u8 = 0x01;
 pub(super) const SCHEMA: u8 = 0x02;
@@ -53,14 +53,25 @@ const SECOND: [u8; 4] = [2, 0, 0, 0];
 const NO_CURSOR: [u8; 5] = [0, 1, 0, 0, 0];
 /// The same for one whose rows are fetched.
 pub(super) const CURSOR: [u8; 5] = [1, 1, 0, 0, 0];
-/// One value: a BIGINT that is 2.
-const TWO: [u8; 12] = [0, 1, 8, 0, 2, 0, 0, 0, 0, 0, 0, 0];
+/// One value: a BIGINT that is 10.
+const TEN: [u8; 12] = [0, 1, 8, 0, 10, 0, 0, 0, 0, 0, 0, 0];
 /// One value: a text that came ahead.
 const AHEAD: [u8; 4] = [0, 1, 0xfd, 0];
 
 impl Kind {
     fn new(name: &'static str, commands: Vec<Vec<u8>>) -> Kind {
         Kind { name, commands }
+    }
+
+    /// Whether it changes a row.
+    pub(super) fn writes(&self) -> bool {
+        [
+            "hits and a write",
+            "write",
+            "transaction",
+            "execute a write",
+        ]
+        .contains(&self.name)
     }
 
     /// Whether its login, and what Remora asks after it, are cut with it.
@@ -102,7 +113,7 @@ pub(super) fn next_client() -> Kind {
     let of_second = |command: u8, rest: &[u8]| [&[command], &SECOND[..], rest].concat();
     let executed = [
         by_id,
-        statement(EXECUTE, &[&NO_CURSOR[..], &TWO].concat()),
+        statement(EXECUTE, &[&NO_CURSOR[..], &TEN].concat()),
         all,
         of_second(EXECUTE, &NO_CURSOR),
     ];
@@ -131,7 +142,7 @@ fn with_mark(text: &str) -> String {
 
 /// Prepares a statement that memory can't have an execution of.
 fn fresh_by_id() -> Vec<u8> {
-    prepare(&with_mark(&BY_ID.replace('2', "?")))
+    prepare(&with_mark(&BY_ID.replace("10", "?")))
 }
 
 fn of_text() -> Vec<Kind> {
@@ -170,9 +181,9 @@ fn statement(command: u8, rest: &[u8]) -> Vec<u8> {
 fn of_prepared_statements() -> Vec<Kind> {
     let by_id = fresh_by_id();
     let all = prepare(&with_mark(ROWS));
-    let write = prepare(&WRITE.replace('2', "?"));
+    let write = prepare(&WRITE.replace("10", "?"));
     let execute = |head: [u8; 5], values: &[u8]| statement(EXECUTE, &[&head, values].concat());
-    let (two, nothing) = (execute(NO_CURSOR, &TWO), execute(NO_CURSOR, &[]));
+    let (ten, nothing) = (execute(NO_CURSOR, &TEN), execute(NO_CURSOR, &[]));
     let fetch = |rows: u8| statement(FETCH, &[rows, 0, 0, 0]);
     let piece = |text: &[u8]| statement(LONG_DATA, &[b"\0\0", text].concat());
     let long_value = prepare(&with_mark(&LONG_VALUE.replace("42", "?")));
@@ -182,8 +193,8 @@ fn of_prepared_statements() -> Vec<Kind> {
     let reset = vec![all, statement(RESET_STATEMENT, &[]), nothing];
     vec![
         Kind::new("prepare", vec![by_id.clone()]),
-        Kind::new("execute", vec![by_id, two.clone(), two.clone()]),
-        Kind::new("execute a write", vec![write, two]),
+        Kind::new("execute", vec![by_id, ten.clone(), ten.clone()]),
+        Kind::new("execute a write", vec![write, ten]),
         Kind::new("fetch", fetched),
         Kind::new(
             "long data",

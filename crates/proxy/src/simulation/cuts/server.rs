@@ -1,4 +1,5 @@
-//! A server that answers each message at once, always in the same way.
+//! A server that answers each message at once, in the same way each time. One row changes, by the
+//! storage and the log of the simulation of sessions.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,12 +10,15 @@ use remora_wire::packet::{Extent, HEADER_BYTES, Header, extent, put_message};
 use remora_wire::response::ServerError;
 use remora_wire::result_set::Parts;
 
-use super::super::engine::{Mode, Rows};
+use super::super::engine::{Engine, Mode, Number, Outcome, Rows};
+use super::super::log::{Format, Log, LoggedEvent};
 use super::super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
+use super::super::random::Random;
 use super::super::server::{
-    CAPABILITIES, SELECT_SETTINGS, SHOW_CREATED, created, end_mark, greeting, ok, result_set,
-    settings,
+    CAPABILITIES, SELECT_SETTINGS, SHOW_CREATED, created, end_mark, greeting, instance, ok,
+    result_set, settings,
 };
+use super::super::statement::{Begin, Lock, Read, Statement, Write};
 use super::kinds::{
     BY_ID, CHANGE_USER, CURSOR, FETCH, FIELD_LIST, LOAD, LONG, LONG_VALUE, OPTION, PING, QUERY,
     QUIT, READ, RESET_CONNECTION, RESET_STATEMENT, ROWS, SCHEMA, SEVERAL, STATISTICS, WRITE, WRONG,
@@ -27,21 +31,112 @@ const LONG_ROWS: u64 = 30;
 /// Where a hint's form begins, which makes a text another one.
 const HINT: &str = " /*+";
 
-/// What no session should have sent, in any conversation.
-pub(super) type Unexpected = Rc<RefCell<Vec<String>>>;
+/// The table and the row that writes change, and what its value is at first. Others have fewer
+/// digits.
+const CHANGED: (usize, u64) = (0, 10);
+const FIRST_VALUE: u64 = 5_000;
+/// Its ids are below this.
+const IDS: u64 = 100;
+
+/// What all conversations share.
+pub(super) struct Storage {
+    engine: Engine,
+    log: Log,
+    random: Random,
+    /// What the last write wrote.
+    value: u64,
+    /// What no session should have sent.
+    unexpected: Vec<String>,
+}
+
+impl Storage {
+    pub(super) fn new() -> Rc<RefCell<Storage>> {
+        let format = Format {
+            is_minimal: false,
+            one_text_in: 0,
+            one_long_in: 0,
+        };
+        let mut storage = Storage {
+            engine: Engine::new(),
+            log: Log::new(format, instance().server_id),
+            random: Random::new(1),
+            value: FIRST_VALUE - 1,
+            unexpected: Vec::new(),
+        };
+        let elsewhere = storage.engine.connect();
+        storage.run(elsewhere, &storage.next_write());
+        storage.value = FIRST_VALUE;
+        Rc::new(RefCell::new(storage))
+    }
+
+    /// The value that reads show now.
+    pub(super) fn shown_value(&self) -> u64 {
+        let (table, id) = CHANGED;
+        let read = Read::ById { table, id };
+        let rows = self.engine.read_at(self.engine.visible(), &read, &[]);
+        rows.first().and_then(|row| row[0]).unwrap_or_default()
+    }
+
+    /// The log's next event, and what is left of it.
+    pub(super) fn next_event(&mut self) -> Option<LoggedEvent> {
+        self.log.read(&self.engine, &mut self.random)
+    }
+
+    /// How many commits the log has. All can be seen.
+    pub(super) fn commits(&self) -> usize {
+        self.engine.logged()
+    }
+
+    /// What should not have been sent.
+    pub(super) fn take_unexpected(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unexpected)
+    }
+
+    fn next_write(&self) -> Statement {
+        let (table, id) = CHANGED;
+        Statement::Write(Write::Value {
+            table,
+            id,
+            value: self.value + 1,
+        })
+    }
+
+    /// Runs a statement to its end.
+    fn run(&mut self, session: Number, statement: &Statement) -> Option<Rows> {
+        let outcome = self.engine.run(session, statement);
+        while self.engine.is_committing(session) {
+            self.engine.show_next();
+        }
+        match outcome {
+            Outcome::Rows(rows) => Some(rows),
+            Outcome::Done | Outcome::Committing => Some(Rows::new()),
+            Outcome::Failed(_) | Outcome::Blocked => None,
+        }
+    }
+}
 
 /// One conversation.
 struct Conversation {
-    mode: Mode,
+    storage: Rc<RefCell<Storage>>,
+    session: Number,
     prepared: ServerStatements,
     /// The rows that a cursor has yet to give, in packets of a binary result set.
     cursor: Vec<Vec<u8>>,
 }
 
+impl Drop for Conversation {
+    /// What is open is rolled back.
+    fn drop(&mut self) {
+        self.storage.borrow_mut().engine.disconnect(self.session);
+    }
+}
+
 /// Answers until the other side ends.
-pub(super) async fn converse(stream: Stream, unexpected: Unexpected) {
+pub(super) async fn converse(stream: Stream, storage: Rc<RefCell<Storage>>) {
+    let session = storage.borrow_mut().engine.connect();
     let mut conversation = Conversation {
-        mode: Mode::new(),
+        storage: Rc::clone(&storage),
+        session,
         prepared: ServerStatements::default(),
         cursor: Vec::new(),
     };
@@ -76,7 +171,7 @@ pub(super) async fn converse(stream: Stream, unexpected: Unexpected) {
         }
         answer = conversation.answer(payload).unwrap_or_else(|| {
             let text = String::from_utf8_lossy(payload).into_owned();
-            unexpected.borrow_mut().push(text);
+            storage.borrow_mut().unexpected.push(text);
             ServerError::new(NO_SUCH_TABLE, "HY000", "unexpected").packet(1)
         });
     }
@@ -123,9 +218,13 @@ fn in_one(answers: &[Vec<u8>]) -> Vec<u8> {
 }
 
 impl Conversation {
+    fn mode(&self) -> Mode {
+        self.storage.borrow().engine.session(self.session).mode
+    }
+
     fn status(&self) -> StatusFlags {
         let status = StatusFlags::AUTOCOMMIT;
-        if self.mode.is_open {
+        if self.mode().is_open {
             status.with(StatusFlags::IN_TRANSACTION)
         } else {
             status
@@ -139,7 +238,10 @@ impl Conversation {
         match *command {
             PING | SCHEMA | RESET_STATEMENT => Some(ok(status, 1)),
             CHANGE_USER | RESET_CONNECTION => {
-                self.mode = Mode::new();
+                let mut storage = self.storage.borrow_mut();
+                storage.engine.disconnect(self.session);
+                self.session = storage.engine.connect();
+                drop(storage);
                 self.prepared = ServerStatements::default();
                 Some(ok(self.status(), 1))
             }
@@ -170,9 +272,9 @@ impl Conversation {
         let status = self.status();
         let text = text.split(HINT).next()?;
         if text.starts_with(SELECT_SETTINGS) {
-            return Some(settings(self.mode, status, text));
+            return Some(settings(self.mode(), status, text));
         }
-        if let Some(rows) = rows_of(text) {
+        if let Some(rows) = self.rows_of(text) {
             return Some(result_set(&rows, status));
         }
         match text {
@@ -183,7 +285,7 @@ impl Conversation {
                 return Some(in_one(&[
                     result_set(&one(1), more),
                     ok(more, 1),
-                    result_set(&rows_of(ROWS)?, more),
+                    result_set(&self.rows_of(ROWS)?, more),
                     result_set(&one(2), status),
                 ]));
             }
@@ -191,14 +293,21 @@ impl Conversation {
             LOAD => return Some(packet(b"\xfbrows")),
             _ => {}
         }
-        let word = text.split(' ').next()?;
-        match word {
-            "BEGIN" | "START" => self.mode.is_open = true,
-            "COMMIT" | "ROLLBACK" => self.mode.is_open = false,
-            "DO" | "SET" => {}
-            _ if text == WRITE => {}
-            _ => return None,
-        }
+        let begin = |begin: &Begin| begin.text() == text;
+        let statement = match text {
+            "BEGIN" => Statement::Begin(Begin::default()),
+            "COMMIT" => Statement::Commit,
+            "ROLLBACK" | "ROLLBACK AND NO CHAIN NO RELEASE" => Statement::Rollback,
+            WRITE => self.storage.borrow().next_write(),
+            _ if text.starts_with("DO ") || text.starts_with("SET ") => {
+                return Some(ok(status, 1));
+            }
+            _ => Statement::Begin(Begin::all().find(begin)?),
+        };
+        let mut storage = self.storage.borrow_mut();
+        storage.run(self.session, &statement)?;
+        storage.value += u64::from(text == WRITE);
+        drop(storage);
         Some(ok(self.status(), 1))
     }
 
@@ -206,7 +315,7 @@ impl Conversation {
         let text = self.prepared.text_of(body)?;
         let text = text.split(HINT).next()?.to_owned();
         self.prepared.executed(body);
-        let Some(rows) = rows_of(&text) else {
+        let Some(rows) = self.rows_of(&text) else {
             return self.answer_text(&text);
         };
         let set = as_binary(&result_set(&rows, self.status()), &rows);
@@ -237,18 +346,37 @@ impl Conversation {
         };
         Some(in_one(&[rows.concat(), packet(&end_mark(status))]))
     }
-}
 
-/// What a read gives.
-fn rows_of(text: &str) -> Option<Rows> {
-    let of_ids = |ids: std::ops::RangeInclusive<u64>| -> Rows {
-        ids.map(|id| vec![Some(id), Some(id * 1_000)]).collect()
-    };
-    match text {
-        ROWS => Some(of_ids(1..=4)),
-        LONG => Some(of_ids(1..=LONG_ROWS)),
-        READ => Some((1..=4).map(|id| vec![Some(id)]).collect()),
-        BY_ID | LONG_VALUE => Some(vec![vec![Some(2_000)]]),
-        _ => None,
+    /// What a read gives.
+    fn rows_of(&self, text: &str) -> Option<Rows> {
+        let table = CHANGED.0;
+        let all = Read::Between {
+            table,
+            ids: [0, IDS],
+        };
+        let by_id = Read::ById {
+            table,
+            id: CHANGED.1,
+        };
+        let run = |read| {
+            let lock = Lock::None;
+            let statement = Statement::Read { read, lock };
+            self.storage.borrow_mut().run(self.session, &statement)
+        };
+        match text {
+            ROWS => run(all),
+            READ => {
+                let rows = run(all)?;
+                Some(rows.into_iter().map(|row| row[..1].to_vec()).collect())
+            }
+            BY_ID => run(by_id),
+            LONG => Some(
+                (1..=LONG_ROWS)
+                    .map(|id| vec![Some(id), Some(100 + id)])
+                    .collect(),
+            ),
+            LONG_VALUE => Some(vec![vec![Some(100)]]),
+            _ => None,
+        }
     }
 }
