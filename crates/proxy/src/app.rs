@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
 use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenError};
-use crate::config::{Settings, link_config};
+use crate::config::{Settings, server_link};
 use crate::digests::Digests;
 use crate::explain::Explainer;
 use crate::metrics::Metrics;
@@ -110,10 +110,7 @@ impl App {
             .map(Listener::endpoint)
             .collect::<io::Result<Vec<_>>>()?;
         let metrics = Metrics::new(settings.workers.threads);
-        let link = Arc::new(ServerLink::new(link_config(
-            &settings.listen,
-            &settings.upstream,
-        ))?);
+        let link = Arc::new(server_link(&settings.listen, &settings.upstream)?);
         let admin_token = Arc::new(AdminToken::load(settings.admin.token_file.as_deref())?);
         let exporter = Exporter::start(&settings.opentelemetry, &metrics)?;
         let shared = build_shared(settings, broken, &metrics, link, exporter);

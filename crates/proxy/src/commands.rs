@@ -7,12 +7,11 @@ use remora_net::tls::TlsError;
 use remora_upstream::UpstreamConfig;
 use remora_upstream::check::{Severity, check, is_caching_off};
 use remora_upstream::client::ClientError;
-use remora_upstream::link::ServerLink;
 use remora_upstream::server_facts::ServerFacts;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, StartError, upstream_config};
-use crate::config::{Settings, link_config};
+use crate::config::{Settings, server_link};
 
 /// Serves until SIGTERM or SIGINT. SIGHUP has certificates, keys, the admin listener's token and
 /// the rules read again.
@@ -90,10 +89,7 @@ pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let link = Arc::new(ServerLink::new(link_config(
-        &settings.listen,
-        &settings.upstream,
-    ))?);
+    let link = Arc::new(server_link(&settings.listen, &settings.upstream)?);
     let config = upstream_config(settings, account, link);
     let facts = runtime.block_on(gather(&config))?;
     let findings = check(&facts, settings.follow.server_id);

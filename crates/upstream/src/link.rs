@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use remora_net::tls::{Tls, TlsError, TlsWithClients, TlsWithServer};
+use remora_net::tls::Tls;
 use remora_net::{Addresses, Endpoint, Keepalive, ProxyProtocol, Stream, proxy_header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,49 +83,29 @@ pub struct LinkConfig {
     pub compression: UpstreamCompression,
     /// Whether the server is told for whom connections are made.
     pub proxy_protocol: ProxyProtocol,
-    /// The server's certificate, and Remora's own.
-    pub server_tls: TlsWithServer,
-    /// What clients are shown: the files of both sides are read together, at the start and on
-    /// SIGHUP.
-    pub client_tls: TlsWithClients,
 }
 
 /// Where the server is and how it is spoken to, with the certificates and keys for both sides.
 #[derive(Debug)]
 pub struct ServerLink {
-    endpoint: Endpoint,
-    connect_timeout: Duration,
-    keepalive: Keepalive,
-    mode: UpstreamTlsMode,
-    allow_cleartext: bool,
-    compression: UpstreamCompression,
-    proxy_protocol: ProxyProtocol,
+    config: LinkConfig,
     tls: Tls,
 }
 
 impl ServerLink {
-    /// Reads the certificates and keys that the options name.
-    pub fn new(config: LinkConfig) -> Result<ServerLink, TlsError> {
-        Ok(ServerLink {
-            endpoint: config.endpoint,
-            connect_timeout: config.connect_timeout,
-            keepalive: config.keepalive,
-            mode: config.tls_mode,
-            allow_cleartext: config.allow_cleartext,
-            compression: config.compression,
-            proxy_protocol: config.proxy_protocol,
-            tls: Tls::load(config.client_tls, config.server_tls)?,
-        })
+    /// A link with the certificates and keys that were read.
+    pub fn new(config: LinkConfig, tls: Tls) -> ServerLink {
+        ServerLink { config, tls }
     }
 
     /// Time to connect, and time for a TLS handshake.
     pub fn connect_timeout(&self) -> Duration {
-        self.connect_timeout
+        self.config.connect_timeout
     }
 
     /// Where the server is.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        &self.config.endpoint
     }
 
     /// The certificates and keys.
@@ -135,19 +115,24 @@ impl ServerLink {
 
     /// How connections to the server are to be compressed, if it offers that.
     pub fn compression(&self) -> UpstreamCompression {
-        self.compression
+        self.config.compression
     }
 
     /// Whether the server is told for whom connections are made.
     pub fn tells_addresses(&self) -> bool {
-        self.proxy_protocol != ProxyProtocol::Off
+        self.config.proxy_protocol != ProxyProtocol::Off
     }
 
     /// Connects within the configured time and says whom for, if that is configured. Without
     /// addresses it is for Remora itself, or for a client that came by no address.
     pub async fn connect(&self, addresses: Option<Addresses>) -> io::Result<Stream> {
-        let stream = Stream::connect(&self.endpoint, self.connect_timeout, self.keepalive).await?;
-        let header = proxy_header(self.proxy_protocol, addresses);
+        let stream = Stream::connect(
+            &self.config.endpoint,
+            self.config.connect_timeout,
+            self.config.keepalive,
+        )
+        .await?;
+        let header = proxy_header(self.config.proxy_protocol, addresses);
         stream.write_all(&header).await?;
         Ok(stream)
     }
@@ -161,7 +146,7 @@ impl ServerLink {
         server_is_local: bool,
     ) -> Result<bool, TlsRefused> {
         let client_is_encrypted = on_behalf == OnBehalf::OfClient { over_tls: true };
-        let wanted = match self.mode {
+        let wanted = match self.config.tls_mode {
             UpstreamTlsMode::Disabled => return Ok(false),
             UpstreamTlsMode::AsClient => match on_behalf {
                 OnBehalf::OfClient { over_tls } => over_tls,
@@ -182,7 +167,7 @@ impl ServerLink {
         if wanted && server_offers {
             return Ok(true);
         }
-        if client_is_encrypted && !server_is_local && !self.allow_cleartext {
+        if client_is_encrypted && !server_is_local && !self.config.allow_cleartext {
             return Err(TlsRefused::ClearText);
         }
         Ok(false)
@@ -191,7 +176,12 @@ impl ServerLink {
     /// Begins TLS, when the request for it has been sent.
     pub async fn start_tls(&self, server: &Stream) -> io::Result<()> {
         let (config, name) = self.tls.to_server();
-        match tokio::time::timeout(self.connect_timeout, server.connect_tls(config, name)).await {
+        match tokio::time::timeout(
+            self.config.connect_timeout,
+            server.connect_tls(config, name),
+        )
+        .await
+        {
             Ok(result) => result,
             Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
         }
@@ -200,26 +190,26 @@ impl ServerLink {
 
 #[cfg(test)]
 mod tests {
-    use remora_net::tls::TlsVersion;
+    use remora_net::tls::{TlsVersion, TlsWithClients, TlsWithServer};
 
     use super::*;
 
     fn link(mode: UpstreamTlsMode, allow_cleartext: bool) -> ServerLink {
         let endpoint: Endpoint = "127.0.0.1:3306".parse().unwrap();
-        let server_tls = TlsWithServer {
+        let with_server = TlsWithServer {
             server: endpoint.clone(),
             ca_file: None,
             verifies_identity: false,
             certificate_file: None,
             key_file: None,
         };
-        let client_tls = TlsWithClients {
+        let with_clients = TlsWithClients {
             certificate_file: None,
             key_file: None,
             version_min: TlsVersion::V1_2,
             rsa_key_file: None,
         };
-        ServerLink::new(LinkConfig {
+        let config = LinkConfig {
             endpoint,
             connect_timeout: Duration::from_secs(10),
             keepalive: Keepalive::after_ms(60_000),
@@ -227,10 +217,8 @@ mod tests {
             allow_cleartext,
             compression: UpstreamCompression::Off,
             proxy_protocol: ProxyProtocol::Off,
-            server_tls,
-            client_tls,
-        })
-        .unwrap()
+        };
+        ServerLink::new(config, Tls::load(with_clients, with_server).unwrap())
     }
 
     const ENCRYPTED: OnBehalf = OnBehalf::OfClient { over_tls: true };

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use remora::config::Options;
-use remora::config::link_config;
 use remora::config::options::UpstreamOptions;
+use remora::config::server_link;
 use remora_cache::{BrokenRules, Position, ShapesLimits, Timeline, TimelineLimits};
 use remora_net::Endpoint;
 use remora_testkit::servers::{FOLLOW_PASSWORD, FOLLOW_USER, Server};
 use remora_upstream::client::Account;
 use remora_upstream::clock::Clock;
-use remora_upstream::link::ServerLink;
 use remora_upstream::{UpstreamConfig, UpstreamShared};
 
 /// Remora's follower, on a thread of its own for as long as the process lives.
@@ -31,7 +30,7 @@ impl Follower {
             ..options.upstream
         };
         let config = UpstreamConfig {
-            link: Arc::new(ServerLink::new(link_config(&options.listen, &upstream)).unwrap()),
+            link: Arc::new(server_link(&options.listen, &upstream).unwrap()),
             account: Account {
                 user: FOLLOW_USER.into(),
                 password: FOLLOW_PASSWORD.into(),

@@ -30,5 +30,5 @@ pub use print::{example_toml, reference_markdown};
 pub(crate) use secret::{open_file_warning, read_secret};
 pub use settings::Settings;
 pub use source::{Reread, Source};
-pub use transport::{Network, link_config};
+pub use transport::{Network, server_link};
 pub use value::{AdminListen, ByteSize, LogLevel, NotAValue, Storing};

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use remora_net::tls::{TlsWithClients, TlsWithServer};
+use remora_net::tls::{Tls, TlsError, TlsWithClients, TlsWithServer};
 use remora_net::{Endpoint, Keepalive, ProxyProtocol};
-use remora_upstream::link::{LinkConfig, UpstreamTlsMode};
+use remora_upstream::link::{LinkConfig, ServerLink, UpstreamTlsMode};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -103,9 +103,25 @@ impl JsonSchema for Network {
     }
 }
 
-/// How the server is to be spoken to, and what clients are shown.
-pub fn link_config(listen: &ListenOptions, upstream: &UpstreamOptions) -> LinkConfig {
-    LinkConfig {
+/// How the server is spoken to, with the certificates and keys for both sides. Reads their files.
+pub fn server_link(
+    listen: &ListenOptions,
+    upstream: &UpstreamOptions,
+) -> Result<ServerLink, TlsError> {
+    let with_clients = TlsWithClients {
+        certificate_file: listen.tls_certificate_file.clone(),
+        key_file: listen.tls_key_file.clone(),
+        version_min: listen.tls_version_min,
+        rsa_key_file: listen.rsa_key_file.clone(),
+    };
+    let with_server = TlsWithServer {
+        server: upstream.address.clone(),
+        ca_file: upstream.tls_ca_file.clone(),
+        verifies_identity: upstream.tls_mode == UpstreamTlsMode::VerifyIdentity,
+        certificate_file: upstream.tls_certificate_file.clone(),
+        key_file: upstream.tls_key_file.clone(),
+    };
+    let config = LinkConfig {
         endpoint: upstream.address.clone(),
         connect_timeout: Duration::from_millis(upstream.connect_timeout_ms),
         keepalive: Keepalive::after_ms(upstream.keepalive_ms),
@@ -113,20 +129,9 @@ pub fn link_config(listen: &ListenOptions, upstream: &UpstreamOptions) -> LinkCo
         allow_cleartext: upstream.allow_cleartext,
         compression: upstream.compression,
         proxy_protocol: upstream.proxy_protocol,
-        server_tls: TlsWithServer {
-            server: upstream.address.clone(),
-            ca_file: upstream.tls_ca_file.clone(),
-            verifies_identity: upstream.tls_mode == UpstreamTlsMode::VerifyIdentity,
-            certificate_file: upstream.tls_certificate_file.clone(),
-            key_file: upstream.tls_key_file.clone(),
-        },
-        client_tls: TlsWithClients {
-            certificate_file: listen.tls_certificate_file.clone(),
-            key_file: listen.tls_key_file.clone(),
-            version_min: listen.tls_version_min,
-            rsa_key_file: listen.rsa_key_file.clone(),
-        },
-    }
+    };
+    let tls = Tls::load(with_clients, with_server)?;
+    Ok(ServerLink::new(config, tls))
 }
 
 /// The rules between the options of connections: the first that is broken.

@@ -58,7 +58,6 @@ use remora_cache::BrokenRules;
 use remora_engine::reason::Outcome;
 use remora_engine::rules::TransactionReads;
 use remora_net::Stream;
-use remora_upstream::link::ServerLink;
 use remora_upstream::simulated::SimulatedFollower;
 use remora_wire::packet::{Extent, extent};
 use tokio::task::{JoinHandle, LocalSet, yield_now};
@@ -70,7 +69,7 @@ use self::random::Random;
 use self::server::{MARK_HOLDER, Server, instance};
 use self::statement::{Mix, Statement, Write};
 use crate::app::build_shared;
-use crate::config::{Override, Settings, link_config};
+use crate::config::{Override, Settings, server_link};
 use crate::metrics::Metrics;
 use crate::session::{self, FirstReads, WorkerContext};
 use crate::shared::Shared;
@@ -633,21 +632,31 @@ fn simulate(mut random: Random, setup: Setup<'_>) -> Result<Seen, String> {
         odds.one_damage_in = [20, 300][random.index(2)];
     }
     let settings = settings(setup.transaction_reads, odds.statements_max);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    LocalSet::new().block_on(&runtime, async {
-        let metrics = Metrics::new(WORKERS);
-        let link =
-            ServerLink::new(link_config(&settings.listen, &settings.upstream)).expect("no files");
-        let shared = build_shared(&settings, setup.broken, &metrics, Arc::new(link), None);
+    in_simulated_time(async {
+        let (shared, metrics) = shared(&settings, setup.broken);
         let world = World::new(random, odds, shared, &metrics);
         let mut world = Box::pin(world).await;
         world.is_told = setup.is_told;
         world.run().await.map(|()| world.seen)
     })
+}
+
+/// What all sessions of a Remora share, and what they count.
+fn shared(settings: &Settings, broken: BrokenRules) -> (Arc<Shared>, Arc<Metrics>) {
+    let metrics = Metrics::new(WORKERS);
+    let link = server_link(&settings.listen, &settings.upstream).expect("no files");
+    let shared = build_shared(settings, broken, &metrics, Arc::new(link), None);
+    (shared, metrics)
+}
+
+/// Runs tasks of one thread. Time passes when none of them has anything to do.
+fn in_simulated_time<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    LocalSet::new().block_on(&runtime, future)
 }
 
 /// Runs the simulation that a fuzzer's bytes choose: the first one says what it is of, the others

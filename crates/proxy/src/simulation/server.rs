@@ -482,7 +482,13 @@ pub(super) async fn converse(server: Rc<RefCell<Server>>, stream: Rc<Stream>) {
     }
 }
 
-async fn next_message(stream: &Stream, received: &mut Vec<u8>, first: u8) -> Option<Vec<u8>> {
+/// The next message that comes, whose first packet has this number. `None` when the other side has
+/// ended.
+pub(super) async fn next_message(
+    stream: &Stream,
+    received: &mut Vec<u8>,
+    first: u8,
+) -> Option<Vec<u8>> {
     loop {
         if let Ok(Extent::Complete { bytes, .. }) = extent(received, first) {
             return Some(received.drain(..bytes).collect());

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use remora::config::link_config;
 use remora::config::options::{ListenOptions, UpstreamOptions};
+use remora::config::server_link;
 use remora_net::Endpoint;
 use remora_testkit::client::ClientError as SqlError;
 use remora_testkit::process::{PATIENCE, wait_for};
@@ -181,5 +181,5 @@ pub(crate) fn link_to(endpoint: &Endpoint, connect_timeout_ms: u64) -> ServerLin
         connect_timeout_ms,
         ..UpstreamOptions::default()
     };
-    ServerLink::new(link_config(&ListenOptions::default(), &upstream)).unwrap()
+    server_link(&ListenOptions::default(), &upstream).unwrap()
 }

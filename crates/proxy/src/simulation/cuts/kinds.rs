@@ -5,6 +5,8 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// Payloads of commands, some with a [`MARK`].
     commands: Vec<Vec<u8>>,
+    /// Its login, and what Remora asks after it, are cut with it.
+    pub(super) begins_at_once: bool,
 }
 
 /// Stands in a statement for what makes it another each time.
@@ -60,23 +62,29 @@ const AHEAD: [u8; 4] = [0, 1, 0xfd, 0];
 
 impl Kind {
     fn new(name: &'static str, commands: Vec<Vec<u8>>) -> Kind {
-        Kind { name, commands }
+        Kind {
+            name,
+            commands,
+            begins_at_once: false,
+        }
+    }
+
+    fn at_once(name: &'static str, commands: Vec<Vec<u8>>) -> Kind {
+        Kind {
+            begins_at_once: true,
+            ..Kind::new(name, commands)
+        }
     }
 
     /// Whether it changes a row.
     pub(super) fn writes(&self) -> bool {
-        [
-            "hits and a write",
-            "write",
-            "transaction",
-            "execute a write",
-        ]
-        .contains(&self.name)
-    }
-
-    /// Whether its login, and what Remora asks after it, are cut with it.
-    pub(super) fn begins_at_once(&self) -> bool {
-        ["login", "settings"].contains(&self.name)
+        let update = WRITE
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .as_bytes();
+        let is_write = |command: &Vec<u8>| command[1..].starts_with(update);
+        self.commands.iter().any(is_write)
     }
 
     /// The same with something before it.
@@ -149,8 +157,8 @@ fn of_text() -> Vec<Kind> {
     let setting = vec![query("SET @@sort_buffer_size = 1048576"), fresh(ROWS)];
     let transaction = [query("BEGIN"), query(WRITE), query(READ), query("COMMIT")];
     vec![
-        Kind::new("login", vec![]),
-        Kind::new("settings", vec![fresh(ROWS)]),
+        Kind::at_once("login", vec![]),
+        Kind::at_once("settings", vec![fresh(ROWS)]),
         Kind::new("result set", vec![fresh(ROWS)]),
         Kind::new("long result set", vec![fresh(LONG)]),
         Kind::new("hit", vec![query(ROWS)]),

@@ -28,10 +28,9 @@ use std::time::Duration;
 use remora_cache::BrokenRules;
 use remora_engine::reason::Outcome;
 use remora_net::Stream;
-use remora_upstream::link::ServerLink;
 use remora_upstream::simulated::SimulatedFollower;
 use remora_wire::packet::{HEADER_BYTES, Header};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 use self::caller::{End, Leave, Played};
@@ -39,9 +38,6 @@ use self::kinds::{Kind, kinds, next_client};
 use self::relay::{Traffic, Way};
 use self::server::Storage;
 use super::server::{MARK_HOLDER, instance};
-use crate::app::build_shared;
-use crate::config::link_config;
-use crate::metrics::Metrics;
 use crate::session::{self, WorkerContext};
 use crate::shared::Shared;
 
@@ -64,7 +60,6 @@ const TRIES_MAX: usize = 10;
 /// Where an exchange is cut.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
-    None,
     Client(Leave),
     Server(Way, usize),
 }
@@ -120,10 +115,7 @@ struct World {
 impl World {
     async fn new(broken: BrokenRules) -> World {
         let settings = super::settings("after_snapshot", 0);
-        let metrics = Metrics::new(super::WORKERS);
-        let link = ServerLink::new(link_config(&settings.listen, &settings.upstream));
-        let link = Arc::new(link.expect("no files"));
-        let shared = build_shared(&settings, broken, &metrics, link, None);
+        let (shared, metrics) = super::shared(&settings, broken);
         let follower =
             SimulatedFollower::start(Arc::clone(&shared.upstream), instance(), MARK_HOLDER);
         let of_worker = metrics.worker(0).expect("there is a worker");
@@ -137,7 +129,7 @@ impl World {
             said: None,
         };
         // Nothing is in memory yet: that is what the server says.
-        let (said, _) = world.play(&next_client(), Cut::None).await;
+        let (said, _) = world.play(&next_client(), None).await;
         world.said = Some(Said {
             bytes: after_login(&said).to_vec(),
             value: world.value(),
@@ -150,7 +142,7 @@ impl World {
     async fn warm(&mut self) {
         for _ in 0..TRIES_MAX {
             let before = self.hits();
-            self.play(&next_client(), Cut::None).await;
+            self.play(&next_client(), None).await;
             self.expect_nothing_left("warming").await;
             if self.hits() >= before + IN_MEMORY {
                 return;
@@ -169,17 +161,17 @@ impl World {
     }
 
     /// Runs one exchange to its end, whatever that is. Memory has nothing of it.
-    async fn play(&mut self, kind: &Kind, cut: Cut) -> (Played, Traffic) {
+    async fn play(&mut self, kind: &Kind, cut: Option<Cut>) -> (Played, Traffic) {
         self.tag += 1;
         self.play_again(kind, cut).await
     }
 
     /// The same with the tag of the one before.
-    async fn play_again(&mut self, kind: &Kind, cut: Cut) -> (Played, Traffic) {
+    async fn play_again(&mut self, kind: &Kind, cut: Option<Cut>) -> (Played, Traffic) {
         let (leave, order) = match cut {
-            Cut::None => (Leave::Never, None),
-            Cut::Client(leave) => (leave, None),
-            Cut::Server(way, at) => (Leave::Never, Some((way, at))),
+            None => (Leave::Never, None),
+            Some(Cut::Client(leave)) => (leave, None),
+            Some(Cut::Server(way, at)) => (Leave::Never, Some((way, at))),
         };
         let (near, of_client) = Stream::pair(SOCKET_BYTES);
         let (of_server, of_session) = Stream::pair(SOCKET_BYTES);
@@ -266,7 +258,7 @@ impl World {
             if kind.writes() {
                 self.warm().await;
             }
-            let (played, traffic) = self.play(kind, Cut::None).await;
+            let (played, traffic) = self.play(kind, None).await;
             assert_eq!(played.end, End::Complete, "{}", kind.name);
             self.expect_nothing_left(kind.name).await;
             let lengths = Lengths::of(&played, &traffic);
@@ -281,7 +273,7 @@ impl World {
     async fn sweep(&mut self, kind: Kind, step: usize) -> usize {
         let mut from = Lengths::first_byte();
         let mut kind = kind;
-        if !kind.begins_at_once() {
+        if !kind.begins_at_once {
             let before = kinds::before();
             let (played, traffic) = self.steady(&before).await;
             from = Lengths::of(&played, &traffic);
@@ -323,9 +315,8 @@ impl World {
             self.warm().await;
         }
         let value = self.value();
-        let (played, traffic) = self.play(kind, cut).await;
+        let (played, traffic) = self.play(kind, Some(cut)).await;
         let came = match cut {
-            Cut::None => true,
             Cut::Client(_) => played.end == End::Left,
             Cut::Server(..) => traffic.was_cut,
         };
@@ -346,7 +337,7 @@ impl World {
 
     /// The next client gets what the server says.
     async fn expect_truth(&mut self, what: &str) {
-        let (next, _) = self.play_again(&next_client(), Cut::None).await;
+        let (next, _) = self.play_again(&next_client(), None).await;
         assert_eq!(next.end, End::Complete, "the next client after {what}");
         let said = self.said.as_ref().expect("it was asked at first");
         let truth = with_values(&said.bytes, said.value, self.value());
@@ -439,12 +430,7 @@ mod long {
 }
 
 fn sweep_all(step: usize, broken: BrokenRules, is_meant: fn(&Kind) -> bool) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    LocalSet::new().block_on(&runtime, async {
+    super::in_simulated_time(async {
         let mut total = 0;
         for kind in kinds().into_iter().filter(is_meant) {
             let mut world = Box::pin(World::new(broken)).await;

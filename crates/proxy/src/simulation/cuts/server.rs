@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use remora_net::Stream;
 use remora_wire::StatusFlags;
-use remora_wire::packet::{Extent, HEADER_BYTES, Header, extent, put_message};
+use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::response::ServerError;
 use remora_wire::result_set::Parts;
 
@@ -15,8 +15,8 @@ use super::super::log::{Format, Log, LoggedEvent};
 use super::super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
 use super::super::random::Random;
 use super::super::server::{
-    CAPABILITIES, SELECT_SETTINGS, SHOW_CREATED, created, end_mark, greeting, instance, ok,
-    result_set, settings,
+    CAPABILITIES, SELECT_SETTINGS, SHOW_CREATED, created, end_mark, greeting, instance,
+    next_message, ok, result_set, settings,
 };
 use super::super::statement::{Begin, Lock, Read, Statement, Write};
 use super::kinds::{
@@ -43,8 +43,6 @@ pub(super) struct Storage {
     engine: Engine,
     log: Log,
     random: Random,
-    /// What the last write wrote.
-    value: u64,
     /// What no session should have sent.
     unexpected: Vec<String>,
 }
@@ -60,12 +58,10 @@ impl Storage {
             engine: Engine::new(),
             log: Log::new(format, instance().server_id),
             random: Random::new(1),
-            value: FIRST_VALUE - 1,
             unexpected: Vec::new(),
         };
         let elsewhere = storage.engine.connect();
-        storage.run(elsewhere, &storage.next_write());
-        storage.value = FIRST_VALUE;
+        storage.run(elsewhere, &write(FIRST_VALUE));
         Rc::new(RefCell::new(storage))
     }
 
@@ -92,15 +88,6 @@ impl Storage {
         std::mem::take(&mut self.unexpected)
     }
 
-    fn next_write(&self) -> Statement {
-        let (table, id) = CHANGED;
-        Statement::Write(Write::Value {
-            table,
-            id,
-            value: self.value + 1,
-        })
-    }
-
     /// Runs a statement to its end.
     fn run(&mut self, session: Number, statement: &Statement) -> Option<Rows> {
         let outcome = self.engine.run(session, statement);
@@ -113,6 +100,12 @@ impl Storage {
             Outcome::Failed(_) | Outcome::Blocked => None,
         }
     }
+}
+
+/// Gives the row a value.
+fn write(value: u64) -> Statement {
+    let (table, id) = CHANGED;
+    Statement::Write(Write::Value { table, id, value })
 }
 
 /// One conversation.
@@ -141,11 +134,10 @@ pub(super) async fn converse(stream: Stream, storage: Rc<RefCell<Storage>>) {
         cursor: Vec::new(),
     };
     let mut received = Vec::new();
-    let mut first = 1;
     if stream.write_all(&greeting()).await.is_err() {
         return;
     }
-    let Some(_login) = next_message(&stream, &mut received, &mut first).await else {
+    let Some(_login) = next_message(&stream, &mut received, 1).await else {
         return;
     };
     let mut answer = ok(conversation.status(), 2);
@@ -154,15 +146,17 @@ pub(super) async fn converse(stream: Stream, storage: Rc<RefCell<Storage>>) {
             return;
         }
         if asks_for_a_file(&answer) {
-            first = 2;
-            while let Some(piece) = next_message(&stream, &mut received, &mut first).await
-                && piece.len() > HEADER_BYTES
-            {}
-            answer = ok(conversation.status(), first);
+            let mut number = 2;
+            while let Some(piece) = next_message(&stream, &mut received, number).await {
+                number += 1;
+                if piece.len() == HEADER_BYTES {
+                    break;
+                }
+            }
+            answer = ok(conversation.status(), number);
             continue;
         }
-        first = 0;
-        let Some(message) = next_message(&stream, &mut received, &mut first).await else {
+        let Some(message) = next_message(&stream, &mut received, 0).await else {
             return;
         };
         let payload = &message[HEADER_BYTES..];
@@ -174,24 +168,6 @@ pub(super) async fn converse(stream: Stream, storage: Rc<RefCell<Storage>>) {
             storage.borrow_mut().unexpected.push(text);
             ServerError::new(NO_SUCH_TABLE, "HY000", "unexpected").packet(1)
         });
-    }
-}
-
-/// A message of one packet, numbered `next`, which becomes the number after it.
-async fn next_message(stream: &Stream, received: &mut Vec<u8>, next: &mut u8) -> Option<Vec<u8>> {
-    loop {
-        if let Ok(Extent::Complete { bytes, .. }) = extent(received, *next) {
-            *next = next.wrapping_add(1);
-            return Some(received.drain(..bytes).collect());
-        }
-        stream.readable().await.ok()?;
-        let mut chunk = [0; 256];
-        match stream.try_read(&mut chunk) {
-            Ok(0) => return None,
-            Ok(count) => received.extend_from_slice(&chunk[..count]),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => return None,
-        }
     }
 }
 
@@ -298,16 +274,13 @@ impl Conversation {
             "BEGIN" => Statement::Begin(Begin::default()),
             "COMMIT" => Statement::Commit,
             "ROLLBACK" | "ROLLBACK AND NO CHAIN NO RELEASE" => Statement::Rollback,
-            WRITE => self.storage.borrow().next_write(),
+            WRITE => write(self.storage.borrow().shown_value() + 1),
             _ if text.starts_with("DO ") || text.starts_with("SET ") => {
                 return Some(ok(status, 1));
             }
             _ => Statement::Begin(Begin::all().find(begin)?),
         };
-        let mut storage = self.storage.borrow_mut();
-        storage.run(self.session, &statement)?;
-        storage.value += u64::from(text == WRITE);
-        drop(storage);
+        self.storage.borrow_mut().run(self.session, &statement)?;
         Some(ok(self.status(), 1))
     }
 
