@@ -58,7 +58,7 @@ pub use mentions::{Mentions, NameHash};
 pub use name::TableName;
 pub use reads::{
     Block, Bound, CONDITIONS_MAX, CONSTANT_BYTES_MAX, CONSTANTS_MAX, ColumnName, ColumnNames,
-    Condition, Constant, EQUALITIES_MAX, NarrowedWrite, Reads, Source, SourceSet, Test,
+    Condition, Constant, EQUALITIES_MAX, NameUse, NarrowedWrite, Reads, Source, SourceSet, Test,
     WRITTEN_ROWS_MAX, WrittenRows,
 };
 pub use refusal::Refusal;

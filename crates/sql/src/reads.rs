@@ -63,6 +63,23 @@ pub struct Source {
     pub schema: Option<String>,
     /// Every column of it counts as read: by `*`, `alias.*`, `NATURAL JOIN` or `PARTITION (…)`.
     pub reads_all: bool,
+    /// What is done with them then; [`NameUse::Shown`] if not every column counts as read.
+    pub use_of_all: NameUse,
+}
+
+/// What a statement does with the value of a column.
+///
+/// It decides whether a type whose values the server completes before it compares or converts them
+/// (`TIME`, with today's date) leaves the result to the table's rows alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameUse {
+    /// The client gets it as it is, or rows are sorted or grouped by it: it meets no value of
+    /// another type. Only in a statement that is one `SELECT`, without `WITH` and set operations;
+    /// also if nothing is done with it, as in the list of an `EXISTS`.
+    #[default]
+    Shown,
+    /// Anything.
+    Any,
 }
 
 /// A conjunct of a `WHERE` or `ON`: a row of the named column's table that doesn't satisfy it makes
@@ -221,8 +238,18 @@ impl Constant {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnNames {
     text: String,
+    count: usize,
     /// Bits of the names' hashes: a name with an unset one isn't there.
     seen: [u64; 4],
+    /// Bits of those among the first 64, by their number, that are more than shown.
+    used: u64,
+}
+
+/// A name that has just been noted: its number, and what was done with it until then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Noted {
+    at: usize,
+    before: u64,
 }
 
 const END_OF_NAME: char = '\0';
@@ -232,11 +259,31 @@ const NAMES_BYTES: usize = 48;
 impl ColumnNames {
     /// Whether a name is there, in any ASCII case.
     pub fn contains(&self, name: &str) -> bool {
-        self.contains_at(Self::place(name), name)
+        self.number_of(Self::place(name), name).is_some()
     }
 
-    fn contains_at(&self, (word, bit): (usize, u64), name: &str) -> bool {
-        self.seen[word] & bit != 0 && self.iter().any(|known| known.eq_ignore_ascii_case(name))
+    /// What is done with what a name, in any ASCII case, can mean; `None` if it isn't there.
+    pub fn use_of(&self, name: &str) -> Option<NameUse> {
+        let at = self.number_of(Self::place(name), name)?;
+        let is_used = Self::bit(at).is_none_or(|bit| self.used & bit != 0);
+        Some(if is_used {
+            NameUse::Any
+        } else {
+            NameUse::Shown
+        })
+    }
+
+    fn number_of(&self, (word, bit): (usize, u64), name: &str) -> Option<usize> {
+        if self.seen[word] & bit == 0 {
+            return None;
+        }
+        let is_it = |known: &str| known.eq_ignore_ascii_case(name);
+        self.iter().position(is_it)
+    }
+
+    /// `None`: it is one of those that count as used in any way.
+    fn bit(at: usize) -> Option<u64> {
+        1_u64.checked_shl(u32::try_from(at).ok()?)
     }
 
     /// The names, each once.
@@ -249,12 +296,28 @@ impl ColumnNames {
         self.text.is_empty()
     }
 
-    /// Adds a name, if it isn't there.
-    pub(crate) fn add(&mut self, name: &str) {
-        let (word, bit) = Self::place(name);
-        if self.contains_at((word, bit), name) {
-            return;
-        }
+    /// Adds a name, if it isn't there: as one with which anything is done.
+    pub(crate) fn add(&mut self, name: &str) -> Noted {
+        let place = Self::place(name);
+        let known = self.number_of(place, name);
+        let at = known.unwrap_or_else(|| self.push(place, name));
+        let before = self.used;
+        self.used |= Self::bit(at).unwrap_or(0);
+        Noted { at, before }
+    }
+
+    /// What has just been noted is only shown there.
+    pub(crate) fn only_shown(&mut self, noted: Noted) {
+        let bit = Self::bit(noted.at).unwrap_or(0);
+        self.used = self.used & !bit | noted.before & bit;
+    }
+
+    /// Anything is done with all of them.
+    pub(crate) fn use_all(&mut self) {
+        self.used = u64::MAX;
+    }
+
+    fn push(&mut self, (word, bit): (usize, u64), name: &str) -> usize {
         self.seen[word] |= bit;
         if self.text.is_empty() {
             self.text.reserve(NAMES_BYTES);
@@ -263,6 +326,8 @@ impl ColumnNames {
         self.text.push_str(name);
         self.text[start..].make_ascii_lowercase();
         self.text.push(END_OF_NAME);
+        self.count += 1;
+        self.count - 1
     }
 
     fn place(name: &str) -> (usize, u64) {

@@ -21,11 +21,11 @@ use crate::cursor::{Cursor, NameRead};
 use crate::everything::EverythingReason;
 use crate::keyword::Keyword;
 use crate::name::TableName;
-use crate::reads::{Condition, Reads};
+use crate::reads::{Condition, NameUse, Noted, Reads};
 use crate::refusal::Refusal;
 use crate::scan::Findings;
 use crate::token::{Token, TokenKind};
-use block::OpenBlock;
+use block::{OpenBlock, Reader};
 pub(crate) use value::{Value, integer, unescape};
 
 /// How deeply expressions, subqueries, joins and parentheses may be nested. It bounds the stack.
@@ -82,6 +82,14 @@ pub(crate) struct SelectParser<'a> {
     says_cache: bool,
     block: OpenBlock,
     open_blocks: usize,
+    /// Who gets the rows of the next block.
+    next_reader: Reader,
+    /// It has `WITH` or set operations: what a block shows, another may use.
+    is_compound: bool,
+    /// The column that was noted last.
+    last_noted: Option<(Token, Noted)>,
+    /// Aliases of columns that are shown, and the columns.
+    aliases: Vec<[Token; 2]>,
     /// Whether what is parsed is a `WHERE` or `ON`, so that conditions are worth recognising.
     wants_conditions: bool,
     /// Something was found whose value for a row depends on the table's other rows.
@@ -128,6 +136,10 @@ impl<'a> SelectParser<'a> {
             says_cache: false,
             block: OpenBlock::default(),
             open_blocks: 0,
+            next_reader: Reader::default(),
+            is_compound: false,
+            last_noted: None,
+            aliases: Vec::new(),
             wants_conditions: false,
             depends_on_other_rows: false,
             gives_rows_of_nothing: false,
@@ -186,7 +198,8 @@ impl<'a> SelectParser<'a> {
     }
 
     /// What the parsed statement reads, or why it can't be cached.
-    pub(crate) fn into_result(self) -> Result<Select, Refusal> {
+    pub(crate) fn into_result(mut self) -> Result<Select, Refusal> {
+        self.settle_uses();
         match self.refusal {
             Some(refusal) => Err(refusal),
             None if self.tables.is_empty() && !self.reads_settings => Err(Refusal::NoTables),
@@ -201,6 +214,25 @@ impl<'a> SelectParser<'a> {
                 tables: self.tables,
                 says_cache: self.says_cache,
             }),
+        }
+    }
+
+    /// What was only shown where it stood may be used elsewhere, under another name or none.
+    fn settle_uses(&mut self) {
+        for [alias, column] in std::mem::take(&mut self.aliases) {
+            let alias = self.cursor.name_bytes(alias);
+            let alias = std::str::from_utf8(&alias).ok();
+            let alias = alias.filter(|alias| alias.is_ascii());
+            if alias.is_none_or(|alias| self.reads.names.use_of(alias) == Some(NameUse::Any)) {
+                self.note_column(column);
+            }
+        }
+        if self.is_compound {
+            self.reads.names.use_all();
+            let sources = self.reads.blocks.iter_mut();
+            for source in sources.flat_map(|block| &mut block.sources) {
+                source.use_of_all = NameUse::Any;
+            }
         }
     }
 

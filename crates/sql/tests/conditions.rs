@@ -8,7 +8,8 @@ mod common;
 use common::default;
 use common::describe::{conditions, described};
 use remora_sql::{
-    CONDITIONS_MAX, Dialect, EQUALITIES_MAX, Reads, Select, Test, analyse, analyse_prepared,
+    CONDITIONS_MAX, Dialect, EQUALITIES_MAX, NameUse, Reads, Select, Test, analyse,
+    analyse_prepared,
 };
 
 fn select(text: &str, dialect: Dialect) -> Select {
@@ -527,6 +528,107 @@ fn every_name_that_can_mean_a_column_is_noted() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn a_column_is_only_shown_where_its_value_meets_no_other() {
+    let use_of = |text: &str| reads(text).names.use_of("t");
+    for text in [
+        "SELECT t FROM a",
+        "SELECT T FROM a",
+        "SELECT 1 + b, a.t, s.a.`t` FROM a WHERE b = 5",
+        "SELECT DISTINCT (t) FROM a",
+        "(SELECT t FROM a LIMIT 3)",
+        "SELECT t AS x FROM a ORDER BY x DESC",
+        "SELECT t x, b AS y FROM a HAVING y > 5",
+        "SELECT t AS t FROM a GROUP BY t",
+        "SELECT b FROM a ORDER BY b, t DESC",
+        "SELECT b, MAX(c) FROM a GROUP BY a.t ORDER BY MAX(c)",
+        "SELECT t FROM a WHERE b IN (SELECT c FROM d ORDER BY t LIMIT 1)",
+        "SELECT t FROM a WHERE EXISTS (SELECT * FROM d WHERE c = 5)",
+    ] {
+        assert_eq!(use_of(text), Some(NameUse::Shown), "{text}");
+    }
+    for text in [
+        "SELECT t + 0 FROM a",
+        "SELECT -t FROM a",
+        "SELECT +t FROM a",
+        "SELECT BINARY t FROM a",
+        "SELECT t COLLATE utf8mb4_bin FROM a",
+        "SELECT b, t > c FROM a",
+        "SELECT t, MAX(t) FROM a",
+        "SELECT MAX(t), t FROM a",
+        "SELECT t FROM a WHERE t > '10:00'",
+        "SELECT t FROM a WHERE t IS NULL",
+        "SELECT t FROM a HAVING t > c",
+        "SELECT t FROM a JOIN b USING (t)",
+        "SELECT t FROM a ORDER BY t + 0",
+        "SELECT t FROM a GROUP BY IFNULL(t, c)",
+        "SELECT COUNT(DISTINCT t) FROM a",
+        "SELECT SUM(b) OVER (ORDER BY t) FROM a",
+        "SELECT GROUP_CONCAT(b ORDER BY t) FROM a",
+        "SELECT (SELECT t) FROM a",
+        "SELECT b FROM a ORDER BY (SELECT t FROM d LIMIT 1) > c",
+        "SELECT b FROM a WHERE c IN (SELECT t FROM d)",
+        "SELECT b FROM a WHERE EXISTS (SELECT t FROM d)",
+        // Under another name.
+        "SELECT t AS x FROM a HAVING x > c",
+        "SELECT t x FROM a ORDER BY x + 0",
+        "SELECT t AS X, (SELECT MAX(x)) FROM a",
+        "SELECT t AS 'x' FROM a",
+        "SELECT t AS `ü` FROM a",
+        // What one block shows, another may use.
+        "SELECT t FROM a UNION SELECT c FROM d",
+        "(SELECT t FROM a) UNION ALL (SELECT c FROM d) ORDER BY 1",
+        "WITH x (y) AS (SELECT t FROM a) SELECT y > c FROM x",
+        "WITH x AS (SELECT 1) SELECT t FROM a",
+        "SELECT y > c FROM (SELECT t FROM a) AS x (y)",
+        "SELECT * FROM (SELECT t FROM a) x",
+    ] {
+        assert_eq!(use_of(text), Some(NameUse::Any), "{text}");
+    }
+    assert_eq!(use_of("SELECT b FROM a"), None);
+    let many: Vec<_> = (0..100).map(|number| format!("c{number}")).collect();
+    let names = reads(&format!("SELECT {} FROM a", many.join(", "))).names;
+    assert_eq!(names.use_of("c63"), Some(NameUse::Shown));
+    assert_eq!(names.use_of("C64"), Some(NameUse::Any));
+}
+
+#[test]
+fn what_a_star_means_is_only_shown_where_it_is_listed() {
+    let use_of_all = |text: &str| {
+        let reads = reads(text);
+        let sources = reads.blocks.iter().flat_map(|block| &block.sources);
+        let starred = sources.filter(|source| source.reads_all);
+        starred.map(|source| source.use_of_all).max()
+    };
+    for text in [
+        "SELECT * FROM a",
+        "SELECT a.* FROM a JOIN b USING (c)",
+        "SELECT *, c > d FROM a ORDER BY 3",
+        "SELECT A.* FROM a",
+        "SELECT c FROM a WHERE EXISTS (SELECT * FROM b)",
+        "SELECT * FROM a WHERE NOT EXISTS ((SELECT b.* FROM b WHERE b.c = a.c))",
+        "SELECT c FROM a PARTITION (p)",
+    ] {
+        assert_eq!(use_of_all(text), Some(NameUse::Shown), "{text}");
+    }
+    for text in [
+        "SELECT * FROM a NATURAL JOIN b",
+        "SELECT c FROM a NATURAL LEFT JOIN b",
+        "SELECT c FROM a WHERE EXISTS (SELECT * FROM b NATURAL JOIN d)",
+        "SELECT c FROM a WHERE d IN (SELECT * FROM b)",
+        "SELECT c FROM a WHERE EXISTS (SELECT 1 FROM b WHERE d IN (SELECT * FROM e))",
+        "SELECT c FROM a WHERE (d, e) = (SELECT * FROM b)",
+        "SELECT c FROM a ORDER BY (SELECT * FROM b)",
+        "SELECT COUNT(*) FROM (SELECT * FROM a) x",
+        "SELECT * FROM a UNION SELECT * FROM b",
+        "SELECT c FROM a WHERE EXISTS (SELECT * FROM b UNION SELECT * FROM d)",
+        "WITH x AS (SELECT * FROM a) SELECT c FROM x",
+    ] {
+        assert_eq!(use_of_all(text), Some(NameUse::Any), "{text}");
+    }
+    assert_eq!(use_of_all("SELECT c FROM a"), None);
 }
 
 #[test]

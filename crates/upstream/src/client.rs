@@ -161,11 +161,11 @@ impl Client {
             Ok(result) => result?,
             Err(_) => return Err(ClientError::Timeout(connect_timeout)),
         }
-        // Literals are written for this mode, and the names in answers are to be UTF-8.
+        // Literals are written for this, and the names in answers are to be UTF-8. MySQL reads the
+        // expressions of a table's columns under the mode of the session that opens it, and wrote
+        // them for this one: 5.7 tells nothing of a table if they can't be read.
         client.execute("SET NAMES utf8mb4").await?;
-        client
-            .execute("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'")
-            .await?;
+        client.execute("SET SESSION sql_mode = ''").await?;
         Ok(client)
     }
 
@@ -420,9 +420,10 @@ pub fn text(row: &Row, column: usize) -> Option<&str> {
         .and_then(|bytes| std::str::from_utf8(bytes).ok())
 }
 
-/// A string as an SQL literal, on a session whose `sql_mode` has `NO_BACKSLASH_ESCAPES`.
+/// A string as an SQL literal, on a session of a [`Client`]: in UTF-8, and with backslashes that
+/// escape.
 pub fn literal(value: &str) -> String {
-    format!("'{}'", value.replace('\'', "''"))
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 #[cfg(test)]

@@ -38,6 +38,9 @@ const DEFINITIONS_IN_TABLES_SINCE: Release = (8, 0, 0);
 const LOG_STATUS_SINCE: Release = (8, 2, 0);
 /// MySQL 8.0.22 has `SHOW REPLICA STATUS` and `SHOW REPLICAS`; 8.4 has them only.
 const REPLICA_WORDS_SINCE: Release = (8, 0, 22);
+/// Since when MariaDB's `information_schema` has `GENERATION_EXPRESSION`. MySQL's has had it since
+/// there are generated columns.
+const GENERATION_EXPRESSIONS_SINCE: Release = (10, 2, 5);
 
 /// The log's filters, from `SHOW MASTER STATUS`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -206,6 +209,11 @@ impl ServerFacts {
     /// `lower_case_table_names`, if it is known.
     pub fn lower_case_table_names(&self) -> Option<u8> {
         self.variable("lower_case_table_names")?.parse().ok()
+    }
+
+    /// Whether `information_schema` tells the expressions of generated columns, if there are any.
+    pub fn tells_generation_expressions(&self) -> bool {
+        self.family == Family::MySql || self.release() >= GENERATION_EXPRESSIONS_SINCE
     }
 
     /// The version's leading numbers.

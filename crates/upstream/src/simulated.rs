@@ -315,16 +315,12 @@ fn applier(
 
 /// A table of InnoDB with the columns `id`, which is its key, `g` and `v`.
 fn facts(schema: &str, table: &str) -> TableFacts {
-    let column = |name: &str, bytes: u8| ColumnFacts {
-        name: name.into(),
-        kind: ColumnKind::Integer {
-            bytes,
-            unsigned: false,
-        },
-        characters_max: None,
-        is_nullable: name != "id",
-        is_auto_increment: false,
-        is_computed: false,
+    let column = |name: &str, bytes: u8| {
+        let unsigned = false;
+        ColumnFacts {
+            is_nullable: name != "id",
+            ..ColumnFacts::new(name, ColumnKind::Integer { bytes, unsigned })
+        }
     };
     TableFacts {
         cacheable: Ok(()),
@@ -338,6 +334,7 @@ fn facts(schema: &str, table: &str) -> TableFacts {
         view_of: Vec::new(),
         columns: Arc::new([column("id", 4), column("g", 4), column("v", 8)]),
         columns_match_log: true,
+        has_limited_columns: false,
         key_columns: Arc::new([0]),
         has_other_unique_keys: false,
     }

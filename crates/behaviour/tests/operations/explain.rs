@@ -178,7 +178,7 @@ fn a_statement_that_is_not_cached_is_given_its_reason() {
         ("SELECT NOW() FROM orders", "statement_clock_function", None),
         ("DELETE FROM orders", "statement_not_select", None),
         (
-            "SELECT at FROM hours",
+            "SELECT MAX(at) FROM hours",
             "table_time_columns",
             Some("explain_reasons.hours"),
         ),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use remora_cache::Tag;
+use remora_sql::NameUse;
 
 use crate::reason::TableRefusal;
 
@@ -75,6 +76,28 @@ pub struct ColumnFacts {
     /// A statement can change it without naming it: it is generated from others, or set to the time
     /// of an update.
     pub is_computed: bool,
+    /// The most that a statement may do with it if its result is to depend on rows of tables alone;
+    /// `None`: it may not name it.
+    pub use_max: Option<NameUse>,
+    /// The places of the stored columns from which the server calculates it when it is read;
+    /// `None` if it is stored itself, or they aren't known and `use_max` is `None`.
+    pub calculated_from: Option<Arc<[u16]>>,
+}
+
+impl ColumnFacts {
+    /// A stored column with nothing special about it, which may be NULL.
+    pub fn new(name: &str, kind: ColumnKind) -> ColumnFacts {
+        ColumnFacts {
+            name: name.into(),
+            kind,
+            characters_max: None,
+            is_nullable: true,
+            is_auto_increment: false,
+            is_computed: false,
+            use_max: Some(NameUse::Any),
+            calculated_from: None,
+        }
+    }
 }
 
 /// A table whose changes may change another through a foreign key that cascades.
@@ -129,6 +152,8 @@ pub struct TableFacts {
     /// with columns that the server hides: a functional index (MySQL), a unique key kept by hashes
     /// (MariaDB).
     pub columns_match_log: bool,
+    /// With some of its columns a statement may not do just anything ([`ColumnFacts::use_max`]).
+    pub has_limited_columns: bool,
     /// The places of the primary key's columns, in the key's order; empty if there is none.
     pub key_columns: Arc<[u16]>,
     /// There are unique keys besides the primary key.
@@ -150,6 +175,7 @@ impl TableFacts {
             view_of: Vec::new(),
             columns: Arc::default(),
             columns_match_log: false,
+            has_limited_columns: false,
             key_columns: Arc::default(),
             has_other_unique_keys: true,
         }

@@ -218,14 +218,7 @@ mod tests {
     /// A table with the columns x, y and z; z is wider.
     fn facts() -> TableFacts {
         let columns = [("x", 4), ("y", 4), ("z", 8)];
-        let columns = columns.map(|(name, bytes)| ColumnFacts {
-            name: name.into(),
-            kind: integer(bytes),
-            is_nullable: true,
-            characters_max: None,
-            is_auto_increment: false,
-            is_computed: false,
-        });
+        let columns = columns.map(|(name, bytes)| ColumnFacts::new(name, integer(bytes)));
         TableFacts {
             columns: Arc::from(columns.to_vec()),
             ..TableFacts::refused("s", "t", TableRefusal::View)

@@ -9,6 +9,7 @@
 //! | `plan` | how each of its reads of a table is narrowed |
 //! | [`explain`] | the same in words |
 //! | `origin` | which table a tag of a result is of |
+//! | `columns` | which columns it reads, and whether it may do with them what it does |
 //! | `conditions` | which columns are restricted, also by what they must be equal to |
 //! | `change` | the tags that a commit touches, from its rows and the registered shapes |
 //! | `write` | the fences of a statement that writes, from its conditions |
@@ -23,6 +24,7 @@
 mod change;
 mod codec;
 pub mod collations;
+mod columns;
 mod conditions;
 pub mod explain;
 mod literal;
@@ -37,6 +39,7 @@ use remora_cache::Shapes;
 
 pub use change::{ChangeTags, Telling};
 pub use codec::Codec;
+pub use columns::{check_columns, check_table};
 pub use literal::StringConversion;
 pub use look::certainly_looks;
 pub use origin::Origin;

@@ -7,9 +7,10 @@ use remora_cache::{
     BrokenTags, ColumnSet, INTERVAL_LEVELS, Shape, ShapeColumn, TableTags, Tag, Value, ValueHash,
     interval_of,
 };
-use remora_sql::{Block, Bound, Condition, Select, Source, Test};
+use remora_sql::{Block, Bound, Condition, Select, Test};
 
 use super::codec::{Codec, KnownValue};
+use super::columns::columns_read;
 use super::conditions::{Conditions, OnColumn};
 use super::literal::Literal;
 use super::read::{ReadTables, ReadTags, add, facts_of};
@@ -390,21 +391,6 @@ pub(super) fn cover(from: i128, to: i128) -> Option<(u8, Vec<i128>)> {
         let (first, last) = (interval_of(from, level), interval_of(to, level));
         (last - first < INTERVALS_MAX).then(|| (level, (first..=last).collect()))
     })
-}
-
-/// The columns of a source that its statement can read.
-fn columns_read(select: &Select, source: &Source, facts: &TableFacts) -> ColumnSet {
-    let is_plain = facts.columns.iter().all(|column| column.name.is_ascii());
-    if source.reads_all || select.reads.all_columns || !is_plain {
-        return ColumnSet::ALL;
-    }
-    let mut reads = ColumnSet::EMPTY;
-    for (ordinal, column) in facts.columns.iter().enumerate() {
-        if select.reads.names.contains(&column.name) {
-            reads.insert(ordinal);
-        }
-    }
-    reads
 }
 
 #[cfg(test)]

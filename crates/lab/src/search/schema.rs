@@ -197,7 +197,7 @@ impl Schema {
         if !table.is_memory && !table.is_partitioned && dice.chance(45) {
             parts.push(self.reference(dice, &mut table));
         }
-        if self.kind != Kind::MySql56 && table.columns[0].kind.is_integer() && dice.chance(20) {
+        if self.kind != Kind::MySql56 && table.columns[0].kind.is_integer() && dice.chance(30) {
             let mut column = Column::new(
                 "s",
                 Type::Integer {
@@ -207,8 +207,14 @@ impl Schema {
                 true,
             );
             column.is_generated = true;
+            // From a key, or from what any update changes.
+            let integers = table.columns.iter().filter(|one| one.kind.is_integer());
+            let integers: Vec<_> = integers.map(|one| one.name.clone()).collect();
+            let from = dice.pick(&integers);
+            let is_virtual = !table.is_memory && dice.chance(60);
+            let how = if is_virtual { "VIRTUAL" } else { "STORED" };
             table.columns.push(column);
-            parts.push("s INT GENERATED ALWAYS AS (id % 4) STORED".to_owned());
+            parts.push(format!("s INT GENERATED ALWAYS AS ({from} % 4) {how}"));
         }
         let declared = table.columns.iter().filter(|one| !one.is_generated);
         let mut all: Vec<String> = declared.map(Column::declaration).collect();

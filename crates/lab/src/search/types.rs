@@ -24,6 +24,7 @@ pub(super) enum Type {
     Date,
     DateTime(&'static str),
     Timestamp(&'static str),
+    Time(&'static str),
     Year,
     Enum,
     Set,
@@ -80,6 +81,7 @@ const DATES: &[&str] = &[
     "'2020-00-00'",
     "'2038-01-18'",
 ];
+const TIMES_OF_DAY: &[&str] = &["'10:00'", "'10:00:00'", "'-01:30:00'", "'23:59:59.75'", "0"];
 const TIMES: &[&str] = &[
     "'2020-01-01'",
     "'2020-01-01 00:00:00'",
@@ -194,6 +196,7 @@ impl Type {
             (3, 9),
             (2, 10),
             (3, 11),
+            (4, 13),
             (json, 12),
         ]) {
             0 => Type::integer(dice),
@@ -208,6 +211,7 @@ impl Type {
             9 => Type::Enum,
             10 => Type::Set,
             11 => Type::Bit(*dice.pick(&[1, 2, 9])),
+            13 => Type::Time(dice.word(&["TIME", "TIME(2)"])),
             _ => Type::Json,
         }
     }
@@ -238,7 +242,8 @@ impl Type {
             | Type::Float(name)
             | Type::Bytes(name)
             | Type::DateTime(name)
-            | Type::Timestamp(name) => (*name).to_owned(),
+            | Type::Timestamp(name)
+            | Type::Time(name) => (*name).to_owned(),
             Type::Text { name, collation } => {
                 let charset = match collation.split_once('_') {
                     Some((charset, _)) if !charset.starts_with("uca") => charset,
@@ -292,6 +297,7 @@ impl Type {
             Type::Text { .. } | Type::Bytes(_) => STRINGS,
             Type::Date => DATES,
             Type::DateTime(_) | Type::Timestamp(_) => TIMES,
+            Type::Time(_) => TIMES_OF_DAY,
             Type::Year => YEARS,
             Type::Enum => MEMBERS,
             Type::Set => SETS,

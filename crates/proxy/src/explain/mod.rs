@@ -22,7 +22,7 @@ use remora_engine::facts::{CascadeParent, TableFacts};
 use remora_engine::key::may_be_select;
 use remora_engine::reason::{Bypass, Words};
 use remora_engine::tags::explain::{Dependency, Names, explain_read};
-use remora_engine::tags::{Purpose, ReadTables, ReadTags, StringConversion};
+use remora_engine::tags::{Purpose, ReadTables, ReadTags, StringConversion, check_columns};
 use remora_sql::{Dialect, Refusal, Select, Statement};
 use remora_upstream::catalogue::Lookup;
 use serde::Serialize;
@@ -277,6 +277,11 @@ impl Explainer {
             .map(|(schema, table)| self.read_table(schema, table))
             .collect();
         let tables = tables?;
+        check_columns(select, &tables).map_err(|(number, why)| {
+            let table = names.tables.get(number);
+            let table = table.map(|(schema, table)| format!("{schema}.{table}"));
+            (Bypass::Table(why), table)
+        })?;
         *ruled = self.ask_rules(question, names, &tables);
         if ruled.refuses {
             return Err((Bypass::RuleRefuses, None));

@@ -27,7 +27,7 @@ use remora_engine::reason::{Bypass, Limit, Outcome};
 use remora_engine::rules::{Bounds, Facts, behind_view};
 use remora_engine::session::found_rows::may_find_more_than_it_gives;
 use remora_engine::session::snapshot::Evidence;
-use remora_engine::tags::{Purpose, ReadTables, ReadTags, tags_of_read};
+use remora_engine::tags::{Purpose, ReadTables, ReadTags, check_columns, tags_of_read};
 use remora_sql::{Select, TableName};
 use remora_upstream::catalogue::Lookup;
 use remora_wire::StatusFlags;
@@ -285,7 +285,11 @@ impl Session {
     /// The tables that a statement reads, or why results of them can't be kept.
     pub(super) fn tables_of(&self, read: &Read<'_>) -> Result<Vec<ReadTables>, Bypass> {
         let tables = read.select.tables.iter();
-        tables.map(|name| self.read_table(name)).collect()
+        let tables: Vec<_> = tables
+            .map(|name| self.read_table(name))
+            .collect::<Result<_, _>>()?;
+        check_columns(read.select, &tables).map_err(|(_, why)| Bypass::Table(why))?;
+        Ok(tables)
     }
 
     /// What the operator's rules say.

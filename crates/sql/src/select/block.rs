@@ -2,12 +2,28 @@
 
 use super::{Parsed, SelectParser};
 use crate::keyword::Keyword as K;
-use crate::reads::{Block, ColumnName, Condition, EQUALITIES_MAX, Source, SourceSet, Test};
+use crate::reads::{
+    Block, ColumnName, Condition, EQUALITIES_MAX, NameUse, Source, SourceSet, Test,
+};
 use crate::token::Token;
+
+/// Who gets the rows of a block.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// The client, unless the statement is compound: it is the first block.
+    Client,
+    /// An `EXISTS`, which only asks whether there are any.
+    Exists,
+    /// The rest of the statement.
+    #[default]
+    Statement,
+}
 
 /// A `SELECT` that has begun.
 #[derive(Default)]
 pub(crate) struct OpenBlock {
+    /// Whom it gives its rows.
+    pub(super) reader: Reader,
     pub(super) sources: Vec<Source>,
     /// Those of `ON`, with what they restrict.
     pub(super) conditions: Vec<Condition>,
@@ -94,7 +110,12 @@ impl SelectParser<'_> {
     ) -> Parsed {
         let slot = self.reads.blocks.len();
         self.reads.blocks.push(Block::default());
-        let outer = std::mem::take(&mut self.block);
+        let next = std::mem::take(&mut self.next_reader);
+        let block = OpenBlock {
+            reader: if slot == 0 { Reader::Client } else { next },
+            ..OpenBlock::default()
+        };
+        let outer = std::mem::replace(&mut self.block, block);
         self.open_blocks += 1;
         let filter = clauses(self)?;
         self.open_blocks -= 1;
@@ -158,12 +179,19 @@ impl SelectParser<'_> {
     /// Sets which sources the stars of the select list mean.
     fn note_stars(&mut self, block: &mut OpenBlock) {
         let mut all = block.star || block.has_natural_join;
+        let is_used = block.reader == Reader::Statement || block.has_natural_join;
+        let use_of_all = if is_used {
+            NameUse::Any
+        } else {
+            NameUse::Shown
+        };
         for token in &block.qualified_stars {
             let name = self.cursor.name_bytes(*token);
             let mut found = false;
             for source in &mut block.sources {
                 if source.name.as_bytes() == &*name {
                     source.reads_all = true;
+                    source.use_of_all = use_of_all;
                     found = true;
                 }
             }
@@ -176,6 +204,7 @@ impl SelectParser<'_> {
         if all {
             for source in &mut block.sources {
                 source.reads_all = true;
+                source.use_of_all = use_of_all;
             }
         }
     }

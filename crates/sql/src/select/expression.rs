@@ -1,12 +1,13 @@
 //! Expressions, by precedence.
 
+use super::block::Reader;
 use super::value::{ColumnPlaces, Valued, calculated, conjunction, disjunction, signed};
 use super::{Parsed, SelectParser, Value};
 use crate::keyword::Keyword as K;
-use crate::reads::{CONSTANTS_MAX, Constant};
+use crate::reads::{CONSTANTS_MAX, Constant, Noted};
 use crate::refusal::Refusal;
 use crate::settings::is_in_result_key;
-use crate::token::TokenKind as T;
+use crate::token::{Token, TokenKind as T};
 
 /// How tightly an operator binds; a larger number binds more tightly.
 type Power = u8;
@@ -46,6 +47,16 @@ impl SelectParser<'_> {
         self.value()?;
         self.wants_conditions = outer;
         Ok(())
+    }
+
+    /// Any expression; the column if it is one and nothing else.
+    pub(super) fn column_alone(&mut self) -> Result<Option<(Token, Noted)>, Refusal> {
+        let outer = std::mem::replace(&mut self.wants_conditions, false);
+        let value = self.value()?;
+        self.wants_conditions = outer;
+        Ok(self
+            .last_noted
+            .filter(|_| matches!(value, Value::Column(_))))
     }
 
     /// Any expression.
@@ -305,6 +316,7 @@ impl SelectParser<'_> {
             K::Case => self.case()?,
             K::Exists => {
                 self.cursor.advance();
+                self.next_reader = Reader::Exists;
                 self.parenthesised(Self::query_expression)?;
             }
             K::Row if self.cursor.next_kind() == T::LeftParen => {

@@ -1,5 +1,6 @@
 //! Query expressions: `WITH`, set operations, blocks and their clauses.
 
+use super::block::Reader;
 use super::{Parsed, SelectParser};
 use crate::cursor::is_name;
 use crate::everything::EverythingReason;
@@ -29,6 +30,7 @@ impl SelectParser<'_> {
         loop {
             match self.cursor.word() {
                 K::Union | K::Except | K::Intersect => {
+                    self.is_compound = true;
                     self.cursor.advance();
                     self.cursor.skip_words(&[K::All, K::Distinct]);
                     self.query_operand()?;
@@ -36,7 +38,7 @@ impl SelectParser<'_> {
                 K::Order => {
                     self.cursor.advance();
                     self.expect_word(K::By)?;
-                    self.list(Self::order_element)?;
+                    self.list(Self::sorting_element)?;
                 }
                 K::Limit => self.limit()?,
                 K::For | K::Lock => self.locking_clause()?,
@@ -57,6 +59,7 @@ impl SelectParser<'_> {
     /// `WITH [RECURSIVE] name [(columns)] AS (query), …`. The names stay in scope for the caller.
     pub(crate) fn with_clause(&mut self) -> Parsed {
         self.expect_word(K::With)?;
+        self.is_compound = true;
         let recursive = self.cursor.take_word(K::Recursive);
         self.list(|parser| {
             let token = parser.expect_name()?;
@@ -99,7 +102,7 @@ impl SelectParser<'_> {
             self.gives_rows_of_nothing = true;
             self.groups = true;
             self.expect_word(K::By)?;
-            self.list(Self::order_element)?;
+            self.list(Self::sorting_element)?;
             if self.cursor.take_word(K::With) {
                 self.expect_word(K::Rollup)?;
             }
@@ -164,18 +167,21 @@ impl SelectParser<'_> {
             self.block.qualified_stars.push(table);
             return Ok(());
         }
-        self.expression()?;
-        if self.cursor.take_word(K::As) {
-            return match self.cursor.kind() {
-                T::String => {
-                    self.cursor.advance();
-                    Ok(())
-                }
-                _ => self.expect_name().map(drop),
-            };
+        let column = self.column_alone()?;
+        let has_as = self.cursor.take_word(K::As);
+        if self.cursor.take(T::String) {
+            return Ok(());
         }
-        if self.cursor.at(T::String) || self.at_implicit_alias() {
-            self.cursor.advance();
+        let alias = if has_as {
+            Some(self.expect_name()?)
+        } else {
+            self.at_implicit_alias().then(|| self.cursor.advance())
+        };
+        if let Some((column, noted)) = column
+            && self.block.reader == Reader::Client
+        {
+            self.reads.names.only_shown(noted);
+            self.aliases.extend(alias.map(|alias| [alias, column]));
         }
         Ok(())
     }
@@ -207,9 +213,18 @@ impl SelectParser<'_> {
         is_name(token) && !matches!(token.kind, T::Word(K::Offset))
     }
 
-    /// An expression with `ASC` or `DESC`, as in `ORDER BY` and `GROUP BY`.
+    /// An expression with `ASC` or `DESC`.
     pub(crate) fn order_element(&mut self) -> Parsed {
         self.expression()?;
+        self.cursor.skip_words(&[K::Asc, K::Desc]);
+        Ok(())
+    }
+
+    /// The same in an `ORDER BY` or `GROUP BY` of rows.
+    fn sorting_element(&mut self) -> Parsed {
+        if let Some((_, noted)) = self.column_alone()? {
+            self.reads.names.only_shown(noted);
+        }
         self.cursor.skip_words(&[K::Asc, K::Desc]);
         Ok(())
     }

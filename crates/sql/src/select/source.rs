@@ -4,7 +4,7 @@ use super::block::Chain;
 use super::{Parsed, SelectParser};
 use crate::keyword::Keyword as K;
 use crate::name::TableName;
-use crate::reads::Source;
+use crate::reads::{NameUse, Source};
 use crate::refusal::Refusal;
 use crate::token::{Token, TokenKind as T};
 
@@ -82,6 +82,7 @@ impl SelectParser<'_> {
             name,
             schema,
             reads_all,
+            use_of_all: NameUse::Shown,
         });
     }
 

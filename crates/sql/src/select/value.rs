@@ -360,9 +360,13 @@ impl SelectParser<'_> {
         match std::str::from_utf8(&name) {
             Ok(name) if name.is_ascii() => {
                 self.reads.all_columns |= is_pseudo_column(name);
-                self.reads.names.add(name);
+                let noted = self.reads.names.add(name);
+                self.last_noted = Some((token, noted));
             }
-            _ => self.reads.all_columns = true,
+            _ => {
+                self.reads.all_columns = true;
+                self.last_noted = None;
+            }
         }
     }
 }

@@ -660,13 +660,9 @@ mod tests {
     #[ignore = "a measurement"]
     fn a_hundred_thousand_tables_cost_the_same_whatever_the_capacity() {
         const TABLES: usize = 100_000;
-        let column = |number: usize| ColumnFacts {
-            name: format!("column_{number}").into(),
-            kind: ColumnKind::Date,
-            is_nullable: false,
-            is_computed: false,
-            characters_max: None,
-            is_auto_increment: false,
+        let column = |number: usize| {
+            let name = format!("column_{number}");
+            ColumnFacts::new(&name, ColumnKind::Date)
         };
         let names: Vec<_> = (0..TABLES)
             .map(|number| format!("sbtest{number}"))

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Finding, Severity, Subject, bad, good};
+use crate::client::literal;
 use crate::server_facts::{Family, ServerFacts, Visibility};
 
 /// What shows the other connections. It counts only if the connection that looks at them has it.
@@ -63,8 +64,7 @@ pub(super) fn grant_for(facts: &ServerFacts) -> String {
 /// `user@host` as SQL text. The host can't contain an `@`; the name can.
 fn quoted_account(account: &str) -> String {
     let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-    let quote = |part: &str| format!("'{}'", part.replace('\\', "\\\\").replace('\'', "''"));
-    format!("{}@{}", quote(user), quote(host))
+    format!("{}@{}", literal(user), literal(host))
 }
 
 pub(super) fn privileges(facts: &ServerFacts) -> Finding {

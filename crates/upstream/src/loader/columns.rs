@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use remora_engine::facts::{ColumnFacts, ColumnKind};
+use remora_sql::NameUse;
 use remora_wire::rows::Row;
 
 use crate::client::text;
@@ -61,8 +62,17 @@ impl Interner {
 pub(super) struct LoadedColumn {
     pub(super) facts: ColumnFacts,
     pub(super) ordinal: u32,
+    /// It is calculated when it is read.
     pub(super) is_virtual: bool,
-    pub(super) is_time: bool,
+    /// The expression of a virtual column, if it is known.
+    pub(super) expression: Option<Box<str>>,
+}
+
+impl LoadedColumn {
+    /// A statement may not do just anything with it.
+    pub(super) fn is_limited(&self) -> bool {
+        self.facts.use_max < Some(NameUse::Any)
+    }
 }
 
 /// Reads a row whose fields from `at` on are [`COLUMN_FIELDS`]. `None` if one of them can't be
@@ -91,19 +101,24 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Lo
             is_computed: ["GENERATED", "PERSISTENT", "ON UPDATE"]
                 .iter()
                 .any(|word| extra.contains(word)),
+            use_max: Some(if data_type == "time" {
+                NameUse::Shown
+            } else {
+                NameUse::Any
+            }),
+            calculated_from: None,
         },
         ordinal: text(row, at + 9)?.parse().ok()?,
         is_virtual: extra.contains("VIRTUAL"),
-        is_time: data_type == "time",
+        expression: None,
     })
 }
 
 /// The columns in their order; the flag is false if their ordinals have gaps.
-pub(super) fn in_order(mut columns: Vec<LoadedColumn>) -> (Vec<ColumnFacts>, bool) {
+pub(super) fn in_order(mut columns: Vec<LoadedColumn>) -> (Vec<LoadedColumn>, bool) {
     columns.sort_by_key(|column| column.ordinal);
     let is_dense = (1..).zip(&columns).all(|(at, column)| column.ordinal == at);
-    let facts = columns.into_iter().map(|column| column.facts).collect();
-    (facts, is_dense)
+    (columns, is_dense)
 }
 
 /// What the server says of a column's type.
@@ -285,16 +300,7 @@ mod tests {
     #[test]
     fn equal_lists_are_held_once() {
         let mut interner = Interner::default();
-        let list = || {
-            vec![ColumnFacts {
-                name: "id".into(),
-                kind: ColumnKind::Year,
-                characters_max: None,
-                is_nullable: false,
-                is_auto_increment: false,
-                is_computed: false,
-            }]
-        };
+        let list = || vec![ColumnFacts::new("id", ColumnKind::Year)];
         let (one, other) = (interner.columns(list()), interner.columns(list()));
         assert!(Arc::ptr_eq(&one, &other));
     }

@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `questions`, `columns` | asking the server, and what its answers mean |
+//! | `virtual_columns` | from which columns virtual ones are calculated |
 //! | `foreign_keys`, `relations` | listing foreign keys; what they connect |
 //! | `views` | what views read |
 
@@ -11,6 +12,7 @@ mod foreign_keys;
 mod questions;
 mod relations;
 mod views;
+mod virtual_columns;
 
 use std::time::{Duration, Instant};
 
@@ -68,6 +70,7 @@ pub(crate) async fn run(
         family: facts.family,
         mode: facts.lower_case_table_names().unwrap_or(0),
         dialect: shared.aged(Dialect::default()),
+        has_expressions: facts.tells_generation_expressions(),
         interner: Interner::default(),
     };
     let mut relations = None;
@@ -237,6 +240,8 @@ struct Loader<'a> {
     /// `lower_case_table_names`.
     mode: u8,
     dialect: Dialect,
+    /// It tells the expressions of generated columns.
+    has_expressions: bool,
     interner: Interner,
 }
 
@@ -338,7 +343,8 @@ impl Loader<'_> {
         if columns.iter().any(Vec::is_empty) {
             return refused(TableRefusal::View);
         }
-        let has_time_columns = columns.iter().flatten().any(|column| column.is_time);
+        // Whoever reads the view may do anything with its columns.
+        let has_time_columns = columns.iter().flatten().any(LoadedColumn::is_limited);
         let kinds = questions::kinds(self.client, &reads.tables).await?;
         let tables: Vec<_> = reads.tables.iter().cloned().zip(kinds).collect();
         let tables = self.load_tables(tables, relations).await?;
@@ -349,8 +355,11 @@ impl Loader<'_> {
         if has_time_columns {
             facts.cacheable = Err(TableRefusal::TimeColumns);
         }
-        for Loaded { facts: table, .. } in tables {
-            facts.cacheable = facts.cacheable.and(table.cacheable);
+        for Loaded { key, facts: table } in tables {
+            facts.cacheable = facts
+                .cacheable
+                .and(table.cacheable)
+                .and_then(|()| reads.check_columns(&key, &table));
             facts.cascaded_from.extend(table.cascaded_from);
         }
         facts.cascaded_from.sort();
@@ -367,7 +376,10 @@ impl Loader<'_> {
             return Ok(Vec::new());
         }
         let has_hash_indexes: Vec<_> = storages.iter().map(|&it| it == Storage::Locked).collect();
-        let columns = questions::columns(self.client, &tables, &mut self.interner).await?;
+        let mut columns = questions::columns(self.client, &tables, &mut self.interner).await?;
+        if self.has_expressions {
+            questions::note_expressions(self.client, &tables, &mut columns).await?;
+        }
         let keys = questions::keys(self.client, &tables, &has_hash_indexes).await?;
         let triggers = questions::have_triggers(self.client, &tables).await?;
         let described = storages.iter().zip(columns).zip(keys).zip(triggers).map(
@@ -388,17 +400,16 @@ impl Loader<'_> {
         relations: &Relations,
     ) -> Option<TableFacts> {
         let cascading = relations.of_table(key)?;
-        let has_virtual_columns = described.columns.iter().any(|column| column.is_virtual);
-        let has_time_columns = described.columns.iter().any(|column| column.is_time);
         let cacheable = match described.storage {
             // Dropped since it was seen, or a column that can't be read.
             _ if described.columns.is_empty() => Err(TableRefusal::Missing),
             Storage::VisibleLate => Err(TableRefusal::VisibleLate),
-            _ if has_virtual_columns => Err(TableRefusal::VirtualColumns),
-            _ if has_time_columns => Err(TableRefusal::TimeColumns),
             _ => Ok(()),
         };
-        let (columns, is_dense) = in_order(described.columns);
+        let (mut columns, is_dense) = in_order(described.columns);
+        virtual_columns::settle(&mut columns, self.dialect);
+        let has_limited_columns = columns.iter().any(LoadedColumn::is_limited);
+        let columns: Vec<_> = columns.into_iter().map(|column| column.facts).collect();
         let key_columns = questions::key_columns(&described.keys, &columns);
         let is_itself = |parent: &Tag| *parent == Tag::table(&key.schema, &key.table);
         let parents = cascading.parents.iter().map(|parent| parent.tag);
@@ -416,9 +427,9 @@ impl Loader<'_> {
             cascaded_from,
             cascade_parents: cascading.parents,
             view_of: Vec::new(),
-            columns_match_log: is_dense
-                && !has_virtual_columns
-                && !described.keys.has_hidden_columns,
+            // Virtual columns are in the log like others.
+            columns_match_log: is_dense && !described.keys.has_hidden_columns,
+            has_limited_columns,
             key_columns: self.interner.key(key_columns),
             has_other_unique_keys: described.keys.has_others,
             columns: if cacheable.is_ok() {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use remora_wire::rows::Row;
 
 use super::columns::{COLUMN_FIELDS, Interner, LoadedColumn, column};
+use super::virtual_columns::EXPRESSION_CHARS_MAX;
 use crate::catalogue::TableKey;
 use crate::client::{Client, ClientError, literal, text};
 
@@ -142,6 +143,44 @@ pub(super) async fn columns(
         }
     }
     Ok(columns.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+/// Notes the expressions of virtual columns, in the order of the batch. Tables without such columns
+/// aren't asked about.
+pub(super) async fn note_expressions(
+    client: &mut Client,
+    batch: &[TableKey],
+    columns: &mut [Vec<LoadedColumn>],
+) -> Result<(), ClientError> {
+    let (keys, mut lists): (Vec<_>, Vec<_>) = batch
+        .iter()
+        .cloned()
+        .zip(columns)
+        .filter(|(_, columns)| columns.iter().any(|column| column.is_virtual))
+        .unzip();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let fields = format!(
+        "TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LEFT(GENERATION_EXPRESSION, {EXPRESSION_CHARS_MAX})"
+    );
+    let sql = of_each(
+        &keys,
+        &fields,
+        "information_schema.COLUMNS",
+        ["TABLE_SCHEMA", "TABLE_NAME"],
+        "AND EXTRA LIKE '%VIRTUAL%'",
+    );
+    for row in client.query(&sql, keys.len() * COLUMNS_MAX).await? {
+        let (Some(place), Some(name)) = (place(&keys, &row), text(&row, 3)) else {
+            continue;
+        };
+        let mut columns = lists[place].iter_mut();
+        if let Some(column) = columns.find(|column| *column.facts.name == *name) {
+            column.expression = text(&row, 4).map(Into::into);
+        }
+    }
+    Ok(())
 }
 
 /// The unique keys of a table.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use remora_engine::facts::TableFacts;
 use remora_engine::reason::TableRefusal;
-use remora_sql::{Dialect, analyse};
+use remora_engine::tags::check_table;
+use remora_sql::{Dialect, Select, TableName, analyse};
 
 use super::questions::{self, VIEW_TEXT_CHARS_MAX};
 use crate::catalogue::{TableKey, refused_by_name};
@@ -21,12 +23,31 @@ pub(super) struct Reads {
     pub(super) views: Vec<TableKey>,
     /// The tables.
     pub(super) tables: Vec<TableKey>,
+    /// What each view's text says.
+    selects: Vec<Select>,
 }
 
 impl Reads {
     /// What it reads, views before tables.
     pub(super) fn all_but_itself(&self) -> impl Iterator<Item = &TableKey> {
         self.views.iter().skip(1).chain(&self.tables)
+    }
+
+    /// Whether the views' texts do with a table's columns only what they may.
+    pub(super) fn check_columns(
+        &self,
+        key: &TableKey,
+        facts: &TableFacts,
+    ) -> Result<(), TableRefusal> {
+        for select in &self.selects {
+            let is_it = |name: &TableName| {
+                name.schema.as_ref() == Some(&key.schema) && name.table == key.table
+            };
+            if let Some(number) = select.tables.iter().position(is_it) {
+                check_table(select, number, facts)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -44,8 +65,11 @@ pub(super) async fn resolve(
     for _ in 0..DEPTH_MAX {
         let mut named = BTreeSet::new();
         for text in questions::view_texts(client, &views).await? {
-            match names(text.as_deref(), mode, dialect) {
-                Ok(names) => named.extend(names),
+            match read(text.as_deref(), mode, dialect) {
+                Ok((select, names)) => {
+                    named.extend(names);
+                    reads.selects.push(select);
+                }
                 Err(why) => return Ok(Err(why)),
             }
         }
@@ -73,9 +97,13 @@ pub(super) async fn resolve(
     Ok(Err(TableRefusal::View))
 }
 
-/// The tables and views that a view's text names. The server writes it with each of them qualified
-/// and quoted.
-fn names(text: Option<&str>, mode: u8, dialect: Dialect) -> Result<Vec<TableKey>, TableRefusal> {
+/// What a view's text says, and the tables and views that it names. The server writes it with each
+/// of them qualified and quoted.
+fn read(
+    text: Option<&str>,
+    mode: u8,
+    dialect: Dialect,
+) -> Result<(Select, Vec<TableKey>), TableRefusal> {
     let text = text.filter(|text| !text.is_empty());
     let text = text.ok_or(TableRefusal::ViewHidden)?;
     // What a backslash means in it depends on how the view was made.
@@ -84,17 +112,18 @@ fn names(text: Option<&str>, mode: u8, dialect: Dialect) -> Result<Vec<TableKey>
     }
     let statement = analyse(text.as_bytes(), dialect);
     let select = statement.cacheable.map_err(|_| TableRefusal::View)?;
-    let key = |name: remora_sql::TableName| {
-        let schema = name.schema.ok_or(TableRefusal::View)?;
+    let key = |name: &TableName| {
+        let schema = name.schema.clone().ok_or(TableRefusal::View)?;
         match refused_by_name(&schema, &name.table, mode) {
             Some(why) => Err(why),
             None => Ok(TableKey {
                 schema,
-                table: name.table,
+                table: name.table.clone(),
             }),
         }
     };
-    select.tables.into_iter().map(key).collect()
+    let keys = select.tables.iter().map(key).collect::<Result<_, _>>()?;
+    Ok((select, keys))
 }
 
 #[cfg(test)]
@@ -102,7 +131,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Result<Vec<String>, TableRefusal> {
-        let keys = names(Some(text), 0, Dialect::default())?;
+        let (_, keys) = read(Some(text), 0, Dialect::default())?;
         let names = keys.into_iter();
         Ok(names
             .map(|key| format!("{}.{}", key.schema, key.table))

@@ -269,6 +269,8 @@ const VIEWS: &str = "CREATE TABLE app.days (d DATE, t DATETIME);; \
      CREATE VIEW app.clock AS SELECT i, NOW() AS n FROM app.a;; \
      CREATE VIEW app.hours_view AS SELECT TIMEDIFF(t, t) AS h FROM app.days;; \
      CREATE VIEW app.timed AS SELECT MAX(opens) AS h FROM app.opening;; \
+     CREATE VIEW app.compares AS SELECT COUNT(*) AS n FROM app.opening WHERE opens > '10:00';; \
+     CREATE VIEW app.counts AS SELECT COUNT(*) AS n FROM app.opening;; \
      CREATE VIEW app.late AS SELECT i FROM app.m;; \
      CREATE FUNCTION app.one() RETURNS INT DETERMINISTIC RETURN 1;; \
      CREATE VIEW app.calls AS SELECT i, app.one() AS one FROM app.a";
@@ -302,10 +304,13 @@ fn a_view_is_what_its_tables_are() {
         ("calls", TableRefusal::View),
         ("hours_view", TableRefusal::View),
         ("timed", TableRefusal::TimeColumns),
+        ("compares", TableRefusal::TimeColumns),
         ("late", TableRefusal::VisibleLate),
     ] {
         assert_eq!(follower.facts(view).cacheable, Err(why), "{view}");
     }
+    let counts = follower.facts("counts").cacheable;
+    assert_eq!(counts, Ok(()), "it doesn't name the column");
     // Results from it are outdated with its tables, and not with others.
     let tags = |name: &str| {
         let facts = follower.facts(name);
@@ -342,7 +347,7 @@ fn a_view_is_looked_at_again_when_a_definition_below_it_changes() {
     server.sql("ALTER TABLE app.a ADD x INT");
     follower.catch_up();
     assert!(Arc::ptr_eq(&facts, &follower.facts("v")), "not its table");
-    server.sql("ALTER TABLE app.b ADD opens TIME");
+    server.sql("ALTER TABLE app.b MODIFY i TIME");
     becomes(
         "the table has changed",
         "app.b app.inner_view",
@@ -355,6 +360,55 @@ fn a_view_is_looked_at_again_when_a_definition_below_it_changes() {
     });
     server.sql("CREATE TABLE app.b (i INT)");
     becomes("the table is there again", "app.b app.inner_view", Ok(()));
+}
+
+#[test]
+fn virtual_columns_are_what_they_are_calculated_from() {
+    let server = app_server(&[]);
+    if server.kind == Kind::MySql56 {
+        return;
+    }
+    server.sql(
+        "CREATE TABLE app.virt (i INT, name VARCHAR(20), doc TEXT, opens TIME, \
+          more INT AS (i + 1) VIRTUAL, \
+          most INT AS (more * i) VIRTUAL, \
+          mixed VARCHAR(60) AS (CONCAT(name, ' ', LOWER(more))) VIRTUAL, \
+          kind VARCHAR(20) AS (JSON_UNQUOTE(JSON_EXTRACT(doc, '$.kind'))) VIRTUAL, \
+          kept INT AS (i + 1) STORED, \
+          hour INT AS (HOUR(opens)) VIRTUAL, \
+          quoted VARCHAR(60) AS (CONCAT(name, 'it''s')) VIRTUAL)",
+    );
+    if !server.kind.is_mysql() {
+        server.sql("ALTER TABLE app.virt ADD now DATETIME AS (NOW()) VIRTUAL");
+    }
+    let follower = Follower::start_live(&server);
+    let facts = follower.facts("virt");
+    assert_eq!(facts.cacheable, Ok(()));
+    assert!(facts.columns_match_log && facts.has_limited_columns);
+    let described = facts.columns.iter().map(|column| {
+        let origins = column.calculated_from.as_ref().map(|origins| {
+            let names = origins.iter();
+            names.map(|at| &*facts.columns[usize::from(*at)].name)
+        });
+        let origins = origins.map(|names| names.collect::<Vec<_>>().join("+"));
+        let may_be_named = column.use_max.is_some();
+        (&*column.name, origins, may_be_named)
+    });
+    let described: Vec<_> = described.skip(4).collect();
+    let from = |names: &str| Some(names.to_owned());
+    let mut expected = vec![
+        ("more", from("i"), true),
+        ("most", from("i"), true),
+        ("mixed", from("i+name"), true),
+        ("kind", from("doc"), true),
+        ("kept", None, true),
+        ("hour", None, false),
+        ("quoted", None, false),
+    ];
+    if !server.kind.is_mysql() {
+        expected.push(("now", None, false));
+    }
+    assert_eq!(described, expected);
 }
 
 #[test]

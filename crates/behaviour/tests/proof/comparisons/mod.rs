@@ -320,12 +320,8 @@ impl Judge {
 
 fn facts() -> TableFacts {
     let column = |name: String, kind, is_nullable| ColumnFacts {
-        name: name.into(),
-        kind,
         is_nullable,
-        characters_max: None,
-        is_auto_increment: false,
-        is_computed: false,
+        ..ColumnFacts::new(&name, kind)
     };
     let integer = ColumnKind::Integer {
         bytes: 4,
@@ -347,6 +343,7 @@ fn facts() -> TableFacts {
         view_of: Vec::new(),
         columns: all.into(),
         columns_match_log: true,
+        has_limited_columns: false,
         key_columns: [0].into(),
         has_other_unique_keys: false,
     }

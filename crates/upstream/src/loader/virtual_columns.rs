@@ -1,0 +1,225 @@
+//! From which columns virtual ones are calculated, by the text of their expressions.
+//!
+//! An expression is analysed as if it stood in a client's statement: what may not stand there may
+//! not stand here. MariaDB lets virtual columns call `NOW()`, and both families let them compare a
+//! `TIME` with a date.
+//!
+//! MySQL reads the text each time that it opens the table, in the `sql_mode` and the character set
+//! of the session for which it does. Other sessions then get what that one would get (measured on
+//! 5.7 and 8.0). So a text that another session could read otherwise is refused: with a backslash,
+//! with `||`, with a character beyond ASCII.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use remora_engine::facts::ColumnKind;
+use remora_sql::{Dialect, NameUse, analyse};
+
+use super::columns::LoadedColumn;
+
+/// The longest text of an expression that is read, characters.
+pub(super) const EXPRESSION_CHARS_MAX: usize = 8_192;
+
+/// Notes of each virtual column from which stored columns it is calculated. One of which that isn't
+/// certain may not be named. `columns` are all of a table's, in its order.
+pub(super) fn settle(columns: &mut [LoadedColumn], dialect: Dialect) {
+    let named: Vec<_> = columns
+        .iter()
+        .map(|column| named(columns, column, dialect))
+        .collect();
+    for at in 0..columns.len() {
+        if !columns[at].is_virtual {
+            continue;
+        }
+        let origins = origins(columns, &named, at);
+        let facts = &mut columns[at].facts;
+        // The log has what the writer's session calculated; a reader's may calculate another value.
+        facts.kind = ColumnKind::Other;
+        if origins.is_none() {
+            facts.use_max = None;
+        }
+        facts.calculated_from = origins;
+    }
+}
+
+/// The stored columns from which one is calculated, also through other virtual ones.
+fn origins(
+    columns: &[LoadedColumn],
+    named: &[Option<Vec<usize>>],
+    at: usize,
+) -> Option<Arc<[u16]>> {
+    let mut seen = BTreeSet::from([at]);
+    let mut open = vec![at];
+    let mut origins = BTreeSet::new();
+    while let Some(at) = open.pop() {
+        for next in named[at].as_ref()? {
+            if columns[*next].facts.use_max < Some(NameUse::Any) {
+                // A TIME. What is done with it here is more than to show it.
+                return None;
+            }
+            if !columns[*next].is_virtual {
+                origins.insert(u16::try_from(*next).ok()?);
+            } else if seen.insert(*next) {
+                open.push(*next);
+            }
+        }
+    }
+    Some(origins.into_iter().collect())
+}
+
+/// The columns that a virtual column's expression names. `None` if it isn't certain that its value
+/// depends on nothing else; and of a stored column, which isn't asked.
+fn named(columns: &[LoadedColumn], column: &LoadedColumn, dialect: Dialect) -> Option<Vec<usize>> {
+    let text = plain(column.expression.as_deref()?)?;
+    let statement = format!("SELECT ({text}) FROM `t`");
+    let select = analyse(statement.as_bytes(), dialect).cacheable.ok()?;
+    if select.reads.all_columns || select.reads.blocks.len() != 1 || select.tables.len() != 1 {
+        return None;
+    }
+    let place = |name: &str| {
+        let is_it = |column: &LoadedColumn| column.facts.name.eq_ignore_ascii_case(name);
+        columns.iter().position(is_it)
+    };
+    select.reads.names.iter().map(place).collect()
+}
+
+/// An expression's text as a statement would have it. `None` if not every session reads it alike.
+///
+/// MySQL 8.0 escapes the whole text once more: `_utf8mb4\'$.a\'`. There no quote stands without a
+/// backslash; everywhere else each string begins with one.
+fn plain(text: &str) -> Option<Cow<'_, str>> {
+    let is_cut = text.len() >= EXPRESSION_CHARS_MAX;
+    if text.is_empty() || is_cut || !text.is_ascii() || text.contains("||") {
+        return None;
+    }
+    if !text.contains('\\') {
+        return Some(text.into());
+    }
+    let mut unescaped = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' => return None,
+            '\\' => unescaped.push(characters.next()?),
+            _ => unescaped.push(character),
+        }
+    }
+    (!unescaped.contains('\\')).then_some(unescaped.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use remora_engine::facts::ColumnFacts;
+    use remora_sql::Natives;
+
+    use super::*;
+
+    fn stored(name: &str, use_max: NameUse) -> LoadedColumn {
+        LoadedColumn {
+            facts: ColumnFacts {
+                use_max: Some(use_max),
+                ..ColumnFacts::new(name, ColumnKind::Date)
+            },
+            ordinal: 0,
+            is_virtual: false,
+            expression: None,
+        }
+    }
+
+    /// Of the columns x, y, é and t, a TIME, those from which the last of these is calculated.
+    fn calculated_from(expressions: &[&str]) -> Option<String> {
+        let mut columns = vec![
+            stored("x", NameUse::Any),
+            stored("Y", NameUse::Any),
+            stored("é", NameUse::Any),
+            stored("t", NameUse::Shown),
+        ];
+        for (number, expression) in expressions.iter().enumerate() {
+            columns.push(LoadedColumn {
+                is_virtual: true,
+                expression: Some((*expression).into()),
+                ..stored(&format!("v{number}"), NameUse::Any)
+            });
+        }
+        let dialect = Dialect {
+            natives: Natives::MySql57,
+            ..Dialect::default()
+        };
+        settle(&mut columns, dialect);
+        let last = &columns.last().unwrap().facts;
+        assert_eq!(last.kind, ColumnKind::Other);
+        assert_eq!(last.use_max.is_some(), last.calculated_from.is_some());
+        let names = last.calculated_from.as_ref()?.iter();
+        let names: Vec<_> = names
+            .map(|at| &*columns[usize::from(*at)].facts.name)
+            .collect();
+        Some(names.join(" "))
+    }
+
+    #[test]
+    fn the_texts_that_servers_write_are_read() {
+        for (text, expected) in [
+            ("`x` + 1", "x"),
+            ("(`y` + `X`)", "x Y"),
+            ("json_unquote(json_extract(`x`,'$.name'))", "x"),
+            (r"json_unquote(json_extract(`x`,_utf8mb3\'$.name\'))", "x"),
+            ("concat(`x`,' ',`Y`)", "x Y"),
+            ("cast(`x` as char(3) charset utf8mb4)", "x"),
+            ("case when `x` > 5 then 'a' else lcase(`y`) end", "x Y"),
+            ("5", ""),
+        ] {
+            assert_eq!(
+                calculated_from(&[text]).as_deref(),
+                Some(expected),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_column_is_calculated_from_what_those_that_it_names_are_calculated_from() {
+        let through = |expressions: &[&str]| calculated_from(expressions);
+        assert_eq!(through(&["`x` + 1", "`v0` * `v0`"]).as_deref(), Some("x"));
+        assert_eq!(
+            through(&["`x`", "`y`", "`v0` + `v1`", "`v2`"]).as_deref(),
+            Some("x Y")
+        );
+        assert_eq!(through(&["now()", "`v0` + `x`"]), None);
+        // No server lets them, and it ends anyway.
+        assert_eq!(through(&["`v1`", "`v0` + `x`"]).as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn what_depends_on_more_or_cannot_be_read_with_certainty_is_not_settled() {
+        for text in [
+            "",
+            "now()",
+            "current_timestamp()",
+            "rand()",
+            "connection_id()",
+            "`s`.`f`(`x`)",
+            "f(`x`)",
+            "@@global.server_id",
+            "@a",
+            "`x` > cast('10:00' as time)",
+            "`x` > `t`",
+            "hour(`t`)",
+            "`missing`",
+            "`é`",
+            "(select 1)",
+            "`x` || `y`",
+            "concat(`x`,'ü')",
+            "`x`) FROM `t`, (SELECT `x`",
+            "`x` +",
+            r"concat(`x`,'it\'s')",
+            r"concat(`x`,_utf8mb4\'it\\\'s\')",
+            r"'x\'',now(),'\'y'",
+            r"\",
+        ] {
+            assert_eq!(calculated_from(&[text]), None, "{text}");
+        }
+        let long = format!("`x` + {}", "1".repeat(EXPRESSION_CHARS_MAX));
+        assert_eq!(calculated_from(&[&long]), None);
+    }
+}
