@@ -5,6 +5,7 @@ mod definition;
 mod manipulation;
 mod narrowed;
 mod set;
+mod several;
 
 use crate::cursor::{Cursor, NameRead};
 use crate::dialect::Dialect;
@@ -53,6 +54,13 @@ fn begins_select(cursor: Cursor<'_>) -> bool {
 }
 
 fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {
+    let statement = analyse_one(text, dialect, placeholders);
+    let is_several = statement.kind == Kind::Multi;
+    let several = || several::several(text, dialect);
+    is_several.then(several).flatten().unwrap_or(statement)
+}
+
+fn analyse_one(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {
     let cursor = Cursor::new(text, dialect);
     match cursor.kind() {
         _ if begins_select(cursor) => select(cursor, placeholders),

@@ -703,7 +703,7 @@ fn what_hides_its_work_writes_everything_and_leaves_the_session_unknown() {
         ("CALL p(1)", Why::Procedure),
         ("EXECUTE s USING @a", Why::DynamicSql),
         ("EXECUTE IMMEDIATE 'DROP TABLE t'", Why::DynamicSql),
-        ("SELECT 1; SELECT 2", Why::MultipleStatements),
+        ("SELECT 1; CALL p()", Why::MultipleStatements),
         ("IF 1 THEN SELECT 1; END IF", Why::MultipleStatements),
         ("BINLOG 'AAAA'", Why::UnknownStatement),
         ("CHANGE MASTER TO MASTER_HOST = 'x'", Why::UnknownStatement),
@@ -717,6 +717,81 @@ fn what_hides_its_work_writes_everything_and_leaves_the_session_unknown() {
             "{text}"
         );
         assert_eq!(default(text).transaction, Tx::ImplicitCommit, "{text}");
+    }
+}
+
+#[test]
+fn several_statements_in_one_text_do_what_each_of_them_does() {
+    for text in [
+        "SELECT 1; SELECT 2",
+        "SELECT a FROM t; ; SHOW TABLES;",
+        "SET @a = 1; SELECT @a; DO 1",
+        "SELECT ';' FROM t /* ; */; SELECT `;` FROM t -- ;",
+        "(SELECT a FROM t); SELECT a FROM t FOR UPDATE",
+    ] {
+        nothing(text, Kind::Multi, Session::None, Tx::None);
+    }
+    for text in [
+        "INSERT INTO t VALUES (1); SELECT LAST_INSERT_ID()",
+        "SELECT 1; UPDATE t SET a = 1; DELETE FROM u",
+    ] {
+        everything(text, Why::MultipleStatements);
+        assert_eq!(default(text).session, Session::None, "{text}");
+        assert_eq!(default(text).transaction, Tx::None, "{text}");
+    }
+    for text in [
+        "SET NAMES utf8mb4; SET SESSION sql_mode = '';",
+        "SET time_zone = '+00:00'; SET group_concat_max_len = 1000",
+    ] {
+        nothing(text, Kind::Multi, Session::SettingsChanged, Tx::None);
+    }
+    let lock = "SELECT GET_LOCK('a', 1); SELECT 1";
+    assert_eq!(default(lock).session, Session::UserLock);
+    assert!(default("INSERT INTO t VALUES (1); SELECT ROW_COUNT()").diagnostics);
+    assert!(!default("SELECT 1; SELECT 2").diagnostics);
+}
+
+#[test]
+fn several_statements_in_one_text_may_do_anything_if_one_of_them_may() {
+    let many = "SELECT 1;".repeat(64);
+    for text in [
+        "SELECT 1; SELECT f()",
+        "SELECT 1; BEGIN",
+        "SELECT 1; COMMIT; SELECT 2",
+        "SELECT 1; CREATE TABLE t (a INT)",
+        "SELECT 1; USE d",
+        "SELECT 1; SET TRANSACTION READ ONLY",
+        "SELECT 1; SET PASSWORD = 'x'",
+        "SELECT 1; PREPARE s FROM 'SELECT 1'",
+        "SELECT 1; LOCK TABLES t READ",
+        "SELECT 1; KILL 5",
+        "SELECT 1; nonsense",
+        // What stands behind it may be read otherwise.
+        "SET NAMES gbk; SELECT 1",
+        "SET sql_mode = 'ANSI_QUOTES'; SELECT 1",
+        "SET sql_mode = ''; SET NAMES 'utf8\u{e9}'",
+        "SET NAMES utf8; SET @a = 1",
+        "SET NAMES utf8; SET autocommit = 0",
+        "SET NAMES utf8; SET sql_log_bin = 0",
+        // Where it ends isn't certain.
+        "SELECT 1 /*! ; DROP TABLE t */",
+        "SELECT 1 /*!99999 ; DROP TABLE t */; SELECT 2",
+        "SELECT 1; SELECT 'a",
+        // Bodies of code.
+        "CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
+        "BEGIN NOT ATOMIC SELECT 1; SELECT 2; END",
+        "BEGIN NOT ATOMIC SELECT 1 END",
+        "IF 1 THEN SELECT 1; END IF",
+        "WHILE 1 DO SELECT 1; END WHILE",
+        many.as_str(),
+    ] {
+        let statement = default(text);
+        assert!(
+            matches!(statement.writes, remora_sql::Writes::Everything(_)),
+            "{text}"
+        );
+        assert!(matches!(statement.session, Session::Unknown(_)), "{text}");
+        assert_eq!(statement.transaction, Tx::ImplicitCommit, "{text}");
     }
 }
 

@@ -933,6 +933,60 @@ mod forms {
     }
 
     #[test]
+    fn memory_answers_a_session_after_several_statements_in_one() {
+        let front = Front::new("after_multi", &T);
+        let mut guest = front.guest();
+        let all = direct_bytes(&front, READ);
+        guest.becomes_hit(READ, &all);
+        let texts = [
+            "SELECT 1; SELECT a FROM t; SHOW TABLES",
+            "SET @a = 5; SELECT @a + 1; DO 1",
+        ];
+        for text in texts {
+            let seen = guest.run(text);
+            assert_eq!(seen.bytes, direct_bytes(&front, text), "{text}");
+            assert_eq!(seen.outcome, "statement_multiple_statements", "{text}");
+            guest.becomes_hit(READ, &all);
+        }
+        let written = "REPLACE INTO t VALUES (50, 'multi'); SELECT COUNT(*) FROM t";
+        assert_eq!(guest.run(written).outcome, "write");
+        let seen = guest.run(READ);
+        assert_ne!(seen.outcome, "hit");
+        assert_eq!(seen.bytes, direct_bytes(&front, READ));
+        guest.becomes_hit(READ, &seen.bytes);
+        // What it would do to the session isn't known.
+        guest.run("SELECT 1; CREATE TEMPORARY TABLE t (a INT)");
+        assert_ne!(guest.run(READ).outcome, "hit");
+    }
+
+    /// As clients send them when they connect.
+    #[test]
+    fn settings_that_are_set_in_one_text_count_for_what_follows() {
+        let front = Front::new("multi_settings", &T);
+        let reads = "SELECT s, HEX(s), 5 / 3 FROM t ORDER BY a";
+        let mut other = front.guest();
+        other.becomes_hit(reads, &direct_bytes(&front, reads));
+        let texts = [
+            ("SET NAMES latin1; SET div_precision_increment = 6;", false),
+            // The first is in force, though the text fails.
+            (
+                "SET div_precision_increment = 9; SET time_zone = 'nowhere'",
+                true,
+            ),
+        ];
+        for (text, fails) in texts {
+            let (mut direct, mut guest) = (front.direct(), front.guest());
+            assert_eq!(direct.query(text).is_err(), fails, "{text}");
+            guest.becomes_hit(reads, &direct_bytes(&front, reads));
+            guest.run(text);
+            let expected = direct.query_bytes(reads).unwrap().to_vec();
+            assert_ne!(expected, direct_bytes(&front, reads), "{text}");
+            guest.setup(&["DO 1"]);
+            guest.becomes_hit(reads, &expected);
+        }
+    }
+
+    #[test]
     fn statements_of_any_length_arrive_whole_and_drop_results() {
         let front = Front::new(
             "long_text",

@@ -248,7 +248,13 @@ fn fires_triggers(kind: StatementKind) -> bool {
     use StatementKind as Kind;
     matches!(
         kind,
-        Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete | Kind::Load | Kind::Explain
+        Kind::Insert
+            | Kind::Replace
+            | Kind::Update
+            | Kind::Delete
+            | Kind::Load
+            | Kind::Explain
+            | Kind::Multi
     )
 }
 

@@ -156,7 +156,8 @@ fn names_privilege_setting(text: &[u8]) -> bool {
 fn sets_privileges(statement: &Statement, text: &[u8]) -> bool {
     // Only with a value of the server's own: `GLOBAL`, `PERSIST`.
     let is_global = || contains(text, b"global") || contains(text, b"persist");
-    statement.kind == StatementKind::Set && is_global() && names_privilege_setting(text)
+    let may_set = matches!(statement.kind, StatementKind::Set | StatementKind::Multi);
+    may_set && is_global() && names_privilege_setting(text)
 }
 
 /// Whether `sql_log_bin` stands in a text.

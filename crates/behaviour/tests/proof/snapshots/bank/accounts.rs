@@ -98,6 +98,12 @@ impl Question {
         let rows = asking.ask_with(client, &self.text, &self.numbers)?;
         Ok(rows.iter().map(sum_of).sum())
     }
+
+    /// A text that asks it, and has other statements around it.
+    pub(super) fn among_others(&self) -> String {
+        let text = filled_in(&self.text, &self.numbers);
+        format!("DO 1; {text}; SET @a = 1")
+    }
 }
 
 impl std::fmt::Display for Question {

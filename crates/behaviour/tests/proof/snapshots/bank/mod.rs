@@ -48,6 +48,8 @@ const READS_FACTOR_CHUNKED: u64 = 4;
 const READS_BETWEEN_DISTURBANCES: u64 = 10;
 /// Before one read in so many a savepoint is set, and the transaction rolled back to it.
 const SAVEPOINT: usize = 60;
+/// Before one read in so many the same is asked among other statements in one text.
+const SEVERAL_AT_ONCE: usize = 30;
 /// One transaction of a reader in so many moves money itself.
 const OWN_TRANSFER: usize = 8;
 
@@ -185,6 +187,9 @@ impl Transaction<'_> {
             if random.below(SAVEPOINT) == 0 {
                 self.session.client.query("SAVEPOINT here")?;
                 self.session.client.query("ROLLBACK TO here")?;
+            }
+            if random.below(SEVERAL_AT_ONCE) == 0 {
+                self.session.client.query(&question.among_others())?;
             }
             sum += self.ask(&question)?;
         }
