@@ -55,9 +55,10 @@ fn begins_select(cursor: Cursor<'_>) -> bool {
 
 fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {
     let statement = analyse_one(text, dialect, placeholders);
-    let is_several = statement.kind == Kind::Multi;
-    let several = || several::several(text, dialect);
-    is_several.then(several).flatten().unwrap_or(statement)
+    if statement.kind != Kind::Multi {
+        return statement;
+    }
+    several::several(text, dialect).unwrap_or(statement)
 }
 
 fn analyse_one(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {

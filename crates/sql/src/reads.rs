@@ -61,22 +61,19 @@ pub struct Source {
     pub name: String,
     /// The schema as written, only if there is no alias.
     pub schema: Option<String>,
-    /// Every column of it counts as read: by `*`, `alias.*`, `NATURAL JOIN` or `PARTITION (…)`.
-    pub reads_all: bool,
-    /// What is done with them then; [`NameUse::Shown`] if not every column counts as read.
-    pub use_of_all: NameUse,
+    /// What is done with every column of it, if each counts as read: by `*`, `alias.*`,
+    /// `NATURAL JOIN` or `PARTITION (…)`.
+    pub reads_all: Option<NameUse>,
 }
 
-/// What a statement does with the value of a column.
+/// What a statement does with a column's value.
 ///
-/// It decides whether a type whose values the server completes before it compares or converts them
-/// (`TIME`, with today's date) leaves the result to the table's rows alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The server completes a `TIME` with today's date where it compares or converts it. Only a `TIME`
+/// that is just shown leaves the result to the rows alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameUse {
-    /// The client gets it as it is, or rows are sorted or grouped by it: it meets no value of
-    /// another type. Only in a statement that is one `SELECT`, without `WITH` and set operations;
-    /// also if nothing is done with it, as in the list of an `EXISTS`.
-    #[default]
+    /// The client gets it as it is, or rows are sorted or grouped by it. Also the columns that `*`
+    /// means in an `EXISTS`. Never in a statement with `WITH` or set operations.
     Shown,
     /// Anything.
     Any,
@@ -241,15 +238,17 @@ pub struct ColumnNames {
     count: usize,
     /// Bits of the names' hashes: a name with an unset one isn't there.
     seen: [u64; 4],
-    /// Bits of those among the first 64, by their number, that are more than shown.
+    /// Bits of the first names, by their number, that are more than shown. Those for which there is
+    /// no bit count as used in any way.
     used: u64,
 }
 
-/// A name that has just been noted: its number, and what was done with it until then.
-#[derive(Clone, Copy, Debug, Default)]
+/// A name that has just been noted.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Noted {
     at: usize,
-    before: u64,
+    /// More was done with it before than to show it.
+    was_used: bool,
 }
 
 const END_OF_NAME: char = '\0';
@@ -281,7 +280,7 @@ impl ColumnNames {
         self.iter().position(is_it)
     }
 
-    /// `None`: it is one of those that count as used in any way.
+    /// `None`: there is no bit for it.
     fn bit(at: usize) -> Option<u64> {
         1_u64.checked_shl(u32::try_from(at).ok()?)
     }
@@ -301,15 +300,17 @@ impl ColumnNames {
         let place = Self::place(name);
         let known = self.number_of(place, name);
         let at = known.unwrap_or_else(|| self.push(place, name));
-        let before = self.used;
-        self.used |= Self::bit(at).unwrap_or(0);
-        Noted { at, before }
+        let bit = Self::bit(at).unwrap_or(0);
+        let was_used = self.used & bit != 0;
+        self.used |= bit;
+        Noted { at, was_used }
     }
 
     /// What has just been noted is only shown there.
     pub(crate) fn only_shown(&mut self, noted: Noted) {
-        let bit = Self::bit(noted.at).unwrap_or(0);
-        self.used = self.used & !bit | noted.before & bit;
+        if !noted.was_used {
+            self.used &= !Self::bit(noted.at).unwrap_or(0);
+        }
     }
 
     /// Anything is done with all of them.

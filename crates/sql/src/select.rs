@@ -231,7 +231,7 @@ impl<'a> SelectParser<'a> {
             self.reads.names.use_all();
             let sources = self.reads.blocks.iter_mut();
             for source in sources.flat_map(|block| &mut block.sources) {
-                source.use_of_all = NameUse::Any;
+                source.reads_all = source.reads_all.map(|_| NameUse::Any);
             }
         }
     }

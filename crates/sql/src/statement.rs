@@ -83,7 +83,7 @@ reasons! {
             "A stored procedure may have set variables or created temporary tables.";
         DynamicSql: "dynamic_sql", "A prepared text was executed that is not seen here.";
         MultipleStatements: "multiple_statements",
-            "Several statements were sent in one text, and one of them may have changed the session.";
+            "The text holds several statements, of which one isn't understood or may change the session; or a compound statement.";
         UnknownVariable: "unknown_variable", "A variable was set whose effect is not known.";
         QueryBesideAutocommit: "query_beside_autocommit",
             "A query ran in a statement that sets autocommit. What it saw may stay, and no flag tells.";

@@ -599,8 +599,7 @@ fn what_a_star_means_is_only_shown_where_it_is_listed() {
     let use_of_all = |text: &str| {
         let reads = reads(text);
         let sources = reads.blocks.iter().flat_map(|block| &block.sources);
-        let starred = sources.filter(|source| source.reads_all);
-        starred.map(|source| source.use_of_all).max()
+        sources.filter_map(|source| source.reads_all).max()
     };
     for text in [
         "SELECT * FROM a",

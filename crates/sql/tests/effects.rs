@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{default, tables_written};
+use common::{default, everything, nothing, tables_written};
 use remora_sql::{
     Dialect, EverythingReason as Why, IsolationLevel, SessionEffect as Session,
     StatementKind as Kind, Transaction as Tx, TransactionDefaults, UnknownEffect, Writes,
@@ -17,22 +17,6 @@ fn writes(text: &str, kind: Kind, expected: &[&str]) {
     assert_eq!(tables_written(text), expected, "{text}");
     assert_eq!(default(text).kind, kind, "{text}");
     assert!(default(text).cacheable.is_err(), "{text}");
-}
-
-#[track_caller]
-fn everything(text: &str, reason: Why) {
-    assert_eq!(default(text).writes, Writes::Everything(reason), "{text}");
-    assert!(default(text).cacheable.is_err(), "{text}");
-}
-
-#[track_caller]
-fn nothing(text: &str, kind: Kind, session: Session, transaction: Tx) {
-    let statement = default(text);
-    assert_eq!(statement.writes, Writes::Nothing, "{text}");
-    assert_eq!(statement.kind, kind, "{text}");
-    assert_eq!(statement.session, session, "{text}");
-    assert_eq!(statement.transaction, transaction, "{text}");
-    assert!(statement.cacheable.is_err(), "{text}");
 }
 
 #[test]
@@ -717,81 +701,6 @@ fn what_hides_its_work_writes_everything_and_leaves_the_session_unknown() {
             "{text}"
         );
         assert_eq!(default(text).transaction, Tx::ImplicitCommit, "{text}");
-    }
-}
-
-#[test]
-fn several_statements_in_one_text_do_what_each_of_them_does() {
-    for text in [
-        "SELECT 1; SELECT 2",
-        "SELECT a FROM t; ; SHOW TABLES;",
-        "SET @a = 1; SELECT @a; DO 1",
-        "SELECT ';' FROM t /* ; */; SELECT `;` FROM t -- ;",
-        "(SELECT a FROM t); SELECT a FROM t FOR UPDATE",
-    ] {
-        nothing(text, Kind::Multi, Session::None, Tx::None);
-    }
-    for text in [
-        "INSERT INTO t VALUES (1); SELECT LAST_INSERT_ID()",
-        "SELECT 1; UPDATE t SET a = 1; DELETE FROM u",
-    ] {
-        everything(text, Why::MultipleStatements);
-        assert_eq!(default(text).session, Session::None, "{text}");
-        assert_eq!(default(text).transaction, Tx::None, "{text}");
-    }
-    for text in [
-        "SET NAMES utf8mb4; SET SESSION sql_mode = '';",
-        "SET time_zone = '+00:00'; SET group_concat_max_len = 1000",
-    ] {
-        nothing(text, Kind::Multi, Session::SettingsChanged, Tx::None);
-    }
-    let lock = "SELECT GET_LOCK('a', 1); SELECT 1";
-    assert_eq!(default(lock).session, Session::UserLock);
-    assert!(default("INSERT INTO t VALUES (1); SELECT ROW_COUNT()").diagnostics);
-    assert!(!default("SELECT 1; SELECT 2").diagnostics);
-}
-
-#[test]
-fn several_statements_in_one_text_may_do_anything_if_one_of_them_may() {
-    let many = "SELECT 1;".repeat(64);
-    for text in [
-        "SELECT 1; SELECT f()",
-        "SELECT 1; BEGIN",
-        "SELECT 1; COMMIT; SELECT 2",
-        "SELECT 1; CREATE TABLE t (a INT)",
-        "SELECT 1; USE d",
-        "SELECT 1; SET TRANSACTION READ ONLY",
-        "SELECT 1; SET PASSWORD = 'x'",
-        "SELECT 1; PREPARE s FROM 'SELECT 1'",
-        "SELECT 1; LOCK TABLES t READ",
-        "SELECT 1; KILL 5",
-        "SELECT 1; nonsense",
-        // What stands behind it may be read otherwise.
-        "SET NAMES gbk; SELECT 1",
-        "SET sql_mode = 'ANSI_QUOTES'; SELECT 1",
-        "SET sql_mode = ''; SET NAMES 'utf8\u{e9}'",
-        "SET NAMES utf8; SET @a = 1",
-        "SET NAMES utf8; SET autocommit = 0",
-        "SET NAMES utf8; SET sql_log_bin = 0",
-        // Where it ends isn't certain.
-        "SELECT 1 /*! ; DROP TABLE t */",
-        "SELECT 1 /*!99999 ; DROP TABLE t */; SELECT 2",
-        "SELECT 1; SELECT 'a",
-        // Bodies of code.
-        "CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
-        "BEGIN NOT ATOMIC SELECT 1; SELECT 2; END",
-        "BEGIN NOT ATOMIC SELECT 1 END",
-        "IF 1 THEN SELECT 1; END IF",
-        "WHILE 1 DO SELECT 1; END WHILE",
-        many.as_str(),
-    ] {
-        let statement = default(text);
-        assert!(
-            matches!(statement.writes, remora_sql::Writes::Everything(_)),
-            "{text}"
-        );
-        assert!(matches!(statement.session, Session::Unknown(_)), "{text}");
-        assert_eq!(statement.transaction, Tx::ImplicitCommit, "{text}");
     }
 }
 

@@ -161,9 +161,10 @@ impl Client {
             Ok(result) => result?,
             Err(_) => return Err(ClientError::Timeout(connect_timeout)),
         }
-        // Literals are written for this, and the names in answers are to be UTF-8. MySQL reads the
-        // expressions of a table's columns under the mode of the session that opens it, and wrote
-        // them for this one: 5.7 tells nothing of a table if they can't be read.
+        // Names in answers are to be UTF-8. Without a mode backslashes escape, as `literal` writes
+        // them. MySQL reads a table's expressions under the mode of the session that opens it:
+        // under NO_BACKSLASH_ESCAPES, 5.7 couldn't read an escaped quote, and told nothing of the
+        // table.
         client.execute("SET NAMES utf8mb4").await?;
         client.execute("SET SESSION sql_mode = ''").await?;
         Ok(client)

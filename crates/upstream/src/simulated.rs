@@ -334,7 +334,6 @@ fn facts(schema: &str, table: &str) -> TableFacts {
         view_of: Vec::new(),
         columns: Arc::new([column("id", 4), column("g", 4), column("v", 8)]),
         columns_match_log: true,
-        has_limited_columns: false,
         key_columns: Arc::new([0]),
         has_other_unique_keys: false,
     }

@@ -19,3 +19,4 @@ mod row_counts;
 mod rows;
 mod session;
 mod session_settings;
+mod several;

@@ -862,7 +862,42 @@ fn a_virtual_column_changes_with_what_it_is_calculated_from() {
 }
 
 #[test]
-fn a_column_of_the_time_of_day_is_one_like_others_where_it_is_shown() {
+fn a_label_narrows_like_its_number() {
+    let front = front("tags_labels");
+    front
+        .server()
+        .execute([
+            format!("USE {}", front.schema()),
+            "CREATE TABLE tickets (id INT PRIMARY KEY, state ENUM('new', 'open', 'done'), v INT)"
+                .to_owned(),
+            "INSERT INTO tickets VALUES (1, 'new', 1), (2, 'open', 2), (3, 'done', 3)".to_owned(),
+        ])
+        .unwrap();
+    let open = "SELECT id, v FROM tickets WHERE state = 'Open'";
+    let numbered = "SELECT id, v FROM tickets WHERE state IN (1, 2)";
+    check(
+        &front,
+        &[
+            (open, "UPDATE tickets SET v = 5 WHERE id = 1", Kept),
+            (open, "UPDATE tickets SET v = 5 WHERE id = 2", Dropped),
+            (
+                open,
+                "UPDATE tickets SET state = 'open' WHERE id = 3",
+                Dropped,
+            ),
+            (
+                open,
+                "UPDATE tickets SET state = 'done' WHERE id = 3",
+                Dropped,
+            ),
+            (numbered, "UPDATE tickets SET v = 6 WHERE id = 3", Kept),
+            (numbered, "UPDATE tickets SET v = 6 WHERE id = 1", Dropped),
+        ],
+    );
+}
+
+#[test]
+fn results_that_only_show_a_time_column_are_narrowed_like_others() {
     let front = front("tags_time_of_day");
     front
         .server()

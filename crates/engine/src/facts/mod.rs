@@ -6,4 +6,4 @@ mod instance;
 mod table;
 
 pub use self::instance::{INSTANCE_FIELDS, Instance, UUID_FIELD};
-pub use self::table::{CascadeParent, ColumnFacts, ColumnKind, TableFacts};
+pub use self::table::{CascadeParent, ColumnFacts, ColumnKind, TableFacts, ValueOrigin};

@@ -43,10 +43,13 @@ pub enum ColumnKind {
     },
     /// YEAR with four digits.
     Year,
-    /// ENUM.
+    /// TIME, which the server completes with today's date where it compares it with a date.
+    Time,
+    /// ENUM of which no two labels can be equal to one text. [`crate::tags::enumeration`] makes it.
     Enum {
-        /// The labels, the first of number 1.
-        labels: Arc<[Box<str>]>,
+        /// The labels, the first of number 1, in the form in which equal texts are the same
+        /// ([`crate::tags::collations::folded`]).
+        labels: Arc<[Box<[u8]>]>,
         /// The collation's name.
         collation: Arc<str>,
     },
@@ -76,12 +79,19 @@ pub struct ColumnFacts {
     /// A statement can change it without naming it: it is generated from others, or set to the time
     /// of an update.
     pub is_computed: bool,
-    /// The most that a statement may do with it if its result is to depend on rows of tables alone;
-    /// `None`: it may not name it.
-    pub use_max: Option<NameUse>,
-    /// The places of the stored columns from which the server calculates it when it is read;
-    /// `None` if it is stored itself, or they aren't known and `use_max` is `None`.
-    pub calculated_from: Option<Arc<[u16]>>,
+    /// Where the server has its values from.
+    pub values: ValueOrigin,
+}
+
+/// Where the server has the values of a column from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ValueOrigin {
+    /// The row.
+    Stored,
+    /// It calculates them when they are read, from the stored columns at these places.
+    Calculated(Arc<[u16]>),
+    /// It calculates them when they are read, perhaps from more than the row.
+    Uncertain,
 }
 
 impl ColumnFacts {
@@ -94,8 +104,17 @@ impl ColumnFacts {
             is_nullable: true,
             is_auto_increment: false,
             is_computed: false,
-            use_max: Some(NameUse::Any),
-            calculated_from: None,
+            values: ValueOrigin::Stored,
+        }
+    }
+
+    /// The most that a statement may do with it if its result is to depend on rows of tables alone;
+    /// `None`: it may not name it.
+    pub fn use_max(&self) -> Option<NameUse> {
+        match self.values {
+            ValueOrigin::Uncertain => None,
+            _ if self.kind == ColumnKind::Time => Some(NameUse::Shown),
+            _ => Some(NameUse::Any),
         }
     }
 }
@@ -152,8 +171,6 @@ pub struct TableFacts {
     /// with columns that the server hides: a functional index (MySQL), a unique key kept by hashes
     /// (MariaDB).
     pub columns_match_log: bool,
-    /// With some of its columns a statement may not do just anything ([`ColumnFacts::use_max`]).
-    pub has_limited_columns: bool,
     /// The places of the primary key's columns, in the key's order; empty if there is none.
     pub key_columns: Arc<[u16]>,
     /// There are unique keys besides the primary key.
@@ -175,7 +192,6 @@ impl TableFacts {
             view_of: Vec::new(),
             columns: Arc::default(),
             columns_match_log: false,
-            has_limited_columns: false,
             key_columns: Arc::default(),
             has_other_unique_keys: true,
         }

@@ -172,8 +172,8 @@ reasons! {
         Engine: "engine", "Its engine isn't one of those whose every change is known to reach the log.";
         SystemSchema: "system_schema", "It belongs to the server itself.";
         VisibleLate: "visible_late", "Its engine (MyISAM, Aria, ARCHIVE, ROCKSDB; on MariaDB also MEMORY) may show a change to readers at another moment than the server's log says; InnoDB doesn't.";
-        VirtualColumns: "virtual_columns", "The statement names a virtual column that may depend on more than the table, or reads all columns and the table has one.";
-        TimeColumns: "time_columns", "The statement does more with a column of type TIME than to show it or to sort by it. The server completes it with today's date when it compares it with dates.";
+        VirtualColumns: "virtual_columns", "The statement names a virtual column that may depend on more than its row, reads all columns of a table with one, or reads a view that does so.";
+        TimeColumns: "time_columns", "The statement does more with a TIME column than show it, or sort or group by it; or it reads a view that has one or does so. The server completes a TIME with today's date when it compares it with a date.";
         Name: "name", "Its name goes beyond ASCII on a server that folds letter case (lower_case_table_names).";
     }
 }

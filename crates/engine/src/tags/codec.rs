@@ -14,9 +14,12 @@
 //! | `DATETIME` | text `YYYY-MM-DD` or `YYYY-MM-DD hh:mm:ss` | compared as moments without a time zone |
 //! | `YEAR` | integers from 1901 to 2155 | smaller ones may be taken for years of two digits |
 //! | `BINARY`, `VARBINARY`, `BLOB` | text that is sent in the character set in which it is compared, and is UTF-8 | compared byte by byte; zero bytes and spaces at the end don't count here, for servers store and log `BINARY` with and without them |
-//! | all others (`FLOAT`, `TIMESTAMP`, `ENUM`, `SET`, `BIT`, `JSON`…) | none | not proven |
+//! | `ENUM` with labels that [`enumeration`] tells apart | text that equals a label; integers that are a label's number | a row has the label's number in the log; other text may be taken for a number |
+//! | all others (`FLOAT`, `TIMESTAMP`, `SET`, `BIT`, `JSON`…) | none | not proven |
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use remora_binlog::{ColumnKind as LoggedKind, Field, LoggedDate};
 use remora_cache::{BrokenTags, Value, ValueHash};
@@ -53,6 +56,22 @@ pub enum Codec {
     Datetime,
     /// `YEAR`.
     Year,
+    /// `ENUM`: by the number of the label. [`Literal::of_column`] has the number of a text.
+    Enum,
+}
+
+/// The kind of an ENUM column with these labels, the first of number 1. `None` if a text may be
+/// equal to two of them, or to one and to the empty text that stands for what wasn't allowed.
+pub fn enumeration(labels: &[Box<str>], collation: Arc<str>) -> Option<ColumnKind> {
+    if !collations::is_known(&collation) {
+        return None;
+    }
+    let folded = labels
+        .iter()
+        .map(|label| collations::folded(label.as_bytes()).map(Vec::into_boxed_slice));
+    let labels = folded.collect::<Option<Arc<[_]>>>()?;
+    let different: HashSet<_> = labels.iter().filter(|label| !label.is_empty()).collect();
+    (different.len() == labels.len()).then_some(ColumnKind::Enum { labels, collation })
 }
 
 /// A value that was read with certainty.
@@ -80,6 +99,14 @@ impl KnownValue {
         KnownValue {
             hash: Value::Integer(exact).hash(),
             number: Some(number),
+        }
+    }
+
+    /// A label of an ENUM. Its number isn't its place in an order: texts are compared.
+    fn label(number: i128) -> KnownValue {
+        KnownValue {
+            hash: Value::Integer(number).hash(),
+            number: None,
         }
     }
 
@@ -123,6 +150,7 @@ impl Codec {
             ColumnKind::Date => Some(Codec::Date),
             ColumnKind::Datetime { .. } => Some(Codec::Datetime),
             ColumnKind::Year => Some(Codec::Year),
+            ColumnKind::Enum { .. } => Some(Codec::Enum),
             _ => None,
         }
     }
@@ -146,6 +174,7 @@ impl Codec {
             (Codec::Decimal { whole, scale }, Literal::Decimal(text)) => {
                 known_decimal(text, whole, scale)
             }
+            (Codec::Enum, Literal::Integer(number)) => Some(KnownValue::label(*number)),
             (Codec::Text, Literal::Text { bytes, .. }) => known_text(bytes, broken),
             (Codec::Binary, Literal::Text { bytes, conversion }) => {
                 let is_as_sent =
@@ -205,6 +234,9 @@ impl Codec {
             Codec::Year => logged
                 .year(bytes)
                 .map(|year| KnownValue::number(year.into())),
+            Codec::Enum => logged
+                .enum_index(bytes)
+                .map(|number| KnownValue::label(number.into())),
         }
     }
 }
@@ -487,6 +519,41 @@ mod tests {
         assert_ne!(field(b"a"), constant(b"A", StringConversion::None));
         assert_eq!(constant(b"a", StringConversion::ToConnection), None);
         assert_eq!(constant(b"\xfc", StringConversion::None), None);
+    }
+
+    #[test]
+    fn a_label_and_its_number_are_the_same() {
+        let kind = |labels: &[&str]| {
+            let labels: Vec<Box<str>> = labels.iter().map(|label| (*label).into()).collect();
+            enumeration(&labels, "utf8mb4_general_ci".into())
+        };
+        let colours = kind(&["Red", "10", "blue"]).unwrap();
+        let known = |literal: Literal<'_>| constant(Codec::Enum, literal.of_column(&colours));
+        let field = |number: u8| {
+            let logged = LoggedKind::Enum { bytes: 1 };
+            Codec::Enum.field(logged, Field::Bytes(&[number]), RIGHT)
+        };
+        assert_eq!(known(text("RED ")), field(1));
+        assert_eq!(known(text("10")), field(2));
+        assert_eq!(known(Literal::Integer(3)), field(3));
+        assert_ne!(known(text("blue")), field(2));
+        assert_eq!(field(3).unwrap().number, None, "texts have another order");
+        for odd in [
+            text(""),
+            text(" "),
+            text("2"),
+            text("green"),
+            Literal::Decimal("1.0"),
+        ] {
+            assert_eq!(known(odd), None, "{odd:?}");
+        }
+        for number in [0, 4, -1] {
+            assert_eq!(known(Literal::Integer(number)), None, "{number}");
+        }
+        for labels in [&["a", "A"][..], &["", "a"], &["\u{e4}"], &["a", "a "]] {
+            assert_eq!(kind(labels), None, "{labels:?}");
+        }
+        assert_eq!(enumeration(&["a".into()], "latin1_german2_ci".into()), None);
     }
 
     #[test]

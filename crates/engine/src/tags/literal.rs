@@ -3,6 +3,9 @@
 use remora_sql::Constant;
 use remora_wire::execute::BoundValue;
 
+use super::collations;
+use crate::facts::ColumnKind;
+
 /// What the server does with a statement's string literals before it compares them with a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StringConversion {
@@ -53,5 +56,24 @@ impl<'a> Literal<'a> {
                 Some(BoundValue::Null | BoundValue::Other) | None => Literal::Other,
             },
         }
+    }
+
+    /// What it is to a column of this kind: to an ENUM the number of a label, where it is one.
+    pub(super) fn of_column(self, kind: &ColumnKind) -> Literal<'a> {
+        let ColumnKind::Enum { labels, .. } = kind else {
+            return self;
+        };
+        let number = match self {
+            Literal::Any(_) => return self,
+            Literal::Integer(number) => Some(number),
+            Literal::Text { bytes, .. } => collations::folded(bytes).and_then(|text| {
+                let at = labels.iter().position(|label| **label == *text)?;
+                i128::try_from(at + 1).ok()
+            }),
+            Literal::Decimal(_) | Literal::Other => None,
+        };
+        let labels = 1..=i128::try_from(labels.len()).unwrap_or(0);
+        let number = number.filter(|number| labels.contains(number));
+        number.map_or(Literal::Other, Literal::Integer)
     }
 }

@@ -38,7 +38,7 @@ mod write;
 use remora_cache::Shapes;
 
 pub use change::{ChangeTags, Telling};
-pub use codec::Codec;
+pub use codec::{Codec, enumeration};
 pub use columns::{check_columns, check_table};
 pub use literal::StringConversion;
 pub use look::certainly_looks;

@@ -15,7 +15,7 @@ use super::conditions::{Conditions, OnColumn};
 use super::literal::Literal;
 use super::read::{ReadTables, ReadTags, add, facts_of};
 use super::{INTERVALS_MAX, VALUES_MAX};
-use crate::facts::TableFacts;
+use crate::facts::{ColumnKind, TableFacts};
 use crate::reason::Coarse;
 
 /// How one read of one table is narrowed.
@@ -199,7 +199,7 @@ impl Columns {
     ) -> Option<()> {
         let OnColumn { ordinal, .. } = on;
         let column = &facts.columns[ordinal];
-        let codec = Codec::of(&column.kind)?;
+        let (kind, codec) = (&column.kind, Codec::of(&column.kind)?);
         let column = ShapeColumn {
             ordinal: u16::try_from(ordinal).ok()?,
             codec,
@@ -215,7 +215,7 @@ impl Columns {
                     .iter()
                     .map(|constant| under.literal(constant))
                     .collect();
-                let values = known(codec, &literals, under.broken)?;
+                let values = known((kind, codec), &literals, under.broken)?;
                 let mut values: Vec<_> = values.into_iter().map(|value| value.hash).collect();
                 values.sort_unstable();
                 values.dedup();
@@ -228,7 +228,7 @@ impl Columns {
                     .flatten()
                     .map(|end| under.literal(&end.value))
                     .collect();
-                let numbers = known(codec, &literals, under.broken)?;
+                let numbers = known((kind, codec), &literals, under.broken)?;
                 let mut numbers = numbers.into_iter().map(|value| value.number);
                 let is_between = ends.iter().all(Option::is_some);
                 if is_between && !numbers.clone().all(|number| has_one_sign(codec, number)) {
@@ -338,7 +338,7 @@ impl Columns {
 
 /// The values of constants that stand in one condition; `None` if one of them isn't certain.
 pub(super) fn known(
-    codec: Codec,
+    (kind, codec): (&ColumnKind, Codec),
     literals: &[Literal<'_>],
     broken: BrokenTags,
 ) -> Option<Vec<KnownValue>> {
@@ -348,7 +348,7 @@ pub(super) fn known(
         .iter()
         .map(|literal| match literal {
             Literal::Any(at) => Some(KnownValue::any(*at)),
-            _ => codec.constant(literal, broken),
+            _ => codec.constant(&literal.of_column(kind), broken),
         })
         .collect();
     let values = values?;

@@ -117,7 +117,7 @@ fn by_condition(
             .iter()
             .map(|constant| Literal::of(constant, &[], StringConversion::ToConnection))
             .collect();
-        let values = known(codec, &literals, BrokenTags::Right)?;
+        let values = known((&column.kind, codec), &literals, BrokenTags::Right)?;
         Some((ordinal, values))
     });
     restricted.min_by_key(|(ordinal, values)| {

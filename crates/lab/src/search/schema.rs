@@ -207,7 +207,7 @@ impl Schema {
                 true,
             );
             column.is_generated = true;
-            // From a key, or from what any update changes.
+            // From a key column, or from one that updates change.
             let integers = table.columns.iter().filter(|one| one.kind.is_integer());
             let integers: Vec<_> = integers.map(|one| one.name.clone()).collect();
             let from = dice.pick(&integers);

@@ -648,6 +648,7 @@ mod tests {
                 true,
             ),
             ("SET @@persist.partial_revokes=1", true),
+            ("SELECT 1; SET GLOBAL partial_revokes = ON", true),
             ("SET @partial_revokes = 1", false),
             ("SET GLOBAL max_connections = 10", false),
             ("SELECT @@global.partial_revokes", false),
@@ -699,7 +700,7 @@ mod tests {
         for (text, may) in [
             ("EXECUTE IMMEDIATE @s", true),
             ("call p()", true),
-            ("SELECT 1; SELECT 2", false),
+            ("SELECT 1; KILL 5", false),
         ] {
             let statement = remora_sql::analyse(text.as_bytes(), Dialect::default());
             let effects = effects_of(&statement, text.as_bytes());

@@ -3,53 +3,52 @@
 //! The server reads each of them when those before it have run. So one that changes how text is
 //! read would leave the rest unknown. Two kinds of texts are understood:
 //!
-//! - each statement reads, or changes rows, and leaves the session and the transaction as they are;
-//! - each is a `SET` to literals, as clients send them when they connect.
+//! - each statement reads or changes rows, and leaves the session and the transaction as they are;
+//! - each is a `SET` that is read alike whatever those before it have set. Clients send such texts
+//!   when they connect.
 
 use super::analyse_one;
 use crate::cursor::Cursor;
 use crate::dialect::Dialect;
 use crate::everything::EverythingReason;
-use crate::literal_settings::sets_to_literals;
 use crate::refusal::Refusal;
 use crate::select::Placeholders;
 use crate::statement::{SessionEffect, Statement, StatementKind as Kind, Transaction, Writes};
 use crate::token::TokenKind as T;
 
-/// How many statements of a text are looked at. With more it may do anything.
+/// The most statements in a text that is understood, the empty one behind a last semicolon included.
 const STATEMENTS_MAX: usize = 64;
+
+/// A statement of a text.
+struct Part<'t> {
+    text: &'t [u8],
+    statement: Statement,
+}
 
 /// What the statements of a text do together. `None`: it isn't known.
 pub(super) fn several(text: &[u8], dialect: Dialect) -> Option<Statement> {
-    let texts = split(text, dialect)?;
-    let mut statements = Vec::with_capacity(texts.len());
-    for text in &texts {
+    let mut parts = Vec::new();
+    for text in split(text, dialect)? {
         let statement = analyse_one(text, dialect, Placeholders::AreUnknown);
         if statement.kind != Kind::Empty {
-            statements.push((*text, statement));
+            parts.push(Part { text, statement });
         }
     }
+    let any = |is_it: fn(&Statement) -> bool| parts.iter().any(|part| is_it(&part.statement));
     let mut whole = Statement::harmless(Kind::Multi, Refusal::MultipleStatements);
-    if statements.iter().all(leaves_all_as_it_is) {
-        let mut sessions = statements.iter().map(|(_, one)| one.session);
-        if let Some(lock) = sessions.find(|effect| *effect == SessionEffect::UserLock) {
-            whole.session = lock;
+    if parts.iter().all(Part::keeps_session) {
+        if any(|one| one.session == SessionEffect::UserLock) {
+            whole.session = SessionEffect::UserLock;
         }
-    } else if statements
-        .iter()
-        .all(|(text, one)| sets_literals(text, one, dialect))
-    {
+    } else if parts.iter().all(Part::sets_plainly) {
         whole.session = SessionEffect::SettingsChanged;
     } else {
         return None;
     }
-    if statements
-        .iter()
-        .any(|(_, one)| one.writes != Writes::Nothing)
-    {
+    if any(|one| one.writes != Writes::Nothing) {
         whole.writes = Writes::Everything(EverythingReason::MultipleStatements);
     }
-    whole.diagnostics = statements.iter().any(|(_, one)| one.diagnostics);
+    whole.diagnostics = any(|one| one.diagnostics);
     Some(whole)
 }
 
@@ -82,25 +81,37 @@ fn split(text: &[u8], dialect: Dialect) -> Option<Vec<&[u8]>> {
     }
 }
 
-fn leaves_all_as_it_is((_, statement): &(&[u8], Statement)) -> bool {
-    let is_understood = match statement.kind {
-        Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete => true,
-        Kind::Select | Kind::Do | Kind::Set | Kind::Show => statement.writes == Writes::Nothing,
-        _ => false,
-    };
-    is_understood
-        && matches!(
-            statement.session,
-            SessionEffect::None | SessionEffect::UserLock
-        )
-        && statement.transaction == Transaction::None
-}
+impl Part<'_> {
+    /// It reads, changes rows, or sets what has no effect on results.
+    fn keeps_session(&self) -> bool {
+        let statement = &self.statement;
+        let is_understood = match statement.kind {
+            Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete => true,
+            Kind::Select | Kind::Do | Kind::Set | Kind::Show => statement.writes == Writes::Nothing,
+            _ => false,
+        };
+        is_understood
+            && statement.transaction == Transaction::None
+            && matches!(
+                statement.session,
+                SessionEffect::None | SessionEffect::UserLock
+            )
+    }
 
-/// Whether a statement sets to literals what it sets. In a text of them no character means
-/// something else in another character set.
-fn sets_literals(text: &[u8], statement: &Statement, dialect: Dialect) -> bool {
-    text.is_ascii()
-        && statement.session == SessionEffect::SettingsChanged
-        && statement.transaction == Transaction::None
-        && sets_to_literals(text, dialect)
+    /// It is a `SET` without calls and queries, and means the same under every `sql_mode` and
+    /// character set.
+    fn sets_plainly(&self) -> bool {
+        let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'"' | b'\\' | b'(');
+        let statement = &self.statement;
+        statement.kind == Kind::Set
+            && statement.writes == Writes::Nothing
+            && statement.transaction == Transaction::None
+            && self.text.iter().all(is_plain)
+            && matches!(
+                statement.session,
+                SessionEffect::None
+                    | SessionEffect::SettingsChanged
+                    | SessionEffect::TransactionDefaults(_)
+            )
+    }
 }

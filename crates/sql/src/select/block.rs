@@ -10,7 +10,7 @@ use crate::token::Token;
 /// Who gets the rows of a block.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// The client, unless the statement is compound: it is the first block.
+    /// The client: it is the outermost block, unless the statement is compound.
     Client,
     /// An `EXISTS`, which only asks whether there are any.
     Exists,
@@ -22,7 +22,7 @@ pub(crate) enum Reader {
 /// A `SELECT` that has begun.
 #[derive(Default)]
 pub(crate) struct OpenBlock {
-    /// Whom it gives its rows.
+    /// Who gets its rows.
     pub(super) reader: Reader,
     pub(super) sources: Vec<Source>,
     /// Those of `ON`, with what they restrict.
@@ -180,18 +180,17 @@ impl SelectParser<'_> {
     fn note_stars(&mut self, block: &mut OpenBlock) {
         let mut all = block.star || block.has_natural_join;
         let is_used = block.reader == Reader::Statement || block.has_natural_join;
-        let use_of_all = if is_used {
+        let reads_all = Some(if is_used {
             NameUse::Any
         } else {
             NameUse::Shown
-        };
+        });
         for token in &block.qualified_stars {
             let name = self.cursor.name_bytes(*token);
             let mut found = false;
             for source in &mut block.sources {
                 if source.name.as_bytes() == &*name {
-                    source.reads_all = true;
-                    source.use_of_all = use_of_all;
+                    source.reads_all = reads_all;
                     found = true;
                 }
             }
@@ -203,8 +202,7 @@ impl SelectParser<'_> {
         }
         if all {
             for source in &mut block.sources {
-                source.reads_all = true;
-                source.use_of_all = use_of_all;
+                source.reads_all = reads_all;
             }
         }
     }

@@ -43,13 +43,10 @@ enum Infix {
 impl SelectParser<'_> {
     /// Any expression, of which only the syntax matters.
     pub(crate) fn expression(&mut self) -> Parsed {
-        let outer = std::mem::replace(&mut self.wants_conditions, false);
-        self.value()?;
-        self.wants_conditions = outer;
-        Ok(())
+        self.column_alone().map(drop)
     }
 
-    /// Any expression; the column if it is one and nothing else.
+    /// Any expression. Gives the column if the expression is a column alone.
     pub(super) fn column_alone(&mut self) -> Result<Option<(Token, Noted)>, Refusal> {
         let outer = std::mem::replace(&mut self.wants_conditions, false);
         let value = self.value()?;

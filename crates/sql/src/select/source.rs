@@ -81,8 +81,7 @@ impl SelectParser<'_> {
             table,
             name,
             schema,
-            reads_all,
-            use_of_all: NameUse::Shown,
+            reads_all: reads_all.then_some(NameUse::Shown),
         });
     }
 

@@ -57,7 +57,7 @@ fn source(source: &Source) -> String {
     let table = source
         .table
         .map_or(String::new(), |table| format!("#{table}"));
-    let all = if source.reads_all { "*" } else { "" };
+    let all = if source.reads_all.is_some() { "*" } else { "" };
     format!("{schema}{}{table}{all}", source.name)
 }
 

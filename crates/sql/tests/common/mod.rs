@@ -4,11 +4,37 @@
 pub(crate) mod describe;
 
 use proptest::prelude::*;
-use remora_sql::{Dialect, Natives, Statement, TableName, Writes, analyse};
+use remora_sql::{
+    Dialect, EverythingReason, Natives, SessionEffect, Statement, StatementKind, TableName,
+    Transaction, Writes, analyse,
+};
 
 /// The analysis under the default dialect.
 pub(crate) fn default(text: &str) -> Statement {
     analyse(text.as_bytes(), Dialect::default())
+}
+
+/// A statement that may change anything.
+#[track_caller]
+pub(crate) fn everything(text: &str, reason: EverythingReason) {
+    assert_eq!(default(text).writes, Writes::Everything(reason), "{text}");
+    assert!(default(text).cacheable.is_err(), "{text}");
+}
+
+/// A statement that changes no table, and is this.
+#[track_caller]
+pub(crate) fn nothing(
+    text: &str,
+    kind: StatementKind,
+    session: SessionEffect,
+    transaction: Transaction,
+) {
+    let statement = default(text);
+    assert_eq!(statement.writes, Writes::Nothing, "{text}");
+    assert_eq!(statement.kind, kind, "{text}");
+    assert_eq!(statement.session, session, "{text}");
+    assert_eq!(statement.transaction, transaction, "{text}");
+    assert!(statement.cacheable.is_err(), "{text}");
 }
 
 /// Names as they are written in the tables of these tests: `schema.table` or `table`.

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use remora_engine::facts::{ColumnFacts, ColumnKind};
-use remora_sql::NameUse;
+use remora_engine::facts::{ColumnFacts, ColumnKind, ValueOrigin};
+use remora_engine::tags::enumeration;
 use remora_wire::rows::Row;
 
 use crate::client::text;
@@ -62,16 +62,14 @@ impl Interner {
 pub(super) struct LoadedColumn {
     pub(super) facts: ColumnFacts,
     pub(super) ordinal: u32,
-    /// It is calculated when it is read.
-    pub(super) is_virtual: bool,
     /// The expression of a virtual column, if it is known.
     pub(super) expression: Option<Box<str>>,
 }
 
 impl LoadedColumn {
-    /// A statement may not do just anything with it.
-    pub(super) fn is_limited(&self) -> bool {
-        self.facts.use_max < Some(NameUse::Any)
+    /// It is calculated when it is read.
+    pub(super) fn is_virtual(&self) -> bool {
+        self.facts.values != ValueOrigin::Stored
     }
 }
 
@@ -93,7 +91,12 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Lo
     Some(LoadedColumn {
         facts: ColumnFacts {
             name: name.into(),
-            kind: column_type.kind(interner).unwrap_or(ColumnKind::Other),
+            kind: if data_type == "time" {
+                // However it is stored.
+                ColumnKind::Time
+            } else {
+                column_type.kind(interner).unwrap_or(ColumnKind::Other)
+            },
             characters_max: column_type.characters_max(),
             is_nullable: text(row, at + 3) != Some("NO"),
             is_auto_increment: extra.contains("AUTO_INCREMENT"),
@@ -101,15 +104,13 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Lo
             is_computed: ["GENERATED", "PERSISTENT", "ON UPDATE"]
                 .iter()
                 .any(|word| extra.contains(word)),
-            use_max: Some(if data_type == "time" {
-                NameUse::Shown
+            values: if extra.contains("VIRTUAL") {
+                ValueOrigin::Uncertain
             } else {
-                NameUse::Any
-            }),
-            calculated_from: None,
+                ValueOrigin::Stored
+            },
         },
         ordinal: text(row, at + 9)?.parse().ok()?,
-        is_virtual: extra.contains("VIRTUAL"),
         expression: None,
     })
 }
@@ -168,10 +169,10 @@ impl Typed<'_> {
             }),
             // MySQL 5.6 has YEAR(2) too.
             "year" if matches!(self.column_type, "year" | "year(4)") => Some(ColumnKind::Year),
-            "enum" => Some(ColumnKind::Enum {
-                labels: enum_labels(self.column_type)?.into(),
-                collation: interner.name(self.collation?),
-            }),
+            "enum" => {
+                let labels = enum_labels(self.column_type)?;
+                enumeration(&labels, interner.name(self.collation?))
+            }
             "bit" => Some(ColumnKind::Bit {
                 bits: self.precision?,
             }),

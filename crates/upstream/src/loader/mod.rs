@@ -17,7 +17,7 @@ mod virtual_columns;
 use std::time::{Duration, Instant};
 
 use remora_cache::{AsOf, Tag};
-use remora_engine::facts::TableFacts;
+use remora_engine::facts::{ColumnKind, TableFacts};
 use remora_engine::reason::TableRefusal;
 use remora_sql::Dialect;
 use tokio::time::{sleep, timeout};
@@ -240,7 +240,7 @@ struct Loader<'a> {
     /// `lower_case_table_names`.
     mode: u8,
     dialect: Dialect,
-    /// It tells the expressions of generated columns.
+    /// The server tells the expressions of generated columns.
     has_expressions: bool,
     interner: Interner,
 }
@@ -344,7 +344,10 @@ impl Loader<'_> {
             return refused(TableRefusal::View);
         }
         // Whoever reads the view may do anything with its columns.
-        let has_time_columns = columns.iter().flatten().any(LoadedColumn::is_limited);
+        let has_time_columns = columns
+            .iter()
+            .flatten()
+            .any(|column| column.facts.kind == ColumnKind::Time);
         let kinds = questions::kinds(self.client, &reads.tables).await?;
         let tables: Vec<_> = reads.tables.iter().cloned().zip(kinds).collect();
         let tables = self.load_tables(tables, relations).await?;
@@ -408,7 +411,6 @@ impl Loader<'_> {
         };
         let (mut columns, is_dense) = in_order(described.columns);
         virtual_columns::settle(&mut columns, self.dialect);
-        let has_limited_columns = columns.iter().any(LoadedColumn::is_limited);
         let columns: Vec<_> = columns.into_iter().map(|column| column.facts).collect();
         let key_columns = questions::key_columns(&described.keys, &columns);
         let is_itself = |parent: &Tag| *parent == Tag::table(&key.schema, &key.table);
@@ -429,7 +431,6 @@ impl Loader<'_> {
             view_of: Vec::new(),
             // Virtual columns are in the log like others.
             columns_match_log: is_dense && !described.keys.has_hidden_columns,
-            has_limited_columns,
             key_columns: self.interner.key(key_columns),
             has_other_unique_keys: described.keys.has_others,
             columns: if cacheable.is_ok() {

@@ -156,7 +156,7 @@ pub(super) async fn note_expressions(
         .iter()
         .cloned()
         .zip(columns)
-        .filter(|(_, columns)| columns.iter().any(|column| column.is_virtual))
+        .filter(|(_, columns)| columns.iter().any(LoadedColumn::is_virtual))
         .unzip();
     if keys.is_empty() {
         return Ok(());

@@ -13,33 +13,35 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use remora_engine::facts::ColumnKind;
-use remora_sql::{Dialect, NameUse, analyse};
+use remora_engine::facts::{ColumnKind, ValueOrigin};
+use remora_sql::{Dialect, analyse};
 
 use super::columns::LoadedColumn;
 
-/// The longest text of an expression that is read, characters.
+/// So much of an expression is asked for, characters. One that fills it counts as cut off.
 pub(super) const EXPRESSION_CHARS_MAX: usize = 8_192;
 
-/// Notes of each virtual column from which stored columns it is calculated. One of which that isn't
-/// certain may not be named. `columns` are all of a table's, in its order.
+/// Notes of each virtual column from which stored columns it is calculated, where that is certain.
+/// `columns` are all of a table's, in its order.
 pub(super) fn settle(columns: &mut [LoadedColumn], dialect: Dialect) {
     let named: Vec<_> = columns
         .iter()
         .map(|column| named(columns, column, dialect))
         .collect();
     for at in 0..columns.len() {
-        if !columns[at].is_virtual {
+        if !columns[at].is_virtual() {
             continue;
         }
         let origins = origins(columns, &named, at);
         let facts = &mut columns[at].facts;
-        // The log has what the writer's session calculated; a reader's may calculate another value.
-        facts.kind = ColumnKind::Other;
-        if origins.is_none() {
-            facts.use_max = None;
+        if facts.kind != ColumnKind::Time {
+            // The log has what the writer's session calculated, and a reader's may calculate
+            // another value: it narrows nothing.
+            facts.kind = ColumnKind::Other;
         }
-        facts.calculated_from = origins;
+        if let Some(origins) = origins {
+            facts.values = ValueOrigin::Calculated(origins);
+        }
     }
 }
 
@@ -54,11 +56,11 @@ fn origins(
     let mut origins = BTreeSet::new();
     while let Some(at) = open.pop() {
         for next in named[at].as_ref()? {
-            if columns[*next].facts.use_max < Some(NameUse::Any) {
-                // A TIME. What is done with it here is more than to show it.
+            // An expression does more with it than to show it.
+            if columns[*next].facts.kind == ColumnKind::Time {
                 return None;
             }
-            if !columns[*next].is_virtual {
+            if !columns[*next].is_virtual() {
                 origins.insert(u16::try_from(*next).ok()?);
             } else if seen.insert(*next) {
                 open.push(*next);
@@ -86,8 +88,8 @@ fn named(columns: &[LoadedColumn], column: &LoadedColumn, dialect: Dialect) -> O
 
 /// An expression's text as a statement would have it. `None` if not every session reads it alike.
 ///
-/// MySQL 8.0 escapes the whole text once more: `_utf8mb4\'$.a\'`. There no quote stands without a
-/// backslash; everywhere else each string begins with one.
+/// MySQL 8.0 escapes the whole text once more (`_utf8mb4\'$.a\'`), so there each quote has a
+/// backslash before it. In the other servers' texts the first quote of a string has none.
 fn plain(text: &str) -> Option<Cow<'_, str>> {
     let is_cut = text.len() >= EXPRESSION_CHARS_MAX;
     if text.is_empty() || is_cut || !text.is_ascii() || text.contains("||") {
@@ -115,32 +117,30 @@ mod tests {
 
     use super::*;
 
-    fn stored(name: &str, use_max: NameUse) -> LoadedColumn {
+    fn column(name: &str, values: ValueOrigin, expression: Option<&str>) -> LoadedColumn {
+        let is_time = name == "t";
+        let kind = if is_time {
+            ColumnKind::Time
+        } else {
+            ColumnKind::Date
+        };
         LoadedColumn {
             facts: ColumnFacts {
-                use_max: Some(use_max),
-                ..ColumnFacts::new(name, ColumnKind::Date)
+                values,
+                ..ColumnFacts::new(name, kind)
             },
             ordinal: 0,
-            is_virtual: false,
-            expression: None,
+            expression: expression.map(Into::into),
         }
     }
 
     /// Of the columns x, y, é and t, a TIME, those from which the last of these is calculated.
     fn calculated_from(expressions: &[&str]) -> Option<String> {
-        let mut columns = vec![
-            stored("x", NameUse::Any),
-            stored("Y", NameUse::Any),
-            stored("é", NameUse::Any),
-            stored("t", NameUse::Shown),
-        ];
+        let stored = ["x", "Y", "é", "t"].map(|name| column(name, ValueOrigin::Stored, None));
+        let mut columns = Vec::from(stored);
         for (number, expression) in expressions.iter().enumerate() {
-            columns.push(LoadedColumn {
-                is_virtual: true,
-                expression: Some((*expression).into()),
-                ..stored(&format!("v{number}"), NameUse::Any)
-            });
+            let name = format!("v{number}");
+            columns.push(column(&name, ValueOrigin::Uncertain, Some(expression)));
         }
         let dialect = Dialect {
             natives: Natives::MySql57,
@@ -149,9 +149,12 @@ mod tests {
         settle(&mut columns, dialect);
         let last = &columns.last().unwrap().facts;
         assert_eq!(last.kind, ColumnKind::Other);
-        assert_eq!(last.use_max.is_some(), last.calculated_from.is_some());
-        let names = last.calculated_from.as_ref()?.iter();
-        let names: Vec<_> = names
+        let ValueOrigin::Calculated(origins) = &last.values else {
+            assert_eq!(last.values, ValueOrigin::Uncertain);
+            return None;
+        };
+        let names: Vec<_> = origins
+            .iter()
             .map(|at| &*columns[usize::from(*at)].facts.name)
             .collect();
         Some(names.join(" "))

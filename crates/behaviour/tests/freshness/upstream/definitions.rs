@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use remora_engine::facts::{ColumnKind, TableFacts};
+use remora_engine::facts::{ColumnKind, TableFacts, ValueOrigin};
 use remora_engine::reason::TableRefusal;
 use remora_upstream::catalogue::Lookup;
 
@@ -40,7 +40,7 @@ fn columns_have_their_types_and_places() {
         Some((_, Text { collation, .. })) => collation.to_string(),
         other => panic!("{other:?}"),
     };
-    let labels: Arc<[Box<str>]> = ["a", "it's", "c,d"].map(Box::from).into();
+    let labels = [&b"a"[..], b"it's", b"c,d"].map(Box::from).into();
     let integer = |bytes, unsigned| Integer { bytes, unsigned };
     let expected = [
         ("b", integer(8, true)),
@@ -363,7 +363,7 @@ fn a_view_is_looked_at_again_when_a_definition_below_it_changes() {
 }
 
 #[test]
-fn virtual_columns_are_what_they_are_calculated_from() {
+fn the_catalogue_knows_what_virtual_columns_are_calculated_from() {
     let server = app_server(&[]);
     if server.kind == Kind::MySql56 {
         return;
@@ -381,34 +381,43 @@ fn virtual_columns_are_what_they_are_calculated_from() {
     if !server.kind.is_mysql() {
         server.sql("ALTER TABLE app.virt ADD now DATETIME AS (NOW()) VIRTUAL");
     }
+    server.sql(
+        "CREATE VIEW app.shows AS SELECT i, most FROM app.virt;; \
+         CREATE VIEW app.hides AS SELECT i FROM app.virt WHERE hour > 5;; \
+         GRANT SHOW VIEW, SELECT ON *.* TO remora@'127.0.0.1'",
+    );
     let follower = Follower::start_live(&server);
     let facts = follower.facts("virt");
     assert_eq!(facts.cacheable, Ok(()));
-    assert!(facts.columns_match_log && facts.has_limited_columns);
+    assert!(facts.columns_match_log);
+    let name = |at: &u16| &*facts.columns[usize::from(*at)].name;
     let described = facts.columns.iter().map(|column| {
-        let origins = column.calculated_from.as_ref().map(|origins| {
-            let names = origins.iter();
-            names.map(|at| &*facts.columns[usize::from(*at)].name)
-        });
-        let origins = origins.map(|names| names.collect::<Vec<_>>().join("+"));
-        let may_be_named = column.use_max.is_some();
-        (&*column.name, origins, may_be_named)
+        let origin = match &column.values {
+            ValueOrigin::Stored => "stored".to_owned(),
+            ValueOrigin::Calculated(from) => from.iter().map(name).collect::<Vec<_>>().join("+"),
+            ValueOrigin::Uncertain => "uncertain".to_owned(),
+        };
+        (&*column.name, origin)
     });
     let described: Vec<_> = described.skip(4).collect();
-    let from = |names: &str| Some(names.to_owned());
     let mut expected = vec![
-        ("more", from("i"), true),
-        ("most", from("i"), true),
-        ("mixed", from("i+name"), true),
-        ("kind", from("doc"), true),
-        ("kept", None, true),
-        ("hour", None, false),
-        ("quoted", None, false),
+        ("more", "i".to_owned()),
+        ("most", "i".to_owned()),
+        ("mixed", "i+name".to_owned()),
+        ("kind", "doc".to_owned()),
+        ("kept", "stored".to_owned()),
+        ("hour", "uncertain".to_owned()),
+        ("quoted", "uncertain".to_owned()),
     ];
     if !server.kind.is_mysql() {
-        expected.push(("now", None, false));
+        expected.push(("now", "uncertain".to_owned()));
     }
     assert_eq!(described, expected);
+    wait_until("the views' texts are seen", || {
+        follower.facts("shows").cacheable.is_ok()
+    });
+    let hides = follower.facts("hides").cacheable;
+    assert_eq!(hides, Err(TableRefusal::VirtualColumns));
 }
 
 #[test]

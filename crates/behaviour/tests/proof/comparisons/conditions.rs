@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use remora_engine::facts::ColumnKind;
+use remora_engine::tags::enumeration;
 use remora_testkit::client::Value;
 use remora_testkit::load::Random;
 use remora_wire::execute::BoundValue;
@@ -124,6 +125,10 @@ pub(crate) fn columns() -> Vec<(&'static str, ColumnKind)> {
         collation: collation.into(),
         character_set: collation.split('_').next().unwrap().into(),
     };
+    let labels = |collation: &str| {
+        let labels = ["abc", "10", "5", "Abcd", "1", "ab"].map(Box::from);
+        enumeration(&labels, collation.into()).unwrap()
+    };
     vec![
         ("TINYINT", integer(1, false)),
         ("TINYINT UNSIGNED", integer(1, true)),
@@ -157,6 +162,14 @@ pub(crate) fn columns() -> Vec<(&'static str, ColumnKind)> {
         ("BINARY(60)", ColumnKind::Binary),
         ("BINARY(6)", ColumnKind::Binary),
         ("BLOB", ColumnKind::Binary),
+        (
+            "ENUM('abc', '10', '5', 'Abcd', '1', 'ab') CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+            labels("utf8mb4_general_ci"),
+        ),
+        (
+            "ENUM('abc', '10', '5', 'Abcd', '1', 'ab') CHARACTER SET latin1 COLLATE latin1_bin",
+            labels("latin1_bin"),
+        ),
     ]
 }
 

@@ -343,7 +343,6 @@ fn facts() -> TableFacts {
         view_of: Vec::new(),
         columns: all.into(),
         columns_match_log: true,
-        has_limited_columns: false,
         key_columns: [0].into(),
         has_other_unique_keys: false,
     }

@@ -48,7 +48,7 @@ const READS_FACTOR_CHUNKED: u64 = 4;
 const READS_BETWEEN_DISTURBANCES: u64 = 10;
 /// Before one read in so many a savepoint is set, and the transaction rolled back to it.
 const SAVEPOINT: usize = 60;
-/// Before one read in so many the same is asked among other statements in one text.
+/// Before one read in so many, the same question is asked in one text with other statements.
 const SEVERAL_AT_ONCE: usize = 30;
 /// One transaction of a reader in so many moves money itself.
 const OWN_TRANSFER: usize = 8;
@@ -189,7 +189,9 @@ impl Transaction<'_> {
                 self.session.client.query("ROLLBACK TO here")?;
             }
             if random.below(SEVERAL_AT_ONCE) == 0 {
-                self.session.client.query(&question.among_others())?;
+                let text = question.among_others();
+                let _ = writeln!(self.words, "{text}");
+                self.session.client.query(&text)?;
             }
             sum += self.ask(&question)?;
         }

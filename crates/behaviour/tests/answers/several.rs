@@ -1,0 +1,123 @@
+//! Several statements in one text: each is answered, and memory goes on answering the session where
+//! it is known what they do to it.
+
+use remora_testkit::servers::Kind;
+
+use remora_behaviour::front::{Front, Guest};
+
+const T: [&str; 2] = [
+    "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
+    "INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, NULL)",
+];
+const READ: &str = "SELECT * FROM t";
+
+fn direct_bytes(front: &Front, sql: &str) -> Vec<u8> {
+    front.direct().query_bytes(sql).unwrap().to_vec()
+}
+
+/// Has `sql` answered from memory, in this session.
+fn warm(front: &Front, guest: &mut Guest<'_>, sql: &str) {
+    let expected = direct_bytes(front, sql);
+    guest.becomes_hit(sql, &expected);
+}
+
+#[test]
+fn several_statements_in_one_text_are_answered_in_order_and_drop_what_they_write() {
+    let front = Front::new("multi", &T);
+    let mut reader = front.guest();
+    let mut guest = front.guest();
+    let multi = |n: i32| {
+        format!(
+            "SELECT a FROM t WHERE a = 1; REPLACE INTO t VALUES ({n}, 'multi'); SELECT s FROM t WHERE a = {n}"
+        )
+    };
+    warm(&front, &mut reader, READ);
+    let seen = guest.run(&multi(30)).bytes;
+    assert_eq!(reader.run(READ).bytes, direct_bytes(&front, READ));
+    assert_eq!(seen.len(), direct_bytes(&front, &multi(31)).len());
+    // The middle one fails: the rest is not run.
+    let broken = "INSERT INTO t VALUES (40, 'before'); INSERT INTO t VALUES (40, 'double'); INSERT INTO t VALUES (41, 'never')";
+    warm(&front, &mut reader, "SELECT COUNT(*) FROM t");
+    guest.run(broken);
+    let count = reader.value("SELECT COUNT(*) FROM t").0;
+    assert_eq!(count.as_deref(), Some("6"));
+}
+
+#[test]
+fn memory_answers_a_session_after_several_statements_in_one_text() {
+    let front = Front::new("after_multi", &T);
+    let mut guest = front.guest();
+    let all = direct_bytes(&front, READ);
+    guest.becomes_hit(READ, &all);
+    let texts = [
+        "SELECT 1; SELECT a FROM t; SHOW TABLES",
+        "SET @a = 5; SELECT @a + 1; DO 1",
+    ];
+    for text in texts {
+        let seen = guest.run(text);
+        assert_eq!(seen.bytes, direct_bytes(&front, text), "{text}");
+        assert_eq!(seen.outcome, "statement_multiple_statements", "{text}");
+        guest.becomes_hit(READ, &all);
+    }
+    let written = "REPLACE INTO t VALUES (50, 'multi'); SELECT COUNT(*) FROM t";
+    assert_eq!(guest.run(written).outcome, "write");
+    let seen = guest.run(READ);
+    assert_ne!(seen.outcome, "hit");
+    assert_eq!(seen.bytes, direct_bytes(&front, READ));
+    guest.becomes_hit(READ, &seen.bytes);
+    // What it does to the session isn't followed.
+    guest.run("SELECT 1; CREATE TEMPORARY TABLE x (a INT)");
+    guest.always_passes(READ, "session_unknown");
+}
+
+/// As clients send them when they connect.
+#[test]
+fn settings_that_are_set_in_one_text_count_for_what_follows() {
+    let front = Front::new("multi_settings", &T);
+    let reads = "SELECT s, HEX(s), 5 / 3 FROM t ORDER BY a";
+    let texts = [
+        ("SET NAMES latin1; SET div_precision_increment = 6;", false),
+        // The first is in force, though the text fails.
+        (
+            "SET div_precision_increment = 9; SET time_zone = 'nowhere'",
+            true,
+        ),
+    ];
+    for (text, fails) in texts {
+        let (mut direct, mut guest) = (front.direct(), front.guest());
+        assert_eq!(direct.query(text).is_err(), fails, "{text}");
+        guest.becomes_hit(reads, &direct_bytes(&front, reads));
+        guest.run(text);
+        let expected = direct.query_bytes(reads).unwrap().to_vec();
+        assert_ne!(expected, direct_bytes(&front, reads), "{text}");
+        guest.setup(&["DO 1"]);
+        guest.becomes_hit(reads, &expected);
+    }
+}
+
+/// A trigger isn't in the text.
+#[test]
+fn what_a_trigger_sets_behind_one_of_several_statements_is_the_sessions() {
+    let kind = Kind::from_environment().unwrap();
+    let front = Front::new(
+        "multi_triggers",
+        &[
+            &T[..],
+            &[
+                "CREATE TABLE u (a INT)",
+                "CREATE TRIGGER sets BEFORE INSERT ON u FOR EACH ROW SET SESSION div_precision_increment = 9",
+            ],
+        ]
+        .concat(),
+    );
+    let reads = "SELECT 5 / 3, s FROM t";
+    let (mut direct, mut guest) = (front.direct(), front.guest());
+    let before = direct_bytes(&front, reads);
+    guest.becomes_hit(reads, &before);
+    let text = "SELECT 1; INSERT INTO u VALUES (1)";
+    direct.query(text).unwrap();
+    guest.run(text);
+    let after = direct.query_bytes(reads).unwrap().to_vec();
+    assert_ne!(after, before, "{kind:?}");
+    guest.becomes_hit(reads, &after);
+}
