@@ -31,6 +31,9 @@ pub(crate) use value::{Value, integer, unescape};
 /// How deeply expressions, subqueries, joins and parentheses may be nested. It bounds the stack.
 pub const NESTING_DEPTH_MAX: usize = 96;
 
+/// How long an alias may be to be kept as it is, on every server.
+const ALIAS_BYTES_MAX: usize = 64;
+
 /// How many different tables a cacheable statement may name.
 pub const TABLES_MAX: usize = 64;
 
@@ -221,8 +224,7 @@ impl<'a> SelectParser<'a> {
     fn settle_uses(&mut self) {
         for [alias, column] in std::mem::take(&mut self.aliases) {
             let alias = self.cursor.name_bytes(alias);
-            let alias = std::str::from_utf8(&alias).ok();
-            let alias = alias.filter(|alias| alias.is_ascii());
+            let alias = alias_as_kept(&alias);
             if alias.is_none_or(|alias| self.reads.names.use_of(alias) == Some(NameUse::Any)) {
                 self.note_column(column);
             }
@@ -361,6 +363,15 @@ impl<'a> SelectParser<'a> {
     fn is_expression_in_scope(&self, name: &[u8]) -> bool {
         self.expressions_in_scope.iter().any(|known| known == name)
     }
+}
+
+/// An alias as servers keep it. `None` of one that they may change: they leave out what can't be
+/// seen at its beginning, and cut it.
+fn alias_as_kept(alias: &[u8]) -> Option<&str> {
+    let is_kept = alias.len() <= ALIAS_BYTES_MAX
+        && alias.is_ascii()
+        && alias.first().is_some_and(u8::is_ascii_graphic);
+    std::str::from_utf8(alias).ok().filter(|_| is_kept)
 }
 
 /// What is read, without the conditions if they can't narrow it.

@@ -577,6 +577,9 @@ fn a_column_is_only_shown_where_its_value_meets_no_other() {
         "SELECT t AS X, (SELECT MAX(x)) FROM a",
         "SELECT t AS 'x' FROM a",
         "SELECT t AS `ü` FROM a",
+        "SELECT t AS ` x` FROM a HAVING x > c",
+        "SELECT t AS `\tx` FROM a",
+        "SELECT t AS `a1234567890123456789012345678901234567890123456789012345678901234` FROM a",
         // What one block shows, another may use.
         "SELECT t FROM a UNION SELECT c FROM d",
         "(SELECT t FROM a) UNION ALL (SELECT c FROM d) ORDER BY 1",

@@ -41,8 +41,22 @@ fn several_statements_in_one_text_do_what_each_of_them_does() {
     }
     let lock = "SELECT GET_LOCK('a', 1); SELECT 1";
     assert_eq!(default(lock).session, Session::UserLock);
-    assert!(default("INSERT INTO t VALUES (1); SELECT ROW_COUNT()").diagnostics);
-    assert!(!default("SELECT 1; SELECT 2").diagnostics);
+}
+
+/// What one of them asks about another of them is the server's own affair.
+#[test]
+fn a_text_asks_about_the_statement_before_it_if_a_part_of_it_can() {
+    for (text, asks) in [
+        ("SELECT ROW_COUNT(); SELECT 1", true),
+        ("SET @a = 1; SELECT FOUND_ROWS()", true),
+        ("INSERT INTO t VALUES (1); DO 1; SELECT Found_Rows()", true),
+        ("INSERT INTO t VALUES (1); SELECT ROW_COUNT()", false),
+        ("SELECT a FROM t; SELECT FOUND_ROWS()", false),
+        ("SELECT 1; SHOW WARNINGS", false),
+        ("SELECT 1; SELECT 2", false),
+    ] {
+        assert_eq!(default(text).diagnostics, asks, "{text}");
+    }
 }
 
 #[test]

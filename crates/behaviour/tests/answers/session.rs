@@ -10,13 +10,13 @@ use remora_wire::command::ResponseKind;
 use remora_behaviour::front::raw::{Packet, Raw, packet};
 use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
 
-const T: [&str; 2] = [
+pub(crate) const T: [&str; 2] = [
     "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
     "INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, NULL)",
 ];
-const READ: &str = "SELECT * FROM t";
+pub(crate) const READ: &str = "SELECT * FROM t";
 
-fn direct_bytes(front: &Front, sql: &str) -> Vec<u8> {
+pub(crate) fn direct_bytes(front: &Front, sql: &str) -> Vec<u8> {
     front.direct().query_bytes(sql).unwrap().to_vec()
 }
 
@@ -29,7 +29,7 @@ fn bytes_after_reset(front: &Front, sql: &str) -> Vec<u8> {
 }
 
 /// Has `sql` answered from memory, in this session.
-fn warm(front: &Front, guest: &mut Guest<'_>, sql: &str) {
+pub(crate) fn warm(front: &Front, guest: &mut Guest<'_>, sql: &str) {
     let expected = direct_bytes(front, sql);
     guest.becomes_hit(sql, &expected);
 }

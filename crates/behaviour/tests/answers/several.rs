@@ -1,25 +1,13 @@
 //! Several statements in one text: each is answered, and memory goes on answering the session where
 //! it is known what they do to it.
 
+use remora_testkit::process::wait_for;
 use remora_testkit::servers::Kind;
 
-use remora_behaviour::front::{Front, Guest};
+use remora_behaviour::front::{Front, PATIENCE};
+use remora_behaviour::outcome::is_unproven;
 
-const T: [&str; 2] = [
-    "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
-    "INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, NULL)",
-];
-const READ: &str = "SELECT * FROM t";
-
-fn direct_bytes(front: &Front, sql: &str) -> Vec<u8> {
-    front.direct().query_bytes(sql).unwrap().to_vec()
-}
-
-/// Has `sql` answered from memory, in this session.
-fn warm(front: &Front, guest: &mut Guest<'_>, sql: &str) {
-    let expected = direct_bytes(front, sql);
-    guest.becomes_hit(sql, &expected);
-}
+use crate::session::{READ, T, direct_bytes, warm};
 
 #[test]
 fn several_statements_in_one_text_are_answered_in_order_and_drop_what_they_write() {
@@ -68,6 +56,37 @@ fn memory_answers_a_session_after_several_statements_in_one_text() {
     // What it does to the session isn't followed.
     guest.run("SELECT 1; CREATE TEMPORARY TABLE x (a INT)");
     guest.always_passes(READ, "session_unknown");
+}
+
+/// A part that asks about the part before it asks about nothing that memory has answered.
+#[test]
+fn an_insert_and_the_question_for_its_number_forget_nothing() {
+    let front = Front::new(
+        "multi_questions",
+        &[
+            &T[..],
+            &["CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY, b INT)"],
+        ]
+        .concat(),
+    );
+    let mut reader = front.guest();
+    warm(&front, &mut reader, READ);
+    let expected = direct_bytes(&front, READ);
+    for text in [
+        "INSERT INTO u (b) VALUES (1); SELECT ROW_COUNT()",
+        "INSERT INTO u (b) VALUES (2); SELECT a FROM u WHERE ROW_COUNT() = 1 AND a = LAST_INSERT_ID()",
+    ] {
+        // A session of which nothing is known yet.
+        assert_eq!(front.guest().run(text).outcome, "write", "{text}");
+        front.catch_up();
+        let outcome = wait_for("the fence to be lowered", PATIENCE, || {
+            let seen = reader.run(READ);
+            assert_eq!(seen.bytes, expected);
+            let is_fenced = seen.outcome.starts_with("unservable") || is_unproven(seen.outcome);
+            Ok((!is_fenced).then_some(seen.outcome))
+        });
+        assert_eq!(outcome.unwrap(), "hit", "{text}");
+    }
 }
 
 /// As clients send them when they connect.

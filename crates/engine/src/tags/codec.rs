@@ -56,7 +56,7 @@ pub enum Codec {
     Datetime,
     /// `YEAR`.
     Year,
-    /// `ENUM`: by the number of the label. [`Literal::of_column`] has the number of a text.
+    /// `ENUM`: by the number of the label. What the number of a text is, its column's kind says.
     Enum,
 }
 

@@ -82,7 +82,11 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
         literal_set: None,
         transaction: statement.transaction,
         control: statement.control,
-        unseen_code: UnseenCode::None,
+        // Which of several statements runs a trigger isn't told apart.
+        unseen_code: match statement.kind {
+            StatementKind::Multi if statement.writes != Writes::Nothing => UnseenCode::Known,
+            _ => UnseenCode::None,
+        },
         created: created_count(statement.kind, text),
         may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))
             && may_run_text(text),
@@ -130,7 +134,9 @@ pub(super) fn privileges_unlogged(
     statement: &Statement,
     text: &[u8],
 ) -> Option<PrivilegeStatement> {
-    if matches!(statement.session, SessionEffect::Unknown(_)) {
+    // That one of several statements was refused says nothing of the others.
+    let is_several = statement.kind == StatementKind::Multi;
+    if is_several || matches!(statement.session, SessionEffect::Unknown(_)) {
         return names_privileges(text).then_some(PrivilegeStatement::Hidden);
     }
     sets_privileges(statement, text).then_some(PrivilegeStatement::Reload)
@@ -156,8 +162,7 @@ fn names_privilege_setting(text: &[u8]) -> bool {
 fn sets_privileges(statement: &Statement, text: &[u8]) -> bool {
     // Only with a value of the server's own: `GLOBAL`, `PERSIST`.
     let is_global = || contains(text, b"global") || contains(text, b"persist");
-    let may_set = matches!(statement.kind, StatementKind::Set | StatementKind::Multi);
-    may_set && is_global() && names_privilege_setting(text)
+    statement.kind == StatementKind::Set && is_global() && names_privilege_setting(text)
 }
 
 /// Whether `sql_log_bin` stands in a text.
@@ -648,7 +653,6 @@ mod tests {
                 true,
             ),
             ("SET @@persist.partial_revokes=1", true),
-            ("SELECT 1; SET GLOBAL partial_revokes = ON", true),
             ("SET @partial_revokes = 1", false),
             ("SET GLOBAL max_connections = 10", false),
             ("SELECT @@global.partial_revokes", false),
@@ -658,6 +662,10 @@ mod tests {
         }
         let hidden = b"PREPARE s FROM 'SET GLOBAL partial_revokes = ON'";
         assert!(names_privileges(hidden));
+        let several = b"SET GLOBAL mandatory_roles = ''; SELECT a FROM t";
+        let statement = remora_sql::analyse(several, Dialect::default());
+        let how = privileges_unlogged(&statement, several);
+        assert_eq!(how, Some(PrivilegeStatement::Hidden), "one may be refused");
     }
 
     #[test]

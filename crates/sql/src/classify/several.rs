@@ -16,7 +16,7 @@ use crate::select::Placeholders;
 use crate::statement::{SessionEffect, Statement, StatementKind as Kind, Transaction, Writes};
 use crate::token::TokenKind as T;
 
-/// The most statements in a text that is understood, the empty one behind a last semicolon included.
+/// The most statements in a text that is understood. The empty one behind a last semicolon counts.
 const STATEMENTS_MAX: usize = 64;
 
 /// A statement of a text.
@@ -48,8 +48,28 @@ pub(super) fn several(text: &[u8], dialect: Dialect) -> Option<Statement> {
     if any(|one| one.writes != Writes::Nothing) {
         whole.writes = Writes::Everything(EverythingReason::MultipleStatements);
     }
-    whole.diagnostics = any(|one| one.diagnostics);
+    whole.diagnostics = asks_about_others(&parts);
     Some(whole)
+}
+
+/// Whether one of the statements asks about a statement before the text: the first, or one that
+/// asks for the count of found rows, which only a `SELECT` certainly sets.
+fn asks_about_others(parts: &[Part<'_>]) -> bool {
+    for (number, part) in parts.iter().enumerate() {
+        if part.statement.diagnostics && (number == 0 || asks_for_found_rows(part.text)) {
+            return true;
+        }
+        if part.statement.kind == Kind::Select {
+            return false;
+        }
+    }
+    false
+}
+
+fn asks_for_found_rows(text: &[u8]) -> bool {
+    const NAME: &[u8] = b"found_rows";
+    let mut parts = text.windows(NAME.len());
+    parts.any(|part| part.eq_ignore_ascii_case(NAME))
 }
 
 /// The texts of the statements. `None` if there are too many, or if it isn't certain where they

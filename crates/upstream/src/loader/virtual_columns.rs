@@ -4,22 +4,75 @@
 //! not stand here. MariaDB lets virtual columns call `NOW()`, and both families let them compare a
 //! `TIME` with a date.
 //!
-//! MySQL reads the text each time that it opens the table, in the `sql_mode` and the character set
-//! of the session for which it does. Other sessions then get what that one would get (measured on
-//! 5.7 and 8.0). So a text that another session could read otherwise is refused: with a backslash,
-//! with `||`, with a character beyond ASCII.
+//! MySQL reads the text each time that it opens the table, under the settings of the session for
+//! which it does. Other sessions then get what that one would get (measured on 5.7 and 8.0). So an
+//! expression is refused that could have another value under other settings:
+//!
+//! - by its text: a backslash (`sql_mode`), a character beyond ASCII (the character set);
+//! - by what it calls: `/` goes by `div_precision_increment`, `-` by `NO_UNSIGNED_SUBTRACTION`,
+//!   names of months by `lc_time_names`; comparisons, letter case and hashes of texts that come
+//!   from numbers go by `collation_connection`. Only [`ALIKE`] may stand in it.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use remora_engine::facts::{ColumnKind, ValueOrigin};
-use remora_sql::{Dialect, analyse};
+use remora_sql::{Dialect, Lexer, TokenKind as T, analyse};
 
 use super::columns::LoadedColumn;
 
 /// So much of an expression is asked for, characters. One that fills it counts as cut off.
 pub(super) const EXPRESSION_CHARS_MAX: usize = 8_192;
+
+/// Words of which an expression means the same under all settings: functions, and what stands
+/// between their arguments.
+const ALIKE: &[&str] = &[
+    "json_extract",
+    "json_unquote",
+    "json_value",
+    "concat",
+    "concat_ws",
+    "coalesce",
+    "ifnull",
+    "nvl",
+    "left",
+    "right",
+    "substr",
+    "substring",
+    "trim",
+    "ltrim",
+    "rtrim",
+    "char_length",
+    "date",
+    "year",
+    "month",
+    "quarter",
+    "dayofmonth",
+    "dayofyear",
+    "cast",
+    "as",
+    "char",
+    "charset",
+    "signed",
+    "unsigned",
+    "integer",
+    "decimal",
+    "int",
+    "double",
+    "binary",
+    "ascii",
+    "latin1",
+    "utf8",
+    "utf8mb3",
+    "utf8mb4",
+    "from",
+    "for",
+    "both",
+    "leading",
+    "trailing",
+    "null",
+];
 
 /// Notes of each virtual column from which stored columns it is calculated, where that is certain.
 /// `columns` are all of a table's, in its order.
@@ -74,6 +127,10 @@ fn origins(
 /// depends on nothing else; and of a stored column, which isn't asked.
 fn named(columns: &[LoadedColumn], column: &LoadedColumn, dialect: Dialect) -> Option<Vec<usize>> {
     let text = plain(column.expression.as_deref()?)?;
+    // The bytes of a number's text are those of a character set.
+    if column.facts.kind == ColumnKind::Binary || !is_alike(&text, dialect) {
+        return None;
+    }
     let statement = format!("SELECT ({text}) FROM `t`");
     let select = analyse(statement.as_bytes(), dialect).cacheable.ok()?;
     if select.reads.all_columns || select.reads.blocks.len() != 1 || select.tables.len() != 1 {
@@ -86,13 +143,39 @@ fn named(columns: &[LoadedColumn], column: &LoadedColumn, dialect: Dialect) -> O
     select.reads.names.iter().map(place).collect()
 }
 
-/// An expression's text as a statement would have it. `None` if not every session reads it alike.
+/// Whether an expression has the same value under all settings.
+fn is_alike(text: &str, dialect: Dialect) -> bool {
+    let mut lexer = Lexer::new(text.as_bytes(), dialect);
+    loop {
+        let token = lexer.next_token();
+        let word = lexer.bytes(token);
+        let is_alike = match token.kind {
+            T::End => return true,
+            T::Word(_) => ALIKE
+                .iter()
+                .any(|one| one.as_bytes().eq_ignore_ascii_case(word)),
+            kind => is_value_or_sign(kind),
+        };
+        if !is_alike {
+            return false;
+        }
+    }
+}
+
+fn is_value_or_sign(kind: T) -> bool {
+    let is_value = matches!(kind, T::QuotedName | T::String | T::Introducer | T::Number);
+    let is_bracket = matches!(kind, T::LeftParen | T::RightParen | T::Comma | T::Dot);
+    is_value || is_bracket || matches!(kind, T::Plus | T::Star | T::Percent)
+}
+
+/// An expression's text as a statement would have it. `None` if what its quotes and backslashes
+/// mean isn't certain.
 ///
 /// MySQL 8.0 escapes the whole text once more (`_utf8mb4\'$.a\'`), so there each quote has a
 /// backslash before it. In the other servers' texts the first quote of a string has none.
 fn plain(text: &str) -> Option<Cow<'_, str>> {
     let is_cut = text.len() >= EXPRESSION_CHARS_MAX;
-    if text.is_empty() || is_cut || !text.is_ascii() || text.contains("||") {
+    if text.is_empty() || is_cut || !text.is_ascii() {
         return None;
     }
     if !text.contains('\\') {
@@ -169,7 +252,9 @@ mod tests {
             (r"json_unquote(json_extract(`x`,_utf8mb3\'$.name\'))", "x"),
             ("concat(`x`,' ',`Y`)", "x Y"),
             ("cast(`x` as char(3) charset utf8mb4)", "x"),
-            ("case when `x` > 5 then 'a' else lcase(`y`) end", "x Y"),
+            ("trim(leading '0' from `x`)", "x"),
+            ("cast(json_extract(`x`,'$.a') as decimal(10,2))", "x"),
+            ("year(`x`) * 100 + month(`y`)", "x Y"),
             ("5", ""),
         ] {
             assert_eq!(
@@ -212,6 +297,13 @@ mod tests {
             "`é`",
             "(select 1)",
             "`x` || `y`",
+            "`x` / 3",
+            "`x` - `y`",
+            "monthname(`x`)",
+            "md5(`x`)",
+            "case when `x` > 5 then 'a' else 'b' end",
+            "`x` = 'a'",
+            "lcase(`x`)",
             "concat(`x`,'ü')",
             "`x`) FROM `t`, (SELECT `x`",
             "`x` +",
