@@ -449,9 +449,10 @@ impl Session {
     /// The names that a statement mentions.
     fn mentions(&self, statement: &Statement, text: &[u8], dialect: Dialect) -> Mentions {
         match &statement.cacheable {
+            // Read otherwise, it may name others.
+            _ if !self.tells_values_apart(text) => Mentions::anything(),
             Ok(select) => Mentions::of_tables(select.tables.iter().map(|name| &*name.table)),
-            Err(_) if self.tells_values_apart(text) => Mentions::of(text, dialect),
-            Err(_) => Mentions::anything(),
+            Err(_) => Mentions::of(text, dialect),
         }
     }
 
