@@ -49,10 +49,14 @@ fn a_text_asks_about_the_statement_before_it_if_a_part_of_it_can() {
     for (text, asks) in [
         ("SELECT ROW_COUNT(); SELECT 1", true),
         ("SET @a = 1; SELECT FOUND_ROWS()", true),
-        ("INSERT INTO t VALUES (1); DO 1; SELECT Found_Rows()", true),
+        ("DO 1; SELECT Found_Rows()", true),
+        ("SET @a = 1; SELECT ROW_COUNT()", false),
+        ("INSERT INTO t VALUES (1); DO 1; SELECT FOUND_ROWS()", true),
         ("INSERT INTO t VALUES (1); SELECT ROW_COUNT()", false),
         ("SELECT a FROM t; SELECT FOUND_ROWS()", false),
-        ("SELECT 1; SHOW WARNINGS", false),
+        ("SELECT 1; SHOW WARNINGS", true),
+        ("SET @a = 1; SELECT @@warning_count", true),
+        ("SELECT a FROM t; SHOW WARNINGS", false),
         ("SELECT 1; SELECT 2", false),
     ] {
         assert_eq!(default(text).diagnostics, asks, "{text}");
@@ -83,6 +87,7 @@ fn several_statements_in_one_text_may_do_anything_if_one_of_them_may() {
         "SET NAMES utf8; SET @a = (SELECT 1)",
         "SET NAMES utf8; SET @a = \"x\"",
         "SET NAMES utf8; SET ROLE r",
+        "SET NAMES utf8; SET SESSION query_cache_type = OFF",
         "SET NAMES utf8; SET sql_log_bin = 0",
         // Where it ends isn't certain.
         "SELECT 1 /*! ; DROP TABLE t */",

@@ -874,7 +874,7 @@ fn a_label_narrows_like_its_number() {
             "INSERT INTO tickets VALUES (1, 'new', 1), (2, 'open', 2), (3, 'done', 3)".to_owned(),
         ])
         .unwrap();
-    let open = "SELECT id, v FROM tickets WHERE state = 'Open'";
+    let open = "SELECT id, v FROM tickets WHERE state = 'open'";
     let numbered = "SELECT id, v FROM tickets WHERE state IN (1, 2)";
     check(
         &front,

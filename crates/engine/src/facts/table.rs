@@ -47,9 +47,8 @@ pub enum ColumnKind {
     Time,
     /// ENUM of which no two labels can be equal to one text. [`crate::tags::enumeration`] makes it.
     Enum {
-        /// The labels, the first of number 1, in the form in which equal texts are the same
-        /// ([`crate::tags::collations::folded`]).
-        labels: Arc<[Box<[u8]>]>,
+        /// The labels, the first of number 1: printable ASCII.
+        labels: Arc<[Box<str>]>,
         /// The collation's name.
         collation: Arc<str>,
     },

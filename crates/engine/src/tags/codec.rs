@@ -14,7 +14,7 @@
 //! | `DATETIME` | text `YYYY-MM-DD` or `YYYY-MM-DD hh:mm:ss` | compared as moments without a time zone |
 //! | `YEAR` | integers from 1901 to 2155 | smaller ones may be taken for years of two digits |
 //! | `BINARY`, `VARBINARY`, `BLOB` | text that is sent in the character set in which it is compared, and is UTF-8 | compared byte by byte; zero bytes and spaces at the end don't count here, for servers store and log `BINARY` with and without them |
-//! | `ENUM` with labels that [`enumeration`] tells apart | text that equals a label; integers that are a label's number | a row has the label's number in the log; other text may be taken for a number |
+//! | `ENUM` with labels that [`enumeration`] tells apart | text that is a label to the byte; integers that are a label's number | a row has the label's number in the log; where there is an index, MySQL takes other text for a number, or for 0 |
 //! | all others (`FLOAT`, `TIMESTAMP`, `SET`, `BIT`, `JSON`…) | none | not proven |
 
 use std::collections::HashSet;
@@ -62,16 +62,19 @@ pub enum Codec {
 
 /// The kind of an ENUM column with these labels, the first of number 1. `None` if a text may be
 /// equal to two of them, or to one and to the empty text that stands for what wasn't allowed.
-pub fn enumeration(labels: &[Box<str>], collation: Arc<str>) -> Option<ColumnKind> {
+pub fn enumeration(labels: Vec<Box<str>>, collation: Arc<str>) -> Option<ColumnKind> {
     if !collations::is_known(&collation) {
         return None;
     }
     let folded = labels
         .iter()
-        .map(|label| collations::folded(label.as_bytes()).map(Vec::into_boxed_slice));
-    let labels = folded.collect::<Option<Arc<[_]>>>()?;
-    let different: HashSet<_> = labels.iter().filter(|label| !label.is_empty()).collect();
-    (different.len() == labels.len()).then_some(ColumnKind::Enum { labels, collation })
+        .map(|label| collations::folded(label.as_bytes()));
+    let different = folded.collect::<Option<HashSet<_>>>()?;
+    let are_different = different.len() == labels.len() && !different.contains(&b""[..]);
+    are_different.then(|| ColumnKind::Enum {
+        labels: labels.into(),
+        collation,
+    })
 }
 
 /// A value that was read with certainty.
@@ -525,7 +528,7 @@ mod tests {
     fn a_label_and_its_number_are_the_same() {
         let kind = |labels: &[&str]| {
             let labels: Vec<Box<str>> = labels.iter().map(|label| (*label).into()).collect();
-            enumeration(&labels, "utf8mb4_general_ci".into())
+            enumeration(labels, "utf8mb4_general_ci".into())
         };
         let colours = kind(&["Red", "10", "blue"]).unwrap();
         let known = |literal: Literal<'_>| constant(Codec::Enum, literal.of_column(&colours));
@@ -533,7 +536,7 @@ mod tests {
             let logged = LoggedKind::Enum { bytes: 1 };
             Codec::Enum.field(logged, Field::Bytes(&[number]), RIGHT)
         };
-        assert_eq!(known(text("RED ")), field(1));
+        assert_eq!(known(text("Red")), field(1));
         assert_eq!(known(text("10")), field(2));
         assert_eq!(known(Literal::Integer(3)), field(3));
         assert_ne!(known(text("blue")), field(2));
@@ -542,6 +545,9 @@ mod tests {
             text(""),
             text(" "),
             text("2"),
+            // Not a label everywhere.
+            text("RED"),
+            text("Red "),
             text("green"),
             Literal::Decimal("1.0"),
         ] {
@@ -553,7 +559,8 @@ mod tests {
         for labels in [&["a", "A"][..], &["", "a"], &["\u{e4}"], &["a", "a "]] {
             assert_eq!(kind(labels), None, "{labels:?}");
         }
-        assert_eq!(enumeration(&["a".into()], "latin1_german2_ci".into()), None);
+        let labels = vec!["a".into()];
+        assert_eq!(enumeration(labels, "latin1_german2_ci".into()), None);
     }
 
     #[test]

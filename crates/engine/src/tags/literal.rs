@@ -3,7 +3,6 @@
 use remora_sql::Constant;
 use remora_wire::execute::BoundValue;
 
-use super::collations;
 use crate::facts::ColumnKind;
 
 /// What the server does with a statement's string literals before it compares them with a column.
@@ -66,10 +65,10 @@ impl<'a> Literal<'a> {
         let number = match self {
             Literal::Any(_) => return self,
             Literal::Integer(number) => Some(number),
-            Literal::Text { bytes, .. } => collations::folded(bytes).and_then(|text| {
-                let at = labels.iter().position(|label| **label == *text)?;
-                i128::try_from(at + 1).ok()
-            }),
+            Literal::Text { bytes, .. } => {
+                let at = labels.iter().position(|label| label.as_bytes() == bytes);
+                at.and_then(|at| i128::try_from(at + 1).ok())
+            }
             Literal::Decimal(_) | Literal::Other => None,
         };
         let labels = 1..=i128::try_from(labels.len()).unwrap_or(0);

@@ -53,23 +53,22 @@ pub(super) fn several(text: &[u8], dialect: Dialect) -> Option<Statement> {
 }
 
 /// Whether one of the statements asks about a statement before the text: the first, or one that
-/// asks for the count of found rows, which only a `SELECT` certainly sets.
+/// asks for what stays until another sets it. A `SELECT` sets the count of found rows; on some
+/// servers warnings stay until a statement uses a table.
 fn asks_about_others(parts: &[Part<'_>]) -> bool {
+    let (mut count_stays, mut warnings_stay) = (true, true);
     for (number, part) in parts.iter().enumerate() {
-        if part.statement.diagnostics && (number == 0 || asks_for_found_rows(part.text)) {
+        let asks_for_count = || part.names(b"found_rows");
+        let asks_for_warnings = || part.names(b"warning") || part.names(b"error");
+        let asks =
+            number == 0 || count_stays && asks_for_count() || warnings_stay && asks_for_warnings();
+        if part.statement.diagnostics && asks {
             return true;
         }
-        if part.statement.kind == Kind::Select {
-            return false;
-        }
+        count_stays &= part.statement.kind != Kind::Select;
+        warnings_stay &= !part.uses_tables();
     }
     false
-}
-
-fn asks_for_found_rows(text: &[u8]) -> bool {
-    const NAME: &[u8] = b"found_rows";
-    let mut parts = text.windows(NAME.len());
-    parts.any(|part| part.eq_ignore_ascii_case(NAME))
 }
 
 /// The texts of the statements. `None` if there are too many, or if it isn't certain where they
@@ -118,8 +117,26 @@ impl Part<'_> {
             )
     }
 
+    /// Whether it certainly reads or changes rows of a table.
+    fn uses_tables(&self) -> bool {
+        match self.statement.kind {
+            Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete => true,
+            _ => {
+                let select = self.statement.cacheable.as_ref();
+                select.is_ok_and(|select| !select.tables.is_empty())
+            }
+        }
+    }
+
+    /// Whether this stands in its text, in any case.
+    fn names(&self, what: &[u8]) -> bool {
+        let mut parts = self.text.windows(what.len());
+        parts.any(|part| part.eq_ignore_ascii_case(what))
+    }
+
     /// It is a `SET` without calls and queries, and means the same under every `sql_mode` and
-    /// character set.
+    /// character set. Those of the query cache's variables are left out: sent alone, Remora answers
+    /// them itself.
     fn sets_plainly(&self) -> bool {
         let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'"' | b'\\' | b'(');
         let statement = &self.statement;
@@ -127,6 +144,7 @@ impl Part<'_> {
             && statement.writes == Writes::Nothing
             && statement.transaction == Transaction::None
             && self.text.iter().all(is_plain)
+            && !self.names(b"query_cache")
             && matches!(
                 statement.session,
                 SessionEffect::None

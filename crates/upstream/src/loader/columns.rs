@@ -62,6 +62,8 @@ impl Interner {
 pub(super) struct LoadedColumn {
     pub(super) facts: ColumnFacts,
     pub(super) ordinal: u32,
+    /// Its type without lengths, in lower case.
+    pub(super) data_type: Box<str>,
     /// The expression of a virtual column, if it is known.
     pub(super) expression: Option<Box<str>>,
 }
@@ -70,6 +72,33 @@ impl LoadedColumn {
     /// It is calculated when it is read.
     pub(super) fn is_virtual(&self) -> bool {
         self.facts.values != ValueOrigin::Stored
+    }
+
+    /// Its values are texts, numbers or JSON: not bytes, not moments.
+    pub(super) fn holds_text_or_numbers(&self) -> bool {
+        const TYPES: [&str; 15] = [
+            "tinyint",
+            "smallint",
+            "mediumint",
+            "int",
+            "bigint",
+            "decimal",
+            "float",
+            "double",
+            "char",
+            "varchar",
+            "tinytext",
+            "text",
+            "mediumtext",
+            "longtext",
+            "json",
+        ];
+        TYPES.contains(&&*self.data_type)
+    }
+
+    /// What its values are to a statement depends on the date or on the time zone.
+    pub(super) fn is_time_or_timestamp(&self) -> bool {
+        matches!(&*self.data_type, "time" | "timestamp")
     }
 }
 
@@ -111,6 +140,7 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Lo
             },
         },
         ordinal: text(row, at + 9)?.parse().ok()?,
+        data_type: data_type.into(),
         expression: None,
     })
 }
@@ -171,7 +201,7 @@ impl Typed<'_> {
             "year" if matches!(self.column_type, "year" | "year(4)") => Some(ColumnKind::Year),
             "enum" => {
                 let labels = enum_labels(self.column_type)?;
-                enumeration(&labels, interner.name(self.collation?))
+                enumeration(labels, interner.name(self.collation?))
             }
             "bit" => Some(ColumnKind::Bit {
                 bits: self.precision?,

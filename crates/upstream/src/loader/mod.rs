@@ -410,7 +410,7 @@ impl Loader<'_> {
             _ => Ok(()),
         };
         let (mut columns, is_dense) = in_order(described.columns);
-        virtual_columns::settle(&mut columns, self.dialect);
+        virtual_columns::settle(&mut columns, self.family, self.dialect);
         let columns: Vec<_> = columns.into_iter().map(|column| column.facts).collect();
         let key_columns = questions::key_columns(&described.keys, &columns);
         let is_itself = |parent: &Tag| *parent == Tag::table(&key.schema, &key.table);

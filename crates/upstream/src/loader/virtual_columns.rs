@@ -4,14 +4,17 @@
 //! not stand here. MariaDB lets virtual columns call `NOW()`, and both families let them compare a
 //! `TIME` with a date.
 //!
-//! MySQL reads the text each time that it opens the table, under the settings of the session for
-//! which it does. Other sessions then get what that one would get (measured on 5.7 and 8.0). So an
-//! expression is refused that could have another value under other settings:
+//! A server reads the text each time that it opens the table, under settings of the session for
+//! which it does. Other sessions then get what that one would get (measured on MySQL 5.7 and 8.0).
+//! So an expression is refused that could have another value under other settings:
 //!
 //! - by its text: a backslash (`sql_mode`), a character beyond ASCII (the character set);
-//! - by what it calls: `/` goes by `div_precision_increment`, `-` by `NO_UNSIGNED_SUBTRACTION`,
-//!   names of months by `lc_time_names`; comparisons, letter case and hashes of texts that come
-//!   from numbers go by `collation_connection`. Only [`ALIKE`] may stand in it.
+//! - by what it calls. `/` goes by `div_precision_increment`, `-` by `NO_UNSIGNED_SUBTRACTION`,
+//!   names of months by `lc_time_names`. Comparisons, letter case, bytes and hashes of texts that
+//!   come from numbers go by `collation_connection`. MariaDB's `concat`, `trim` and `substr` are
+//!   other functions under `ORACLE`. Only [`CALLED`] and [`WORDS`] may stand in it;
+//! - by its type: bytes and bits show a text's character set, and a `TIME` within JSON becomes a
+//!   date with today's.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,65 +24,44 @@ use remora_engine::facts::{ColumnKind, ValueOrigin};
 use remora_sql::{Dialect, Lexer, TokenKind as T, analyse};
 
 use super::columns::LoadedColumn;
+use crate::server_facts::Family;
 
 /// So much of an expression is asked for, characters. One that fills it counts as cut off.
 pub(super) const EXPRESSION_CHARS_MAX: usize = 8_192;
 
-/// Words of which an expression means the same under all settings: functions, and what stands
-/// between their arguments.
-const ALIKE: &[&str] = &[
+/// Functions that give the same under all settings. They stand before a `(`.
+const CALLED: &[&str] = &[
     "json_extract",
     "json_unquote",
     "json_value",
-    "concat",
     "concat_ws",
     "coalesce",
     "ifnull",
     "nvl",
     "left",
     "right",
-    "substr",
-    "substring",
-    "trim",
-    "ltrim",
-    "rtrim",
     "char_length",
-    "date",
-    "year",
-    "month",
-    "quarter",
-    "dayofmonth",
-    "dayofyear",
     "cast",
-    "as",
-    "char",
-    "charset",
-    "signed",
-    "unsigned",
-    "integer",
-    "decimal",
-    "int",
-    "double",
-    "binary",
-    "ascii",
-    "latin1",
-    "utf8",
-    "utf8mb3",
-    "utf8mb4",
-    "from",
-    "for",
-    "both",
-    "leading",
-    "trailing",
-    "null",
+];
+
+/// The same on MySQL.
+const CALLED_ON_MYSQL: &[&str] = &["concat", "substr", "substring", "trim", "ltrim", "rtrim"];
+
+/// Types that may be cast to. Those with a length stand before a `(`.
+const TYPES: &[&str] = &["char", "decimal", "signed", "unsigned", "integer", "double"];
+
+/// Words between arguments, which never stand before a `(`.
+const WORDS: &[&str] = &[
+    "as", "charset", "ascii", "latin1", "utf8", "utf8mb3", "utf8mb4", "from", "both", "leading",
+    "trailing", "null",
 ];
 
 /// Notes of each virtual column from which stored columns it is calculated, where that is certain.
 /// `columns` are all of a table's, in its order.
-pub(super) fn settle(columns: &mut [LoadedColumn], dialect: Dialect) {
+pub(super) fn settle(columns: &mut [LoadedColumn], family: Family, dialect: Dialect) {
     let named: Vec<_> = columns
         .iter()
-        .map(|column| named(columns, column, dialect))
+        .map(|column| named(columns, column, family, dialect))
         .collect();
     for at in 0..columns.len() {
         if !columns[at].is_virtual() {
@@ -109,8 +91,9 @@ fn origins(
     let mut origins = BTreeSet::new();
     while let Some(at) = open.pop() {
         for next in named[at].as_ref()? {
-            // An expression does more with it than to show it.
-            if columns[*next].facts.kind == ColumnKind::Time {
+            // An expression does more with a TIME than to show it; and an index would hold what a
+            // moment was in the time zone of the writer's session.
+            if columns[*next].is_time_or_timestamp() {
                 return None;
             }
             if !columns[*next].is_virtual() {
@@ -125,10 +108,14 @@ fn origins(
 
 /// The columns that a virtual column's expression names. `None` if it isn't certain that its value
 /// depends on nothing else; and of a stored column, which isn't asked.
-fn named(columns: &[LoadedColumn], column: &LoadedColumn, dialect: Dialect) -> Option<Vec<usize>> {
+fn named(
+    columns: &[LoadedColumn],
+    column: &LoadedColumn,
+    family: Family,
+    dialect: Dialect,
+) -> Option<Vec<usize>> {
     let text = plain(column.expression.as_deref()?)?;
-    // The bytes of a number's text are those of a character set.
-    if column.facts.kind == ColumnKind::Binary || !is_alike(&text, dialect) {
+    if !column.holds_text_or_numbers() || !is_alike(&text, family, dialect) {
         return None;
     }
     let statement = format!("SELECT ({text}) FROM `t`");
@@ -144,22 +131,30 @@ fn named(columns: &[LoadedColumn], column: &LoadedColumn, dialect: Dialect) -> O
 }
 
 /// Whether an expression has the same value under all settings.
-fn is_alike(text: &str, dialect: Dialect) -> bool {
+fn is_alike(text: &str, family: Family, dialect: Dialect) -> bool {
     let mut lexer = Lexer::new(text.as_bytes(), dialect);
-    loop {
-        let token = lexer.next_token();
+    let mut token = lexer.next_token();
+    while token.kind != T::End {
+        let next = lexer.next_token();
         let word = lexer.bytes(token);
+        let is_one_of = |words: &[&str]| {
+            let mut words = words.iter();
+            words.any(|one| one.as_bytes().eq_ignore_ascii_case(word))
+        };
         let is_alike = match token.kind {
-            T::End => return true,
-            T::Word(_) => ALIKE
-                .iter()
-                .any(|one| one.as_bytes().eq_ignore_ascii_case(word)),
+            T::Word(_) if is_one_of(TYPES) => true,
+            T::Word(_) if next.kind == T::LeftParen => {
+                is_one_of(CALLED) || family == Family::MySql && is_one_of(CALLED_ON_MYSQL)
+            }
+            T::Word(_) => is_one_of(WORDS),
             kind => is_value_or_sign(kind),
         };
         if !is_alike {
             return false;
         }
+        token = next;
     }
+    true
 }
 
 fn is_value_or_sign(kind: T) -> bool {
@@ -207,18 +202,24 @@ mod tests {
         } else {
             ColumnKind::Date
         };
+        let data_type = if is_time { "time" } else { "int" };
         LoadedColumn {
             facts: ColumnFacts {
                 values,
                 ..ColumnFacts::new(name, kind)
             },
             ordinal: 0,
+            data_type: data_type.into(),
             expression: expression.map(Into::into),
         }
     }
 
     /// Of the columns x, y, é and t, a TIME, those from which the last of these is calculated.
     fn calculated_from(expressions: &[&str]) -> Option<String> {
+        calculated_on(Family::MySql, expressions)
+    }
+
+    fn calculated_on(family: Family, expressions: &[&str]) -> Option<String> {
         let stored = ["x", "Y", "é", "t"].map(|name| column(name, ValueOrigin::Stored, None));
         let mut columns = Vec::from(stored);
         for (number, expression) in expressions.iter().enumerate() {
@@ -229,7 +230,7 @@ mod tests {
             natives: Natives::MySql57,
             ..Dialect::default()
         };
-        settle(&mut columns, dialect);
+        settle(&mut columns, family, dialect);
         let last = &columns.last().unwrap().facts;
         assert_eq!(last.kind, ColumnKind::Other);
         let ValueOrigin::Calculated(origins) = &last.values else {
@@ -254,7 +255,7 @@ mod tests {
             ("cast(`x` as char(3) charset utf8mb4)", "x"),
             ("trim(leading '0' from `x`)", "x"),
             ("cast(json_extract(`x`,'$.a') as decimal(10,2))", "x"),
-            ("year(`x`) * 100 + month(`y`)", "x Y"),
+            ("coalesce(`x`,0) * 100 + `y` % 4", "x Y"),
             ("5", ""),
         ] {
             assert_eq!(
@@ -276,6 +277,15 @@ mod tests {
         assert_eq!(through(&["now()", "`v0` + `x`"]), None);
         // No server lets them, and it ends anyway.
         assert_eq!(through(&["`v1`", "`v0` + `x`"]).as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn some_functions_are_alike_on_one_family_only() {
+        for text in ["concat(`x`,'a')", "trim(`x`)", "substr(`x`,1,2)"] {
+            let on = |family| calculated_on(family, &[text]);
+            assert_eq!(on(Family::MySql).as_deref(), Some("x"), "{text}");
+            assert_eq!(on(Family::MariaDb), None, "{text}");
+        }
     }
 
     #[test]
@@ -304,6 +314,11 @@ mod tests {
             "case when `x` > 5 then 'a' else 'b' end",
             "`x` = 'a'",
             "lcase(`x`)",
+            "charset(concat(`x`))",
+            "ascii(concat(`x`))",
+            "cast(concat(`x`) as char charset binary)",
+            "date(json_extract(`x`,'$.a'))",
+            "cast(json_extract(`x`,'$.a') as date)",
             "concat(`x`,'ü')",
             "`x`) FROM `t`, (SELECT `x`",
             "`x` +",

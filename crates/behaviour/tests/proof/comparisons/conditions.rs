@@ -127,7 +127,7 @@ pub(crate) fn columns() -> Vec<(&'static str, ColumnKind)> {
     };
     let labels = |collation: &str| {
         let labels = ["abc", "10", "5", "Abcd", "1", "ab"].map(Box::from);
-        enumeration(&labels, collation.into()).unwrap()
+        enumeration(labels.into(), collation.into()).unwrap()
     };
     vec![
         ("TINYINT", integer(1, false)),

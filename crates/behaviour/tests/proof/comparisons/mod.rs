@@ -3,8 +3,8 @@
 //!
 //! Every value of a list is stored in every type of column; then rows are asked for by `=`, `IN`,
 //! `BETWEEN` and open ranges with constants from the same list, as text and as bound parameters,
-//! under several `sql_mode`s and character sets. Each row that the server finds is then taken from
-//! its log: its change must drop the result.
+//! with and without an index, under several `sql_mode`s and character sets. Each row that the
+//! server finds is then taken from its log: its change must drop the result.
 //!
 //! The seed is fixed, so that a run fails only for its own change; `REMORA_COMPARISONS_SEED`
 //! chooses another, and `make soak` a new one each time.
@@ -120,9 +120,19 @@ impl Bench {
             .enumerate()
             .map(|(at, (definition, _))| format!("c{at} {definition}"))
             .collect();
+        // A server may compare otherwise where it looks up in an index.
+        let key = |(at, (definition, _)): (usize, &(&str, ColumnKind))| {
+            let is_long = ["TEXT", "BLOB"]
+                .iter()
+                .any(|one| definition.starts_with(one));
+            let length = if is_long { "(40)" } else { "" };
+            format!("KEY (c{at}{length})")
+        };
+        let keys: Vec<_> = columns().iter().enumerate().map(key).collect();
         let create = format!(
-            "CREATE TABLE t (id INT PRIMARY KEY, {}, pad INT) ENGINE=InnoDB",
-            definitions.join(", ")
+            "CREATE TABLE t (id INT PRIMARY KEY, {}, pad INT, {}) ENGINE=InnoDB",
+            definitions.join(", "),
+            keys.join(", ")
         );
         self.client.query("SET sql_mode = ''").unwrap();
         self.client.query(&create).unwrap();
@@ -144,7 +154,11 @@ impl Bench {
                 mode = self.choose_mode();
                 charsets = self.choose_charsets();
             }
-            let text = format!("SELECT id FROM t WHERE {}", condition.text());
+            let hint = match self.random.below(2) {
+                0 => String::new(),
+                _ => format!("IGNORE INDEX (c{})", condition.column),
+            };
+            let text = format!("SELECT id FROM t {hint} WHERE {}", condition.text());
             let rows = if condition.is_bound {
                 // Each on its own: MySQL 8.0 goes by the types of earlier executions. Remora leaves
                 // those to it.
