@@ -197,7 +197,7 @@ impl Schema {
         if !table.is_memory && !table.is_partitioned && dice.chance(45) {
             parts.push(self.reference(dice, &mut table));
         }
-        if self.kind != Kind::MySql56 && table.columns[0].kind.is_integer() && dice.chance(30) {
+        if self.kind != Kind::MySql56 && table.columns[0].kind.is_integer() && dice.chance(20) {
             let mut column = Column::new(
                 "s",
                 Type::Integer {
@@ -210,8 +210,8 @@ impl Schema {
             // From a key column, or from one that updates change.
             let integers = table.columns.iter().filter(|one| one.kind.is_integer());
             let integers: Vec<_> = integers.map(|one| one.name.clone()).collect();
-            let from = dice.pick(&integers);
-            let is_virtual = !table.is_memory && dice.chance(60);
+            let from = integers.last().map_or("id", |name| name);
+            let is_virtual = !table.is_memory && table.columns.len().is_multiple_of(2);
             let how = if is_virtual { "VIRTUAL" } else { "STORED" };
             table.columns.push(column);
             parts.push(format!("s INT GENERATED ALWAYS AS ({from} % 4) {how}"));

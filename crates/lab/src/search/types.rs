@@ -196,7 +196,6 @@ impl Type {
             (3, 9),
             (2, 10),
             (3, 11),
-            (4, 13),
             (json, 12),
         ]) {
             0 => Type::integer(dice),
@@ -205,13 +204,16 @@ impl Type {
             3 => Type::text(dice, kind, is_memory),
             4 => Type::Bytes(dice.word(if is_memory { &BYTES[..2] } else { BYTES })),
             5 => Type::Date,
-            6 => Type::DateTime(dice.word(&["DATETIME", "DATETIME(1)", "DATETIME(6)"])),
+            6 => match dice.word(&["DATETIME", "DATETIME(1)", "DATETIME(6)", "TIME(2)"]) {
+                // Seldom: most conditions on it keep a result from being held.
+                time @ "TIME(2)" => Type::Time(time),
+                moment => Type::DateTime(moment),
+            },
             7 => Type::Timestamp(dice.word(&["TIMESTAMP", "TIMESTAMP(3)"])),
             8 => Type::Year,
             9 => Type::Enum,
             10 => Type::Set,
             11 => Type::Bit(*dice.pick(&[1, 2, 9])),
-            13 => Type::Time(dice.word(&["TIME", "TIME(2)"])),
             _ => Type::Json,
         }
     }
