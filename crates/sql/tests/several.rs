@@ -86,6 +86,7 @@ fn several_statements_in_one_text_may_do_anything_if_one_of_them_may() {
         "SET sql_mode = ''; SET NAMES 'utf8\u{e9}'",
         "SET NAMES utf8; SET @a = (SELECT 1)",
         "SET NAMES utf8; SET @a = \"x\"",
+        "SET NAMES utf8; SET autocommit = 1",
         "SET NAMES utf8; SET ROLE r",
         "SET NAMES utf8; SET SESSION query_cache_type = OFF",
         "SET NAMES utf8; SET sql_log_bin = 0",

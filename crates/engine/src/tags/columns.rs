@@ -6,10 +6,10 @@
 //! - **`TIME`.** The server completes such a value with today's date where it compares or converts
 //!   it. It does neither where the value is only shown, or sorted or grouped by
 //!   ([`NameUse::Shown`](remora_sql::NameUse::Shown)).
-//! - **Virtual columns**, which the server calculates when they are read. If their expression is
-//!   one that could stand in a cached statement, they depend on the columns that it names, and
-//!   count as those: what the log says of the virtual column itself is what the *writer's* session
-//!   calculated. Else the statement may not name them.
+//! - **Virtual columns**, which the server calculates when they are read. If their expression has
+//!   one value under all settings, they depend on the columns that it names, and count as those:
+//!   what the log says of the virtual column itself is what the *writer's* session calculated. Else
+//!   the statement may not name them.
 //!
 //! Names aren't resolved here: a column counts as used by each name that it could have, and as
 //! named if it can't be told. What isn't certain is refused.
@@ -107,7 +107,7 @@ mod tests {
     use remora_sql::{Dialect, analyse};
 
     use super::*;
-    use crate::facts::{ColumnFacts, ColumnKind};
+    use crate::facts::ColumnKind;
 
     const A: usize = 0;
     const T: usize = 1;

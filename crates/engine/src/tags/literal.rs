@@ -63,13 +63,12 @@ impl<'a> Literal<'a> {
             return self;
         };
         let number = match self {
-            Literal::Any(_) => return self,
             Literal::Integer(number) => Some(number),
             Literal::Text { bytes, .. } => {
                 let at = labels.iter().position(|label| label.as_bytes() == bytes);
                 at.and_then(|at| i128::try_from(at + 1).ok())
             }
-            Literal::Decimal(_) | Literal::Other => None,
+            Literal::Decimal(_) | Literal::Any(_) | Literal::Other => None,
         };
         let labels = 1..=i128::try_from(labels.len()).unwrap_or(0);
         let number = number.filter(|number| labels.contains(number));

@@ -4,17 +4,18 @@
 //! not stand here. MariaDB lets virtual columns call `NOW()`, and both families let them compare a
 //! `TIME` with a date.
 //!
-//! A server reads the text each time that it opens the table, under settings of the session for
-//! which it does. Other sessions then get what that one would get (measured on MySQL 5.7 and 8.0).
-//! So an expression is refused that could have another value under other settings:
+//! MySQL reads the text each time that it opens the table, under the settings of the session for
+//! which it does. Other sessions then get what that one would get (measured on 5.7 and 8.0).
+//! MariaDB sets most of them aside, but not `ORACLE` (read in its source, not measured). So an
+//! expression is refused that could have another value under other settings:
 //!
 //! - by its text: a backslash (`sql_mode`), a character beyond ASCII (the character set);
 //! - by what it calls. `/` goes by `div_precision_increment`, `-` by `NO_UNSIGNED_SUBTRACTION`,
 //!   names of months by `lc_time_names`. Comparisons, letter case, bytes and hashes of texts that
 //!   come from numbers go by `collation_connection`. MariaDB's `concat`, `trim` and `substr` are
-//!   other functions under `ORACLE`. Only [`CALLED`] and [`WORDS`] may stand in it;
-//! - by its type: bytes and bits show a text's character set, and a `TIME` within JSON becomes a
-//!   date with today's.
+//!   other functions under `ORACLE`. Only words of the lists below may stand in it;
+//! - by its type: bytes and bits show a text's character set, and MySQL 5.7 completes a `TIME`
+//!   within JSON with today's date where it is to be one (measured; 8.0 warns and gives NULL).
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -69,11 +70,9 @@ pub(super) fn settle(columns: &mut [LoadedColumn], family: Family, dialect: Dial
         }
         let origins = origins(columns, &named, at);
         let facts = &mut columns[at].facts;
-        if facts.kind != ColumnKind::Time {
-            // The log has what the writer's session calculated, and a reader's may calculate
-            // another value: it narrows nothing.
-            facts.kind = ColumnKind::Other;
-        }
+        // The log has what the writer's session calculated, and a reader's may calculate another
+        // value: it narrows nothing.
+        facts.kind = ColumnKind::Other;
         if let Some(origins) = origins {
             facts.values = ValueOrigin::Calculated(origins);
         }
