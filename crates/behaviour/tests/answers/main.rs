@@ -10,6 +10,7 @@ mod commands;
 mod converted_strings;
 mod counted_rows;
 mod crowds;
+mod json_times;
 mod next_transaction;
 mod nowait;
 mod prepared;

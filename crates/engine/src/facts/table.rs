@@ -45,6 +45,10 @@ pub enum ColumnKind {
     Year,
     /// TIME, which the server completes with today's date where it compares it with a date.
     Time,
+    /// JSON on MySQL before 8.0.31, which completes a TIME within it with today's date where it
+    /// converts it to a date. (Measured on 5.7.22; 8.0.31 warns, and gives NULL.) JSON of other
+    /// servers is [`ColumnKind::Other`] or text.
+    JsonWithTimes,
     /// ENUM of which no two labels can be equal to one text. [`crate::tags::enumeration`] makes it.
     Enum {
         /// The labels, the first of number 1: printable ASCII.
@@ -59,6 +63,19 @@ pub enum ColumnKind {
     },
     /// Every other type, and what couldn't be read with certainty.
     Other,
+}
+
+impl ColumnKind {
+    /// The same as [`ColumnFacts::refusal`], as far as the type goes.
+    pub fn refusal(&self, used: NameUse, makes_dates: bool) -> Option<TableRefusal> {
+        match self {
+            ColumnKind::Time if used > NameUse::Shown => Some(TableRefusal::TimeColumns),
+            ColumnKind::JsonWithTimes if used > NameUse::Shown && makes_dates => {
+                Some(TableRefusal::JsonWithTimes)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A column.
@@ -107,14 +124,19 @@ impl ColumnFacts {
         }
     }
 
-    /// The most that a statement may do with it if its result is to depend on rows of tables alone;
-    /// `None`: it may not name it.
-    pub fn use_max(&self) -> Option<NameUse> {
-        match self.values {
-            ValueOrigin::Uncertain => None,
-            _ if self.kind == ColumnKind::Time => Some(NameUse::Shown),
-            _ => Some(NameUse::Any),
+    /// Why a statement's result doesn't depend on rows of tables alone if it does so much with the
+    /// column; `makes_dates`: it converts something to dates.
+    pub fn refusal(&self, used: Option<NameUse>, makes_dates: bool) -> Option<TableRefusal> {
+        let used = used?;
+        if self.values == ValueOrigin::Uncertain {
+            return Some(TableRefusal::VirtualColumns);
         }
+        self.kind.refusal(used, makes_dates)
+    }
+
+    /// Whether there is something that a statement may not do with it.
+    pub fn is_limited(&self) -> bool {
+        self.refusal(Some(NameUse::Any), true).is_some()
     }
 }
 

@@ -174,6 +174,7 @@ reasons! {
         VisibleLate: "visible_late", "Its engine (MyISAM, Aria, ARCHIVE, ROCKSDB; on MariaDB also MEMORY) may show a change to readers at another moment than the server's log says; InnoDB doesn't.";
         VirtualColumns: "virtual_columns", "The statement names a virtual column that may depend on more than its row, reads all columns of a table with one, or reads a view that does so.";
         TimeColumns: "time_columns", "The statement does more with a TIME column than show it, or sort or group by it; or it reads a view that has one or does so. The server completes a TIME with today's date when it compares it with a date.";
+        JsonWithTimes: "json_with_times", "On MySQL before 8.0.31, the statement converts something to a date and does more with a JSON column than show it; or it reads a view that has one or uses one so. The server completes a TIME within JSON with today's date when it converts it to a date.";
         Name: "name", "Its name goes beyond ASCII on a server that folds letter case (lower_case_table_names).";
     }
 }

@@ -1,11 +1,13 @@
 //! Which columns of its tables a statement reads, and whether it may do with them what it does.
 //!
-//! A result may be kept if it depends on rows of tables alone. Two kinds of columns can carry more
-//! into it:
+//! A result may be kept if it depends on rows of tables alone. Three kinds of columns can carry
+//! more into it:
 //!
 //! - **`TIME`.** The server completes such a value with today's date where it compares or converts
 //!   it. It does neither where the value is only shown, or sorted or grouped by
 //!   ([`NameUse::Shown`](remora_sql::NameUse::Shown)).
+//! - **JSON on MySQL before 8.0.31**, where a value can be such a `TIME`. It is completed where it
+//!   is converted to a date ([`Reads::makes_dates`](remora_sql::Reads::makes_dates)).
 //! - **Virtual columns**, which the server calculates when they are read. If their expression has
 //!   one value under all settings, they depend on the columns that it names, and count as those:
 //!   what the log says of the virtual column itself is what the *writer's* session calculated. Else
@@ -53,28 +55,31 @@ pub(super) fn columns_read(select: &Select, source: &Source, facts: &TableFacts)
 pub fn check_columns(select: &Select, tables: &[ReadTables]) -> Result<(), (usize, TableRefusal)> {
     let mut numbered = tables.iter().enumerate();
     numbered.try_for_each(|(number, table)| {
-        check_table(select, number, &table.facts).map_err(|why| (number, why))
+        let makes_dates = select.reads.makes_dates;
+        check_table(select, number, &table.facts, makes_dates).map_err(|why| (number, why))
     })
 }
 
-/// The same for one of the tables, by its number among [`Select::tables`].
+/// The same for one of the tables, by its number among [`Select::tables`]. `makes_dates`: the
+/// statement, or one that reads its result, converts something to dates.
 ///
 /// # Errors
 ///
 /// Why the result may not be kept.
-pub fn check_table(select: &Select, number: usize, facts: &TableFacts) -> Result<(), TableRefusal> {
-    let is_limited = |column: &ColumnFacts| column.use_max() < Some(NameUse::Any);
-    if !facts.columns.iter().any(is_limited) {
+pub fn check_table(
+    select: &Select,
+    number: usize,
+    facts: &TableFacts,
+    makes_dates: bool,
+) -> Result<(), TableRefusal> {
+    if !facts.columns.iter().any(ColumnFacts::is_limited) {
         return Ok(());
     }
     let of_all = use_of_all(select, number, facts);
     for column in facts.columns.iter() {
         let used = of_all.max(select.reads.names.use_of(&column.name));
-        if used > column.use_max() {
-            return Err(match column.values {
-                ValueOrigin::Uncertain => TableRefusal::VirtualColumns,
-                ValueOrigin::Stored | ValueOrigin::Calculated(_) => TableRefusal::TimeColumns,
-            });
+        if let Some(why) = column.refusal(used, makes_dates) {
+            return Err(why);
         }
     }
     Ok(())
@@ -114,14 +119,13 @@ mod tests {
     const B: usize = 4;
 
     /// A table with the columns a, t (a TIME), v (which is calculated from a and b), w (calculated
-    /// from more than the row), and b.
+    /// from more than the row), b, and j (JSON in which a TIME may be).
     fn facts(name: &str) -> ReadTables {
         let column = |name: &str, values| {
-            let is_time = name == "t";
-            let kind = if is_time {
-                ColumnKind::Time
-            } else {
-                ColumnKind::Other
+            let kind = match name {
+                "t" => ColumnKind::Time,
+                "j" => ColumnKind::JsonWithTimes,
+                _ => ColumnKind::Other,
             };
             ColumnFacts {
                 values,
@@ -135,6 +139,7 @@ mod tests {
             column("v", ValueOrigin::Calculated(from.into())),
             column("w", ValueOrigin::Uncertain),
             column("b", ValueOrigin::Stored),
+            column("j", ValueOrigin::Stored),
         ];
         let facts = TableFacts {
             columns: Arc::from(columns.to_vec()),
@@ -175,6 +180,25 @@ mod tests {
             "SELECT t FROM x UNION SELECT b FROM y",
         ] {
             assert_eq!(checked(text), Err(TableRefusal::TimeColumns), "{text}");
+        }
+    }
+
+    #[test]
+    fn json_in_which_a_time_may_be_makes_no_dates() {
+        for text in [
+            "SELECT CONCAT(j, a) FROM x WHERE j > 5",
+            "SELECT j FROM x WHERE YEAR(b) = 5",
+            "SELECT a FROM x WHERE YEAR(b) = 5",
+        ] {
+            assert_eq!(checked(text), Ok(()), "{text}");
+        }
+        for text in [
+            "SELECT YEAR(COALESCE(j, a)) FROM x",
+            "SELECT a FROM x WHERE CAST(j AS DATE) > b",
+            "SELECT MAX(j) FROM x WHERE b > a + INTERVAL 1 DAY",
+            "SELECT DATE(k) FROM (SELECT j AS k FROM x) AS y",
+        ] {
+            assert_eq!(checked(text), Err(TableRefusal::JsonWithTimes), "{text}");
         }
     }
 

@@ -39,6 +39,7 @@ impl SelectParser<'_> {
             self.refuse(Refusal::PreparedColumns);
         }
         self.findings.note_known(function.class);
+        self.reads.makes_dates |= function.makes_dates();
         self.nested(|parser| parser.arguments(function))?;
         self.expect(T::RightParen)?;
         self.after_call(function)
@@ -190,6 +191,7 @@ impl SelectParser<'_> {
 
     /// The types to which `CAST` and `CONVERT` convert.
     fn cast_type(&mut self) -> Parsed {
+        self.reads.makes_dates |= matches!(self.cursor.word(), K::Date | K::Datetime);
         match self.cursor.advance().kind {
             T::Word(K::Signed | K::Unsigned) => {
                 self.cursor.skip_words(&[K::Integer, K::Int]);

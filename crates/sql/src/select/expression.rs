@@ -440,6 +440,7 @@ impl SelectParser<'_> {
     /// `INTERVAL expression unit`, or the function `INTERVAL(…)`, which has no unit.
     pub(super) fn interval(&mut self) -> Parsed {
         self.expect_word(K::Interval)?;
+        self.reads.makes_dates = true;
         self.expression()?;
         if is_interval_unit(self.cursor.word()) {
             self.cursor.advance();

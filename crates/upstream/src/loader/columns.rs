@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use remora_engine::facts::{ColumnFacts, ColumnKind, ValueOrigin};
 use remora_engine::tags::enumeration;
+use remora_sql::Natives;
 use remora_wire::rows::Row;
 
 use crate::client::text;
@@ -104,7 +105,12 @@ impl LoadedColumn {
 
 /// Reads a row whose fields from `at` on are [`COLUMN_FIELDS`]. `None` if one of them can't be
 /// read.
-pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<LoadedColumn> {
+pub(super) fn column(
+    row: &Row,
+    at: usize,
+    natives: Natives,
+    interner: &mut Interner,
+) -> Option<LoadedColumn> {
     let name = text(row, at)?;
     let data_type = text(row, at + 1)?;
     let extra = text(row, at + 4)?.to_ascii_uppercase();
@@ -120,11 +126,12 @@ pub(super) fn column(row: &Row, at: usize, interner: &mut Interner) -> Option<Lo
     Some(LoadedColumn {
         facts: ColumnFacts {
             name: name.into(),
-            kind: if data_type == "time" {
+            kind: match data_type {
                 // However it is stored.
-                ColumnKind::Time
-            } else {
-                column_type.kind(interner).unwrap_or(ColumnKind::Other)
+                "time" => ColumnKind::Time,
+                // MariaDB has no such type.
+                "json" if natives != Natives::MySql80 => ColumnKind::JsonWithTimes,
+                _ => column_type.kind(interner).unwrap_or(ColumnKind::Other),
             },
             characters_max: column_type.characters_max(),
             is_nullable: text(row, at + 3) != Some("NO"),

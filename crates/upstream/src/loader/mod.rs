@@ -17,9 +17,9 @@ mod virtual_columns;
 use std::time::{Duration, Instant};
 
 use remora_cache::{AsOf, Tag};
-use remora_engine::facts::{ColumnKind, TableFacts};
+use remora_engine::facts::TableFacts;
 use remora_engine::reason::TableRefusal;
-use remora_sql::Dialect;
+use remora_sql::{Dialect, NameUse};
 use tokio::time::{sleep, timeout};
 
 use self::columns::{Interner, LoadedColumn, in_order};
@@ -339,15 +339,13 @@ impl Loader<'_> {
             Err(TableRefusal::Missing) => return refused(TableRefusal::View),
             Err(why) => return refused(why),
         };
-        let columns = questions::columns(self.client, &reads.views, &mut self.interner).await?;
+        let columns = self.columns(&reads.views).await?;
         if columns.iter().any(Vec::is_empty) {
             return refused(TableRefusal::View);
         }
         // Whoever reads the view may do anything with its columns.
-        let has_time_columns = columns
-            .iter()
-            .flatten()
-            .any(|column| column.facts.kind == ColumnKind::Time);
+        let mut columns = columns.iter().flatten();
+        let of_columns = columns.find_map(|column| column.facts.kind.refusal(NameUse::Any, true));
         let kinds = questions::kinds(self.client, &reads.tables).await?;
         let tables: Vec<_> = reads.tables.iter().cloned().zip(kinds).collect();
         let tables = self.load_tables(tables, relations).await?;
@@ -355,8 +353,8 @@ impl Loader<'_> {
             return Ok(None);
         }
         let mut facts = facts_of_view(view, reads.all_but_itself());
-        if has_time_columns {
-            facts.cacheable = Err(TableRefusal::TimeColumns);
+        if let Some(why) = of_columns {
+            facts.cacheable = Err(why);
         }
         for Loaded { key, facts: table } in tables {
             facts.cacheable = facts
@@ -370,6 +368,10 @@ impl Loader<'_> {
         Ok(Some(facts))
     }
 
+    async fn columns(&mut self, batch: &[TableKey]) -> Result<Vec<Vec<LoadedColumn>>, ClientError> {
+        questions::columns(self.client, batch, self.dialect.natives, &mut self.interner).await
+    }
+
     async fn describe(
         &mut self,
         tables: Vec<TableKey>,
@@ -379,7 +381,7 @@ impl Loader<'_> {
             return Ok(Vec::new());
         }
         let has_hash_indexes: Vec<_> = storages.iter().map(|&it| it == Storage::Locked).collect();
-        let mut columns = questions::columns(self.client, &tables, &mut self.interner).await?;
+        let mut columns = self.columns(&tables).await?;
         if self.has_expressions {
             questions::note_expressions(self.client, &tables, &mut columns).await?;
         }

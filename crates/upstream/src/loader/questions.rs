@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use remora_sql::Natives;
 use remora_wire::rows::Row;
 
 use super::columns::{COLUMN_FIELDS, Interner, LoadedColumn, column};
@@ -122,6 +123,7 @@ pub(super) async fn kinds(
 pub(super) async fn columns(
     client: &mut Client,
     batch: &[TableKey],
+    natives: Natives,
     interner: &mut Interner,
 ) -> Result<Vec<Vec<LoadedColumn>>, ClientError> {
     let sql = of_each(
@@ -137,7 +139,7 @@ pub(super) async fn columns(
         let Some(place) = place(batch, &row) else {
             continue;
         };
-        match (column(&row, 3, interner), &mut columns[place]) {
+        match (column(&row, 3, natives, interner), &mut columns[place]) {
             (Some(column), Some(list)) => list.push(column),
             (_, list) => *list = None,
         }

@@ -72,7 +72,9 @@ pub(super) fn settle(columns: &mut [LoadedColumn], family: Family, dialect: Dial
         let facts = &mut columns[at].facts;
         // The log has what the writer's session calculated, and a reader's may calculate another
         // value: it narrows nothing.
-        facts.kind = ColumnKind::Other;
+        if facts.kind != ColumnKind::JsonWithTimes {
+            facts.kind = ColumnKind::Other;
+        }
         if let Some(origins) = origins {
             facts.values = ValueOrigin::Calculated(origins);
         }
