@@ -15,6 +15,7 @@ mod next_transaction;
 mod nowait;
 mod prepared;
 mod privileges;
+mod procedures;
 mod protocol;
 mod row_counts;
 mod rows;

@@ -1,0 +1,214 @@
+//! `CALL` and `EXECUTE` as text, which can do nearly anything to a session.
+//!
+//! Each case is run twice, directly and through Remora, while a third session writes. Every answer
+//! must be the same, whatever the code has done, and another session must not get what only this
+//! one may see.
+
+use remora_testkit::client::Client;
+
+use remora_behaviour::front::{Front, Guest, assert_same};
+
+use crate::session::{READ, T, direct_bytes};
+
+/// What each case can use besides `t`.
+const SETUP: [&str; 6] = [
+    "CREATE TABLE u (a INT PRIMARY KEY)",
+    "INSERT INTO u VALUES (5)",
+    "CREATE DATABASE IF NOT EXISTS procedures_other",
+    "CREATE TABLE IF NOT EXISTS procedures_other.t (a INT PRIMARY KEY)",
+    "REPLACE INTO procedures_other.t VALUES (77)",
+    "CREATE PROCEDURE nothing() BEGIN END",
+];
+
+/// The rows that are read after each step, as the session's names and settings have them.
+const READS: [&str; 3] = [
+    READ,
+    "SELECT \"a\" FROM u",
+    "SELECT a, s FROM t WHERE a > 0",
+];
+
+/// Text that only MariaDB lets a procedure or `EXECUTE` run.
+const ONLY_MARIADB: [&str; 2] = ["LOCK TABLES", "USE "];
+
+/// What runs. In a procedure each is a statement of its own; the last may be `EXECUTE`d as well.
+const CODE: [&[&str]; 22] = [
+    &["DO 1"],
+    &["SELECT a FROM t WHERE a = 1"],
+    &["REPLACE INTO u VALUES (CONNECTION_ID())"],
+    &["CREATE TEMPORARY TABLE t (x INT)"],
+    &["CREATE TEMPORARY TABLE t (x INT)", "FLUSH STATUS"],
+    &[
+        "CREATE TEMPORARY TABLE t (x INT)",
+        "INSERT INTO t VALUES (9)",
+        "FLUSH LOCAL STATUS",
+        "DO 1",
+    ],
+    &[
+        "CREATE TEMPORARY TABLE t (x INT)",
+        "FLUSH STATUS",
+        "SET timestamp = 2000000000",
+    ],
+    &[
+        "CREATE TEMPORARY TABLE t (x INT)",
+        "SIGNAL SQLSTATE '45000'",
+    ],
+    &["SET autocommit = 0", "SIGNAL SQLSTATE '45000'"],
+    &["SET SESSION sql_mode = 'ANSI_QUOTES'"],
+    &["SET NAMES latin1"],
+    &["SET SESSION sql_select_limit = 1"],
+    &["SET ROLE NONE"],
+    &["SET autocommit = 0"],
+    &["SET autocommit = 0", "SELECT COUNT(*) FROM t"],
+    &["SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"],
+    &["SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"],
+    &["START TRANSACTION", "SELECT COUNT(*) FROM t"],
+    &["START TRANSACTION", "COMMIT"],
+    &["ROLLBACK"],
+    &["LOCK TABLES procedures_other.t READ"],
+    &["USE procedures_other"],
+];
+
+/// What the session does before, and after.
+const AROUND: [(&[&str], &[&str]); 3] = [
+    (&[], &["COMMIT"]),
+    (
+        &["BEGIN", "SELECT a FROM t WHERE a = 2"],
+        &["COMMIT AND CHAIN", "ROLLBACK"],
+    ),
+    (&["SET autocommit = 0"], &["COMMIT", "SET autocommit = 1"]),
+];
+
+/// Both ways to send what a session sends.
+struct Pair<'f> {
+    direct: Client,
+    guest: Guest<'f>,
+    case: String,
+}
+
+impl Pair<'_> {
+    /// Sends a statement both ways. The answers must be the same, errors included.
+    fn run(&mut self, sql: &str) {
+        let expected = answer(&mut self.direct, sql);
+        let seen = self.guest.observe(|client| answer(client, sql));
+        let what = format!("{}: {sql} ({})", self.case, seen.0);
+        assert_same(&what, &seen.1, &expected);
+    }
+
+    fn run_all(&mut self, texts: &[impl AsRef<str>]) {
+        for sql in texts {
+            self.run(sql.as_ref());
+        }
+    }
+
+    fn read(&mut self) {
+        for read in READS {
+            self.run(read);
+        }
+    }
+}
+
+fn answer(client: &mut Client, sql: &str) -> Vec<u8> {
+    // An error is an answer as well.
+    let _ = client.query_bytes(sql);
+    client.answer_bytes().to_vec()
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// How code can be run in a session, each way with what must stand in it before.
+fn ways(code: &[&str], number: usize) -> Vec<(String, Vec<String>)> {
+    let body = code.join("; ");
+    let dynamic: Vec<_> = code
+        .iter()
+        .map(|text| {
+            let text = quoted(text);
+            format!("SET @q = {text}; PREPARE q FROM @q; EXECUTE q; DEALLOCATE PREPARE q")
+        })
+        .collect();
+    let create =
+        |kind: char, body: &str| format!("CREATE PROCEDURE {kind}{number}() BEGIN {body}; END");
+    let executed = code.iter().flat_map(|text| {
+        [
+            format!("SET @q = {}", quoted(text)),
+            "PREPARE q FROM @q".to_owned(),
+            "EXECUTE q".to_owned(),
+        ]
+    });
+    vec![
+        (create('p', &body), vec![format!("CALL p{number}()")]),
+        (
+            create('d', &dynamic.join("; ")),
+            vec![format!("CALL d{number}()"), "CALL nothing()".to_owned()],
+        ),
+        (String::new(), executed.collect()),
+    ]
+}
+
+#[test]
+fn after_code_that_is_not_seen_a_session_reads_what_the_server_would_give_it() {
+    let front = Front::new("procedures", &[&T[..], &SETUP].concat());
+    let kind = front.server().kind();
+    let mut writer = front.direct();
+    let mut other = front.guest();
+    let mut next = 10;
+    for (number, code) in CODE.into_iter().enumerate() {
+        let is_refused = |word: &&str| code.iter().any(|text| text.starts_with(*word));
+        if kind.is_mysql() && ONLY_MARIADB.iter().any(is_refused) {
+            continue;
+        }
+        for (create, texts) in ways(code, number) {
+            // Some code may stand in no procedure.
+            if !create.is_empty() && writer.query(&create).is_err() {
+                continue;
+            }
+            for (before, after) in AROUND {
+                front.catch_up();
+                let mut pair = Pair {
+                    direct: front.direct(),
+                    guest: front.guest(),
+                    case: format!("{kind:?}, {before:?}, {texts:?} of {code:?}"),
+                };
+                for read in READS {
+                    let expected = answer(&mut pair.direct, read);
+                    pair.guest.becomes("hit", read, Some(&expected));
+                }
+                pair.run_all(before);
+                // Which this session may see or not, before it is committed and after.
+                writer.query("BEGIN").unwrap();
+                let insert = format!("INSERT INTO t VALUES ({next}, 'late')");
+                writer.query(&insert).unwrap();
+                next += 1;
+                pair.run_all(&texts);
+                pair.read();
+                pair.read();
+                writer.query("ROLLBACK").unwrap();
+                writer.query(&insert).unwrap();
+                front.catch_up();
+                pair.read();
+                pair.read();
+                pair.run_all(after);
+                pair.read();
+                pair.read();
+                for read in READS {
+                    let truth = direct_bytes(&front, read);
+                    assert_same(&pair.case, &other.run(read).bytes, &truth);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_does_not_answer_a_session_after_a_call_or_an_executed_text() {
+    let setup = ["CREATE PROCEDURE p() BEGIN END"];
+    let front = Front::new("after_calls", &[&T[..], &setup].concat());
+    let all = direct_bytes(&front, READ);
+    for texts in [&["CALL p()"][..], &["PREPARE q FROM 'DO 1'", "EXECUTE q"]] {
+        let mut guest = front.guest();
+        guest.becomes_hit(READ, &all);
+        guest.setup(texts);
+        guest.always_passes(READ, "session_unknown");
+    }
+}
