@@ -32,7 +32,7 @@ pub struct Reads {
     /// Names can't be trusted: every column of every table counts as read.
     pub all_columns: bool,
     /// Something in the statement may be converted to a date: a function of dates, `CAST … AS DATE`
-    /// or `INTERVAL` stands in it. MySQL before 8.0 completes a `TIME` within JSON with today's
+    /// or `INTERVAL` stands in it. MySQL before 8.0.31 completes a `TIME` within JSON with today's
     /// date there.
     pub makes_dates: bool,
 }

@@ -79,6 +79,7 @@ impl ReadTemplate {
         let select = statement.cacheable.as_ref().ok()?;
         let every_row = Reads {
             all_columns: true,
+            makes_dates: select.reads.makes_dates,
             ..Reads::default()
         };
         Some(ReadTemplate {

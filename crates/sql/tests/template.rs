@@ -506,5 +506,12 @@ fn a_template_leaves_out_which_rows_are_read() {
     let template = of("SELECT c FROM t WHERE id = 7").unwrap();
     let select = template.of_every_row().cacheable.as_ref().unwrap();
     assert!(select.reads.blocks.is_empty() && select.reads.all_columns);
+    let makes_dates = |text: &str| {
+        let template = of(text).unwrap();
+        let select = template.of_every_row().cacheable.as_ref().unwrap();
+        select.reads.makes_dates
+    };
+    assert!(!makes_dates("SELECT c FROM t WHERE id = 7"));
+    assert!(makes_dates("SELECT YEAR(c) FROM t WHERE id = 7"));
     assert!(of("UPDATE t SET a = 1").is_none());
 }
