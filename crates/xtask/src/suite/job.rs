@@ -33,6 +33,10 @@ const MEMORY_KIB_MIN: u64 = 8 << 20;
 /// Where the tests are that a quick check leaves out: in modules of this name inside others.
 const LONG_TESTS: &str = "::long::";
 
+/// What the generator of random values of the `proptest` library starts from. The same in each run,
+/// so that no change is held back by chance; `make soak` gives other seeds.
+const PROPERTIES_SEED: &str = "PROPTEST_RNG_SEED";
+
 /// What is to run.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
@@ -190,6 +194,9 @@ impl ProgramRun {
         }
         if let Some(kind) = self.kind {
             command.env("REMORA_TEST_SERVER", kind);
+        }
+        if std::env::var_os(PROPERTIES_SEED).is_none() {
+            command.env(PROPERTIES_SEED, "1");
         }
         command
     }
