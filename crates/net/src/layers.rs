@@ -26,6 +26,10 @@ impl Layers {
         self.tls.is_some()
     }
 
+    pub(super) fn is_compressed(&self) -> bool {
+        self.compression.is_some()
+    }
+
     pub(super) fn put_tls(&mut self, tls: Tls) {
         self.tls = Some(tls);
     }

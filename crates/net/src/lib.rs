@@ -19,7 +19,7 @@ mod socket;
 pub mod tls;
 mod tls_layer;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -48,6 +48,8 @@ pub struct Stream {
     socket: Socket,
     /// Empty, and so as fast as the socket alone, until a layer is put on.
     layers: OnceCell<Box<RefCell<Layers>>>,
+    /// Bytes written so far, before any layer.
+    written: Cell<u64>,
 }
 
 impl fmt::Debug for Stream {
@@ -55,6 +57,7 @@ impl fmt::Debug for Stream {
         f.debug_struct("Stream")
             .field("socket", &self.socket)
             .field("layered", &self.layers.get().is_some())
+            .field("written", &self.written.get())
             .finish()
     }
 }
@@ -64,6 +67,7 @@ impl Stream {
         Stream {
             socket,
             layers: OnceCell::new(),
+            written: Cell::new(0),
         }
     }
 
@@ -103,13 +107,21 @@ impl Stream {
     /// form already, and it is this next call that sends it.
     #[inline]
     pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
-        match self.layers.get() {
+        let written = match self.layers.get() {
             None => match self.socket.try_write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-                other => other,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                other => other?,
             },
-            Some(layers) => layers.borrow_mut().write(&self.socket, bytes),
-        }
+            Some(layers) => layers.borrow_mut().write(&self.socket, bytes)?,
+        };
+        self.written.set(self.written.get() + written as u64);
+        Ok(written)
+    }
+
+    /// How many bytes were written so far, as they were before any layer.
+    #[inline]
+    pub fn bytes_written(&self) -> u64 {
+        self.written.get()
     }
 
     /// Writes everything, waiting as long as it takes.
@@ -174,6 +186,13 @@ impl Stream {
     /// far was not compressed.
     pub fn compress(&self, algorithm: Algorithm, role: Role) {
         self.layers().borrow_mut().put_compression(algorithm, role);
+    }
+
+    /// Whether the compressed protocol is spoken on it.
+    pub fn is_compressed(&self) -> bool {
+        self.layers
+            .get()
+            .is_some_and(|layers| layers.borrow().is_compressed())
     }
 
     fn layers(&self) -> &RefCell<Layers> {

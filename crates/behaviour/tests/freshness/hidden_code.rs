@@ -372,6 +372,69 @@ fn a_temporary_table_that_code_creates_stays_the_sessions_own() {
     }
 }
 
+const FLUSH: &str = "FLUSH STATUS";
+
+/// On MySQL anybody's `FLUSH STATUS` begins the counts again by which such a table is noticed.
+#[test]
+fn a_temporary_table_that_code_creates_is_noticed_whoever_resets_the_counts() {
+    let server = lease();
+    let is_refused = server.kind() == Kind::MySql57;
+    if server
+        .kind()
+        .skips(is_refused, "with GTIDs it lets no code create one")
+    {
+        return;
+    }
+    let front = Front::on(
+        server,
+        "counts_reset",
+        RemoraOptions::following(),
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1)",
+            "SET GLOBAL log_bin_trust_function_creators = 1",
+            "CREATE FUNCTION f() RETURNS INT BEGIN CREATE TEMPORARY TABLE t (id INT); RETURN 1; END",
+            "CREATE VIEW w AS SELECT f() AS x",
+            "CREATE FUNCTION g() RETURNS INT RETURN 1",
+            "CREATE VIEW harmless AS SELECT g() AS x",
+        ],
+    );
+    let read = "SELECT id FROM t";
+    let expected = front.direct().query_bytes(read).unwrap().to_vec();
+    let (mut other, mut anybody) = (front.guest(), front.direct());
+    for texts in [
+        &["SELECT x FROM w", FLUSH][..],
+        &["CREATE TABLE one (id INT)", FLUSH, "SELECT x FROM w"],
+        &["CREATE TABLE two (id INT)", "SELECT x FROM w", FLUSH],
+    ] {
+        let mut session = front.guest();
+        session.becomes_hit(read, &expected);
+        for text in texts {
+            if *text == FLUSH {
+                anybody.query(text).unwrap();
+            } else {
+                session.setup(&[text]);
+            }
+        }
+        session.always_passes(read, "temporary_tables");
+        assert_same("of all", &other.run(read).bytes, &expected);
+    }
+    // Else it keeps nobody from memory.
+    let mut session = front.guest();
+    session.becomes_hit(read, &expected);
+    // MySQL 5.6 has no such command.
+    let can_be_reset = front.server().kind().tracks_sessions();
+    for is_reset in [false, true] {
+        if is_reset && can_be_reset {
+            // COM_RESET_CONNECTION
+            session.command(0x1f, b"", ResponseKind::Single);
+        }
+        anybody.query(FLUSH).unwrap();
+        session.setup(&["SELECT x FROM harmless"]);
+        session.becomes("hit", read, None);
+    }
+}
+
 /// Ways to turn the log off that a text doesn't show.
 fn log_turned_off(kind: Kind) -> Vec<Vec<&'static str>> {
     let mut ways = vec![

@@ -43,6 +43,11 @@ impl TablesCreated {
         self.is_certain &= succeeded;
     }
 
+    /// None, as far as is known.
+    pub(super) fn is_zero(self) -> bool {
+        self.count == 0
+    }
+
     /// The server told, and no code has run.
     pub(super) fn recount(&mut self, counted: CountedTables) {
         self.is_certain = true;

@@ -326,6 +326,13 @@ impl SessionState {
             && !matches!(self.settings, SessionSettings::Unavailable)
     }
 
+    /// Whether it makes no difference if the server resets that count now (`FLUSH STATUS`, which on
+    /// MySQL does so for every session).
+    #[inline]
+    pub fn is_reset_of_counts_harmless(&self) -> bool {
+        !self.code_ran && self.tables_created.is_zero()
+    }
+
     /// Whether look-ups are possible without a reset, now or when the session's locks end.
     fn may_be_looked_up_later(&self) -> bool {
         matches!(self.pass_through, None | Some(Bypass::LockedTables))
@@ -440,9 +447,12 @@ impl SessionState {
     ///
     /// A setting can keep the server from telling (`max_join_size`, `sql_select_limit`). Then
     /// nothing is looked up until the settings have changed, and it is asked again.
-    pub fn learn_tables_created(&mut self, counted: Option<CountedTables>) {
+    ///
+    /// `were_reset`: the server's counts may have been reset when that was not harmless any more
+    /// ([`Self::is_reset_of_counts_harmless`]). Then they don't tell what code has created before.
+    pub fn learn_tables_created(&mut self, counted: Option<CountedTables>, were_reset: bool) {
         if let Some(counted) = counted {
-            self.compare_tables_created(counted);
+            self.compare_tables_created(counted, were_reset);
         } else {
             self.was_foreign = self.is_foreign();
             self.settings = SessionSettings::Unavailable;
@@ -450,11 +460,11 @@ impl SessionState {
         self.derive_scope();
     }
 
-    fn compare_tables_created(&mut self, counted: CountedTables) {
+    fn compare_tables_created(&mut self, counted: CountedTables, were_reset: bool) {
         if self.wants_tables_recounted() {
             self.tables_created.recount(counted);
         }
-        if !self.tables_created.explains(counted) {
+        if !self.tables_created.explains(counted) || self.code_ran && were_reset {
             self.pass_from_now_on(Bypass::TemporaryTables);
         }
         self.code_ran = false;

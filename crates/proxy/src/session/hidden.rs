@@ -35,16 +35,23 @@ use remora_wire::walker::Ending;
 use tokio::time::{Instant, timeout};
 
 use super::exchange::Plan;
-use super::questions::{EXECUTE, QUERY, last_row};
+use super::questions::{EXECUTE, QUERY, payloads_of};
 use super::{Ended, Session};
 use crate::digests::KnownRead;
 
 /// The question for the tables that a session has created. What functions and triggers create is
-/// counted as well: by MySQL among all, by MariaDB in the second row, apart.
-const TABLES_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
-/// The name in that row.
+/// counted as well: by MySQL among all, by MariaDB apart.
+///
+/// On MySQL, `FLUSH STATUS` of any session resets the counts of all, also that of bytes received.
+/// So if the server has received less than was sent since before the code was, that has happened
+/// after the code began: it had then received the code's statement already.
+const TABLES_CREATED: &str = "SHOW SESSION STATUS WHERE Variable_name IN \
+     ('Bytes_received', 'Com_create_table', 'Com_create_temporary_table')";
+/// The names in its answer.
+const BYTES_RECEIVED: &[u8] = b"Bytes_received";
+const ALL_CREATED: &[u8] = b"Com_create_table";
 const TEMPORARY_CREATED: &[u8] = b"Com_create_temporary_table";
-/// Fields of its answer: name and value.
+/// Fields of its rows: name and value.
 const STATUS_FIELDS: usize = 2;
 /// A variable that servers have which refuse `SET TRANSACTION` in functions and triggers: MySQL
 /// from 5.7 on.
@@ -542,10 +549,15 @@ impl Session {
         let summary = self
             .ask(&message, ResponseKind::Results, Some(&mut answer))
             .await?;
-        let row = last_row(&answer).filter(|_| summary.ending == Ending::ResultSet);
-        let row = row.and_then(|row| parse_text_row(row, STATUS_FIELDS).ok());
+        let told = (summary.ending == Ending::ResultSet)
+            .then(|| Told::of(&answer))
+            .flatten();
+        let sent = self.server.bytes_written() - self.counts_from;
+        // Compressed, fewer are received than sent.
+        let were_reset =
+            !self.server.is_compressed() && told.as_ref().is_some_and(|told| told.were_reset(sent));
         self.state
-            .learn_tables_created(row.as_deref().and_then(counted_tables));
+            .learn_tables_created(told.map(|told| told.tables), were_reset);
         Ok(())
     }
 }
@@ -559,17 +571,47 @@ impl Drop for Session {
     }
 }
 
-fn counted_tables(row: &[Option<Vec<u8>>]) -> Option<CountedTables> {
+/// What the server told of the tables that a session has created.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    tables: CountedTables,
+    received_bytes: u64,
+}
+
+impl Told {
+    /// By an answer to [`TABLES_CREATED`].
+    fn of(answer: &[u8]) -> Option<Told> {
+        let rows = payloads_of(answer).filter_map(|row| parse_text_row(row, STATUS_FIELDS).ok());
+        Told::by(&rows.filter_map(|row| named_count(&row)).collect::<Vec<_>>())
+    }
+
+    fn by(rows: &[(Vec<u8>, u64)]) -> Option<Told> {
+        let count = |name: &[u8]| {
+            let mut rows = rows.iter();
+            rows.find(|(one, _)| one.eq_ignore_ascii_case(name))
+                .map(|(_, count)| *count)
+        };
+        let temporary = count(TEMPORARY_CREATED).map(CountedTables::Temporary);
+        Some(Told {
+            tables: temporary.or_else(|| count(ALL_CREATED).map(CountedTables::All))?,
+            received_bytes: count(BYTES_RECEIVED)?,
+        })
+    }
+
+    /// Whether the counts may have been reset after the server received the first of the last
+    /// `sent_bytes`. On MariaDB only the session itself resets them; no function or trigger can.
+    fn were_reset(&self, sent_bytes: u64) -> bool {
+        matches!(self.tables, CountedTables::All(_)) && self.received_bytes < sent_bytes
+    }
+}
+
+/// A row of `SHOW STATUS`, if its value is a number.
+fn named_count(row: &[Option<Vec<u8>>]) -> Option<(Vec<u8>, u64)> {
     let [Some(name), Some(value)] = row else {
         return None;
     };
     let count = std::str::from_utf8(&narrow(value)).ok()?.parse().ok()?;
-    let is_of_temporary = narrow(name).eq_ignore_ascii_case(TEMPORARY_CREATED);
-    Some(if is_of_temporary {
-        CountedTables::Temporary(count)
-    } else {
-        CountedTables::All(count)
-    })
+    Some((narrow(name), count))
 }
 
 /// ASCII text in any character set: in the wide ones zeros stand between its bytes.
@@ -607,18 +649,33 @@ mod tests {
 
     #[test]
     fn counts_are_read_in_any_character_set() {
-        let counted = |name: &[u8], value: &[u8]| {
-            counted_tables(&[Some(name.to_vec()), Some(value.to_vec())])
+        let row =
+            |name: &[u8], value: &[u8]| named_count(&[Some(name.to_vec()), Some(value.to_vec())]);
+        assert_eq!(row(ALL_CREATED, b"12"), Some((ALL_CREATED.to_vec(), 12)));
+        assert_eq!(row(b"\0x", b"\x001\x002"), Some((b"x".to_vec(), 12)));
+        assert_eq!(row(ALL_CREATED, b""), None);
+    }
+
+    #[test]
+    fn counts_are_known_to_be_reset_where_other_sessions_can_do_so() {
+        let told = |rows: &[(&[u8], u64)]| {
+            let rows: Vec<_> = rows.iter().map(|(name, n)| (name.to_vec(), *n)).collect();
+            Told::by(&rows)
         };
-        let all = b"Com_create_table";
-        assert_eq!(counted(all, b"12"), Some(CountedTables::All(12)));
-        assert_eq!(counted(all, b"\x001\x002"), Some(CountedTables::All(12)));
-        assert_eq!(counted(all, b""), None);
-        let wide: Vec<u8> = TEMPORARY_CREATED
-            .iter()
-            .flat_map(|byte| [0, *byte])
-            .collect();
-        assert_eq!(counted(&wide, b"\x000"), Some(CountedTables::Temporary(0)));
+        assert_eq!(told(&[(ALL_CREATED, 1)]), None);
+        assert_eq!(told(&[(BYTES_RECEIVED, 1)]), None);
+        let mysql = told(&[(b"bytes_received", 100), (b"com_create_table", 2)]).unwrap();
+        assert_eq!(mysql.tables, CountedTables::All(2));
+        assert!(!mysql.were_reset(100));
+        assert!(mysql.were_reset(101));
+        let mariadb = [
+            (BYTES_RECEIVED, 100),
+            (ALL_CREATED, 2),
+            (TEMPORARY_CREATED, 0),
+        ];
+        let mariadb = told(&mariadb).unwrap();
+        assert_eq!(mariadb.tables, CountedTables::Temporary(0));
+        assert!(!mariadb.were_reset(101));
     }
 
     #[test]

@@ -224,6 +224,9 @@ pub(crate) struct Session {
     outdated: Option<OutdatedResult>,
     /// When text that isn't seen has ended, if one has since the server was last asked about it.
     unseen_text: Option<UnseenText>,
+    /// How many bytes the server had been sent when a reset of its counts of created tables was
+    /// last harmless.
+    counts_from: u64,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,
     /// Keeps Remora's own questions away from the tables of a statement that is about to be sent.
@@ -327,6 +330,7 @@ impl Session {
         if shared.upstream.logins_set_next_transaction() {
             state.login_set_next_transaction();
         }
+        let counts_from = server.bytes_written();
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
             server_contact_ms_max: limits.server_contact_ms_max,
@@ -360,6 +364,7 @@ impl Session {
             needs_sampling: false,
             outdated: None,
             unseen_text: None,
+            counts_from,
             definition_change: None,
         })
     }

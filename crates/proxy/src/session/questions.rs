@@ -284,16 +284,25 @@ fn last_collation(answer: &[u8], columns: usize) -> Option<u16> {
     collation_of_definition(rest.get(HEADER_BYTES..HEADER_BYTES + header.length)?)
 }
 
+/// The payloads of a whole answer's packets: of a result set the definitions of its columns, its
+/// rows and end marks.
+pub(super) fn payloads_of(answer: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = answer;
+    std::iter::from_fn(move || {
+        let end = HEADER_BYTES + Header::peek(rest)?.length;
+        let payload = rest.get(HEADER_BYTES..end)?;
+        rest = &rest[end..];
+        Some(payload)
+    })
+}
+
 /// The payload of the last row of a result set: the packet before the end mark; `None` if there is
 /// none. What stands before it depends on whether this client wants definitions and their own end
 /// mark.
 pub(super) fn last_row(answer: &[u8]) -> Option<&[u8]> {
     let (mut last, mut before_last) = (None, None);
-    let mut rest = answer;
-    while let Some(header) = Header::peek(rest) {
-        let end = HEADER_BYTES + header.length;
-        before_last = last.replace(rest.get(HEADER_BYTES..end)?);
-        rest = &rest[end..];
+    for payload in payloads_of(answer) {
+        before_last = last.replace(payload);
     }
     before_last
 }

@@ -42,7 +42,8 @@ pub(super) const SELECT_SETTINGS: &str = "SELECT CAST(CURRENT_USER()";
 /// `ER_UNKNOWN_COM_ERROR`.
 const UNKNOWN_COMMAND: u16 = 1047;
 /// The question how many tables a session has created.
-pub(super) const SHOW_CREATED: &str = "SHOW SESSION STATUS LIKE 'Com_create_t%able'";
+pub(super) const SHOW_CREATED: &str = "SHOW SESSION STATUS WHERE Variable_name IN \
+     ('Bytes_received', 'Com_create_table', 'Com_create_temporary_table')";
 
 /// The server that all sessions are on.
 pub(super) fn instance() -> Instance {
@@ -402,7 +403,11 @@ pub(super) fn end_mark(status: StatusFlags) -> Vec<u8> {
 pub(super) fn created(status: StatusFlags) -> Vec<u8> {
     let columns = ["Variable_name", "Value"].map(|name| Column::text(name, 64));
     let mut set = ResultSet::begin(CAPABILITIES, status, &columns);
-    for name in ["Com_create_table", "Com_create_temporary_table"] {
+    for name in [
+        "Bytes_received",
+        "Com_create_table",
+        "Com_create_temporary_table",
+    ] {
         set.text_row(&[name, "0"]);
     }
     set.finish()

@@ -571,7 +571,7 @@ fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended(
         let mut state = session(Isolation::RepeatableRead);
         state.after(&code, None, &ok(AUTOCOMMIT));
         state.learn(fingerprint(Isolation::RepeatableRead));
-        state.learn_tables_created(Some(CountedTables::All(0)));
+        state.learn_tables_created(Some(CountedTables::All(0)), false);
         assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
         state
     };
@@ -695,19 +695,26 @@ fn a_session_with_a_temporary_table_of_unseen_code_passes_through_and_one_not_to
         let mut state = session(Isolation::RepeatableRead);
         state.after(&hidden, None, &ok(AUTOCOMMIT));
         state.learn(fingerprint(Isolation::RepeatableRead));
-        state.learn_tables_created(counted);
+        state.learn_tables_created(counted, false);
         assert_eq!(state.scope().err(), scope, "{counted:?}");
         assert!(!state.wants_settings(), "not before they change");
     }
+    let mut state = session(Isolation::RepeatableRead);
+    assert!(state.is_reset_of_counts_harmless());
+    state.after(&hidden, None, &ok(AUTOCOMMIT));
+    assert!(!state.is_reset_of_counts_harmless());
+    state.learn(fingerprint(Isolation::RepeatableRead));
+    state.learn_tables_created(Some(CountedTables::All(0)), true);
+    assert_eq!(state.scope(), Err(Bypass::TemporaryTables));
     // `SET max_join_size = 1` keeps MariaDB from telling, until it is set back.
     let mut state = session(Isolation::RepeatableRead);
     state.after(&hidden, None, &ok(AUTOCOMMIT));
-    state.learn_tables_created(None);
+    state.learn_tables_created(None, false);
     let set = effects(SessionEffect::SettingsChanged, Transaction::None);
     state.after(&set, None, &ok(AUTOCOMMIT));
     assert!(state.wants_settings() && state.wants_tables_created());
     state.learn(fingerprint(Isolation::RepeatableRead));
-    state.learn_tables_created(Some(CountedTables::Temporary(0)));
+    state.learn_tables_created(Some(CountedTables::Temporary(0)), false);
     assert!(state.scope().is_ok());
 }
 
