@@ -126,8 +126,25 @@ pub enum SessionEffect {
     /// A user lock was taken or released (`GET_LOCK`): harmless, but never to be answered from
     /// memory.
     UserLock,
-    /// The state can't be known any more: the session must pass through from now on.
+    /// Anything: the state isn't known any more. After code ([`SessionEffect::runs_code`]) the
+    /// server can tell what matters; else the session must pass through from now on.
     Unknown(UnknownEffect),
+}
+
+impl SessionEffect {
+    /// Whether the text runs code that isn't in it: a function, a procedure, a prepared text.
+    #[inline]
+    pub fn runs_code(self) -> bool {
+        self == SessionEffect::Unknown(UnknownEffect::StoredFunction) || self.runs_procedure()
+    }
+
+    /// Whether that code can do what functions and triggers can't: end a transaction, lock tables,
+    /// take up a role.
+    #[inline]
+    pub fn runs_procedure(self) -> bool {
+        use UnknownEffect::{DynamicSql, StoredProcedure};
+        matches!(self, SessionEffect::Unknown(StoredProcedure | DynamicSql))
+    }
 }
 
 /// What a `SET` says of the session's transactions; what it doesn't name stays.

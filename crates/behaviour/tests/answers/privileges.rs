@@ -680,6 +680,57 @@ fn a_role_taken_up_before_it_lost_a_privilege_shares_nothing_with_one_taken_up_a
     }
 }
 
+/// The server looks at an account's privileges on the default schema when that is chosen. Code of
+/// another schema makes it choose that one and then the default again.
+#[test]
+fn code_of_another_schema_ends_what_the_default_schema_still_allowed() {
+    let accounts = Accounts::new("by_code");
+    let front = &accounts.front;
+    let mut admin = front.direct();
+    let other = |sql: &str| sql.replace("{other}", "of_other_code");
+    for sql in [
+        "CREATE DATABASE IF NOT EXISTS {other}",
+        "DROP FUNCTION IF EXISTS {other}.f",
+        "DROP PROCEDURE IF EXISTS {other}.p",
+        "CREATE FUNCTION {other}.f() RETURNS INT NO SQL RETURN 1",
+        "CREATE PROCEDURE {other}.p() BEGIN END",
+    ] {
+        admin.query(&other(sql)).unwrap();
+    }
+    for code in ["SELECT {other}.f()", "CALL {other}.p()"] {
+        accounts.begin();
+        let grant = other("GRANT EXECUTE ON {other}.* TO {alice}@'%'");
+        accounts.run(
+            &mut admin,
+            &["GRANT SELECT ON {db}.* TO {alice}@'%'", &grant],
+        );
+        front.catch_up();
+        let mut direct = accounts.alice(false).connect().unwrap();
+        let mut guest = front.guest_as(&accounts.alice(false));
+        // Which runs no such code, and keeps what it reads.
+        let mut beside = front.guest_as(&accounts.alice(false));
+        let choose = accounts.fill_in("USE {db}");
+        direct.query(&choose).unwrap();
+        guest.setup(&[&choose]);
+        beside.setup(&[&choose]);
+        let query = "SELECT a + 16 FROM t";
+        let allowed = direct.query_bytes(query).unwrap().to_vec();
+        guest.becomes_hit(query, &allowed);
+        accounts.run(&mut admin, &["REVOKE SELECT ON {db}.* FROM {alice}@'%'"]);
+        front.catch_up();
+        guest.becomes_hit(query, &allowed);
+        direct.query(&other(code)).unwrap();
+        guest.setup(&[&other(code)]);
+        let refused = direct.query_bytes(query).unwrap().to_vec();
+        assert_eq!(refused[4], 0xff, "{refused:?}");
+        for _ in 0..3 {
+            beside.becomes_hit(query, &allowed);
+            assert_same(code, &guest.run(query).bytes, &refused);
+            guest.setup(&[CERTAIN]);
+        }
+    }
+}
+
 /// Whoever logs in between the server's answer and the log's word of it belongs behind the change.
 #[test]
 fn a_login_right_after_a_privilege_was_lost_shares_nothing_with_earlier_ones() {

@@ -5,13 +5,13 @@
 //! |---|---|
 //! | [`state`] | its settings, its transaction, what it has written |
 //! | [`snapshot`] | the snapshot that the open transaction has on the server |
-//! | [`created_tables`] | how many tables it has created, as the server counts them |
+//! | [`counts`] | how many tables it has created, and what else the server counts |
 //! | [`prepared`] | its prepared statements |
 //! | [`planned_writes`] | what a statement of it writes |
 //! | [`found_rows`] | what a statement of it does with the count that `FOUND_ROWS()` gives |
 //! | [`replay`] | what memory answered and the server has not seen |
 
-pub mod created_tables;
+pub mod counts;
 pub mod found_rows;
 pub mod planned_writes;
 pub mod prepared;

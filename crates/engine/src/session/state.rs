@@ -17,7 +17,7 @@ use remora_wire::response::EndMark;
 use remora_wire::walker::{Ending, Summary};
 use remora_wire::{Capabilities, StatusFlags};
 
-use super::created_tables::{CountedTables, CreatedCount, TablesCreated};
+use super::counts::{CreatedCount, SessionCounts, TablesCreated};
 use super::snapshot::{Evidence, OpenSnapshot, Passed};
 use crate::emulation::{CacheType, OwnValues};
 use crate::key::{RowFormat, scope_of, status_bits};
@@ -96,6 +96,9 @@ pub struct SessionState {
     /// Code ran that isn't seen: triggers, functions behind views. It may have created temporary
     /// tables, which would stand in for others.
     code_ran: bool,
+    /// That code may also have done what functions and triggers can't: it was a procedure, or text
+    /// that is executed.
+    procedure_ran: bool,
     tables_created: TablesCreated,
     /// Its own values of the query cache's variables.
     own: OwnValues,
@@ -138,6 +141,7 @@ impl SessionState {
             was_foreign: false,
             wrote_in_doubt: false,
             code_ran: false,
+            procedure_ran: false,
             tables_created: TablesCreated::default(),
             own,
             transaction_reads: TransactionReads::Off,
@@ -448,11 +452,11 @@ impl SessionState {
     /// A setting can keep the server from telling (`max_join_size`, `sql_select_limit`). Then
     /// nothing is looked up until the settings have changed, and it is asked again.
     ///
-    /// `were_reset`: the server's counts may have been reset when that was not harmless any more
-    /// ([`Self::is_reset_of_counts_harmless`]). Then they don't tell what code has created before.
-    pub fn learn_tables_created(&mut self, counted: Option<CountedTables>, were_reset: bool) {
-        if let Some(counted) = counted {
-            self.compare_tables_created(counted, were_reset);
+    /// Of what procedures can do besides, it isn't known whether it has ended (`UNLOCK TABLES`). So
+    /// if there was any of it, ever, everything is passed through.
+    pub fn learn_counts(&mut self, counts: Option<SessionCounts>) {
+        if let Some(counts) = counts {
+            self.compare_counts(counts);
         } else {
             self.was_foreign = self.is_foreign();
             self.settings = SessionSettings::Unavailable;
@@ -460,14 +464,19 @@ impl SessionState {
         self.derive_scope();
     }
 
-    fn compare_tables_created(&mut self, counted: CountedTables, were_reset: bool) {
+    fn compare_counts(&mut self, counts: SessionCounts) {
         if self.wants_tables_recounted() {
-            self.tables_created.recount(counted);
+            self.tables_created.recount(counts.tables);
         }
-        if !self.tables_created.explains(counted) || self.code_ran && were_reset {
+        let are_lost = self.code_ran && counts.were_reset == Some(true);
+        if !self.tables_created.explains(counts.tables) || are_lost {
             self.pass_from_now_on(Bypass::TemporaryTables);
         }
+        if self.procedure_ran && (counts.locks > 0 || counts.were_reset.is_none()) {
+            self.pass_from_now_on(Bypass::UnknownSessionState);
+        }
         self.code_ran = false;
+        self.procedure_ran = false;
     }
 
     /// The server was asked for the settings and didn't tell. Gives the same as
@@ -641,7 +650,7 @@ impl SessionState {
         before: PlaceOfStatement,
         summary: &Summary,
     ) {
-        let ran_code = effects.runs_functions();
+        let ran_code = effects.runs_code();
         let stood_alone = before == PlaceOfStatement::Alone
             && !effects.may_commit()
             && summary.succeeded()
@@ -741,6 +750,11 @@ impl SessionState {
                 self.pass_through = Some(Bypass::WritesUnlogged);
             }
             SessionEffect::Unknown(UnknownEffect::StoredFunction) => self.runs_code(),
+            SessionEffect::Unknown(UnknownEffect::StoredProcedure | UnknownEffect::DynamicSql) => {
+                self.runs_code();
+                self.procedure_ran = true;
+                self.may_have_user_locks = true;
+            }
             SessionEffect::Unknown(effect) => {
                 self.forget_settings();
                 self.pass_from_now_on(match effect {
@@ -776,6 +790,16 @@ impl SessionState {
     /// The default schema was chosen anew, in this epoch of privileges.
     pub fn chose_schema(&mut self, privilege_epoch: u64) {
         self.flavour.schema_epoch = privilege_epoch;
+    }
+
+    /// The server may have looked again at the privileges on the default schema and at those of the
+    /// role, in this epoch of privileges. If they have changed since it certainly looked, nobody
+    /// knows by which it goes now.
+    pub fn perhaps_looked_at_privileges(&mut self, privilege_epoch: u64) {
+        let looked_in = [self.flavour.schema_epoch, self.flavour.role_epoch];
+        if looked_in != [privilege_epoch; 2] {
+            self.pass_through(Bypass::UnknownSessionState);
+        }
     }
 
     /// A role was taken up, or the one there was laid down, in this epoch of privileges.

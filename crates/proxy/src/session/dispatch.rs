@@ -348,9 +348,7 @@ impl Session {
             return Ok(step);
         }
         self.note_forwarded(&plan);
-        if self.state.is_reset_of_counts_harmless() {
-            self.counts_from = self.server.bytes_written();
-        }
+        self.note_counts_before();
         self.looked_again_for = None;
         self.look_again = None;
         if !outcome.is_miss() {

@@ -344,6 +344,10 @@ impl Session {
                 _ => {}
             }
         }
+        if plan.effects.session.runs_code() {
+            let epoch = self.shared.privileges().end_look(*look);
+            self.state.perhaps_looked_at_privileges(epoch);
+        }
         plan.effects.unseen_code = plan.effects.unseen_code.max(writing.unseen_code());
         self.note_own_transaction(&mut plan.effects, writing);
         if self.shared.timeline.broken().code == BrokenCode::Session {
@@ -361,8 +365,9 @@ impl Session {
             let of_write = self.own_transaction_of_write(false);
             effects.own_transaction = effects.own_transaction.max(of_write);
         }
-        effects.code_leaves_next_transaction =
-            effects.runs_functions() && self.refuses_next_transaction_in_code();
+        effects.code_leaves_next_transaction = !effects.session.runs_procedure()
+            && effects.runs_code()
+            && self.refuses_next_transaction_in_code();
     }
 
     /// The server has answered what writes, or won't any more: the fence, if one is up, goes to the

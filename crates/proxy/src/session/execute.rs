@@ -138,8 +138,11 @@ impl Session {
                     || self.should_ask_what_ran()
                     || self.must_ask_before_code(|| self.code_basis_of(statement)))
         };
-        (asks || doubts_log || asks_all_the_same())
-            .then_some(Step::Requires(Prerequisite::LearnSettings))
+        if asks || doubts_log || asks_all_the_same() {
+            return Some(Step::Requires(Prerequisite::LearnSettings));
+        }
+        self.before_procedure(statement.effects.session)
+            .map(Step::Requires)
     }
 
     /// Where an execution is looked up, and the key by which; or why it isn't.

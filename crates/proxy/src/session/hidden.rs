@@ -18,7 +18,7 @@
 
 use remora_cache::{AsOf, Definitions};
 use remora_engine::facts::TableFacts;
-use remora_engine::session::created_tables::{CountedTables, CreatedCount};
+use remora_engine::session::counts::CreatedCount;
 use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::prepared::PreparedStatement;
 use remora_engine::session::snapshot::Evidence;
@@ -29,30 +29,13 @@ use remora_sql::{
 };
 use remora_upstream::catalogue::{CodeBasis, Lookup};
 use remora_wire::Capabilities;
-use remora_wire::command::ResponseKind;
-use remora_wire::rows::parse_text_row;
-use remora_wire::walker::Ending;
 use tokio::time::{Instant, timeout};
 
+use super::Session;
 use super::exchange::Plan;
-use super::questions::{EXECUTE, QUERY, payloads_of};
-use super::{Ended, Session};
+use super::questions::{EXECUTE, QUERY};
 use crate::digests::KnownRead;
 
-/// The question for the tables that a session has created. What functions and triggers create is
-/// counted as well: by MySQL among all, by MariaDB apart.
-///
-/// On MySQL, `FLUSH STATUS` of any session resets the counts of all, also that of bytes received.
-/// So if the server has received less than was sent since before the code was, that has happened
-/// after the code began: it had then received the code's statement already.
-const TABLES_CREATED: &str = "SHOW SESSION STATUS WHERE Variable_name IN \
-     ('Bytes_received', 'Com_create_table', 'Com_create_temporary_table')";
-/// The names in its answer.
-const BYTES_RECEIVED: &[u8] = b"Bytes_received";
-const ALL_CREATED: &[u8] = b"Com_create_table";
-const TEMPORARY_CREATED: &[u8] = b"Com_create_temporary_table";
-/// Fields of its rows: name and value.
-const STATUS_FIELDS: usize = 2;
 /// A variable that servers have which refuse `SET TRANSACTION` in functions and triggers: MySQL
 /// from 5.7 on.
 const OF_SERVERS_THAT_REFUSE: &str = "session_track_gtids";
@@ -531,35 +514,6 @@ impl Session {
     pub(super) fn must_ask_before_code(&self, code: impl FnOnce() -> Option<CodeBasis>) -> bool {
         self.should_ask_about_log() && code().is_none()
     }
-
-    /// Whether the server must be asked now how many tables the session has created. Once code has
-    /// run that isn't seen, nobody could say which of them it created.
-    pub(super) fn should_recount_tables(&self) -> bool {
-        self.state.wants_tables_recounted() && self.shared.upstream.settings_query().is_some()
-    }
-
-    /// Asks the server how many tables the session has created, if code ran that isn't seen, or
-    /// will.
-    pub(super) async fn learn_tables_created(&mut self) -> Result<(), Ended> {
-        if !self.state.wants_tables_created() && !self.state.wants_tables_recounted() {
-            return Ok(());
-        }
-        let mut answer = Vec::new();
-        let message = [self.query_head(), TABLES_CREATED.as_bytes()].concat();
-        let summary = self
-            .ask(&message, ResponseKind::Results, Some(&mut answer))
-            .await?;
-        let told = (summary.ending == Ending::ResultSet)
-            .then(|| Told::of(&answer))
-            .flatten();
-        let sent = self.server.bytes_written() - self.counts_from;
-        // Compressed, fewer are received than sent.
-        let were_reset =
-            !self.server.is_compressed() && told.as_ref().is_some_and(|told| told.were_reset(sent));
-        self.state
-            .learn_tables_created(told.map(|told| told.tables), were_reset);
-        Ok(())
-    }
 }
 
 impl Drop for Session {
@@ -569,54 +523,6 @@ impl Drop for Session {
             self.shared.timeline.forget();
         }
     }
-}
-
-/// What the server told of the tables that a session has created.
-#[derive(Debug, PartialEq, Eq)]
-struct Told {
-    tables: CountedTables,
-    received_bytes: u64,
-}
-
-impl Told {
-    /// By an answer to [`TABLES_CREATED`].
-    fn of(answer: &[u8]) -> Option<Told> {
-        let rows = payloads_of(answer).filter_map(|row| parse_text_row(row, STATUS_FIELDS).ok());
-        Told::by(&rows.filter_map(|row| named_count(&row)).collect::<Vec<_>>())
-    }
-
-    fn by(rows: &[(Vec<u8>, u64)]) -> Option<Told> {
-        let count = |name: &[u8]| {
-            let mut rows = rows.iter();
-            rows.find(|(one, _)| one.eq_ignore_ascii_case(name))
-                .map(|(_, count)| *count)
-        };
-        let temporary = count(TEMPORARY_CREATED).map(CountedTables::Temporary);
-        Some(Told {
-            tables: temporary.or_else(|| count(ALL_CREATED).map(CountedTables::All))?,
-            received_bytes: count(BYTES_RECEIVED)?,
-        })
-    }
-
-    /// Whether the counts may have been reset after the server received the first of the last
-    /// `sent_bytes`. On MariaDB only the session itself resets them; no function or trigger can.
-    fn were_reset(&self, sent_bytes: u64) -> bool {
-        matches!(self.tables, CountedTables::All(_)) && self.received_bytes < sent_bytes
-    }
-}
-
-/// A row of `SHOW STATUS`, if its value is a number.
-fn named_count(row: &[Option<Vec<u8>>]) -> Option<(Vec<u8>, u64)> {
-    let [Some(name), Some(value)] = row else {
-        return None;
-    };
-    let count = std::str::from_utf8(&narrow(value)).ok()?.parse().ok()?;
-    Some((narrow(name), count))
-}
-
-/// ASCII text in any character set: in the wide ones zeros stand between its bytes.
-fn narrow(text: &[u8]) -> Vec<u8> {
-    text.iter().copied().filter(|byte| *byte != 0).collect()
 }
 
 impl Plan {
@@ -646,37 +552,6 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_are_read_in_any_character_set() {
-        let row =
-            |name: &[u8], value: &[u8]| named_count(&[Some(name.to_vec()), Some(value.to_vec())]);
-        assert_eq!(row(ALL_CREATED, b"12"), Some((ALL_CREATED.to_vec(), 12)));
-        assert_eq!(row(b"\0x", b"\x001\x002"), Some((b"x".to_vec(), 12)));
-        assert_eq!(row(ALL_CREATED, b""), None);
-    }
-
-    #[test]
-    fn counts_are_known_to_be_reset_where_other_sessions_can_do_so() {
-        let told = |rows: &[(&[u8], u64)]| {
-            let rows: Vec<_> = rows.iter().map(|(name, n)| (name.to_vec(), *n)).collect();
-            Told::by(&rows)
-        };
-        assert_eq!(told(&[(ALL_CREATED, 1)]), None);
-        assert_eq!(told(&[(BYTES_RECEIVED, 1)]), None);
-        let mysql = told(&[(b"bytes_received", 100), (b"com_create_table", 2)]).unwrap();
-        assert_eq!(mysql.tables, CountedTables::All(2));
-        assert!(!mysql.were_reset(100));
-        assert!(mysql.were_reset(101));
-        let mariadb = [
-            (BYTES_RECEIVED, 100),
-            (ALL_CREATED, 2),
-            (TEMPORARY_CREATED, 0),
-        ];
-        let mariadb = told(&mariadb).unwrap();
-        assert_eq!(mariadb.tables, CountedTables::Temporary(0));
-        assert!(!mariadb.were_reset(101));
-    }
 
     #[test]
     fn a_table_that_is_created_is_counted() {

@@ -38,6 +38,7 @@
 mod awaited_fill;
 mod backlog;
 mod counted_rows;
+mod counts;
 mod dispatch;
 mod early;
 mod emulation;

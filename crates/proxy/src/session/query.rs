@@ -249,6 +249,9 @@ impl Session {
         {
             return Ok(Step::Requires(Prerequisite::SetFoundRows));
         }
+        if let Some(first) = self.before_procedure(statement.session) {
+            return Ok(Step::Requires(first));
+        }
         if let Some(control) = statement.control
             && let Some(step) = self.control_early(control, message)?
         {
@@ -441,6 +444,18 @@ impl Session {
                 Writes::Tables(_) => passes_through || self.state.wants_settings(),
                 _ => self.state.wants_settings() && may_read,
             }
+    }
+
+    /// What comes before a statement with this effect if it runs a procedure. That may ask about
+    /// the statement before, and may leave the count of found rows as it was.
+    pub(super) fn before_procedure(&self, session: SessionEffect) -> Option<Prerequisite> {
+        if !session.runs_procedure() {
+            None
+        } else if !self.unreplayed_hit.is_none() {
+            Some(Prerequisite::RepeatHit)
+        } else {
+            self.found_rows.map(|_| Prerequisite::SetFoundRows)
+        }
     }
 
     /// What a statement is counted under. One of which it isn't certain where its values end has no

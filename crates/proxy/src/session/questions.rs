@@ -85,7 +85,7 @@ impl Session {
             self.shared.metrics.rare.count_limit(Limit::Fingerprints);
             self.settings_not_told(Bypass::FingerprintsFull);
         }
-        self.learn_tables_created().await?;
+        self.learn_counts().await?;
         self.registration.update(&self.state);
         Ok(())
     }

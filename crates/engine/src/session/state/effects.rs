@@ -1,9 +1,9 @@
 //! What a statement does besides answering.
 
 use remora_cache::Definitions;
-use remora_sql::{SessionEffect, Transaction, TransactionControl, UnknownEffect};
+use remora_sql::{SessionEffect, Transaction, TransactionControl};
 
-use super::super::created_tables::CreatedCount;
+use super::super::counts::CreatedCount;
 use super::super::snapshot::Evidence;
 
 /// Whether the server has used a table with transactions for a statement.
@@ -83,9 +83,8 @@ impl Effects {
     /// code for all that is known doesn't count: there is much of that, and each such session would
     /// have to read once more before memory answers it.
     #[inline]
-    pub fn runs_functions(&self) -> bool {
-        let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
-        self.unseen_code == UnseenCode::Known || self.session == function
+    pub fn runs_code(&self) -> bool {
+        self.unseen_code == UnseenCode::Known || self.session.runs_code()
     }
 
     /// Whether the statement may end the open transaction with a commit.

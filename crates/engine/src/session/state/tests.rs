@@ -4,8 +4,10 @@ use remora_cache::{BrokenRules, FenceScope, Position, Tag, Timeline, TimelineLim
 
 use remora_sql::TransactionDefaults;
 
+use super::super::counts::CountedTables;
 use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
+
 use crate::settings::SettingsAfter;
 use crate::settings::TransactionFlags;
 use crate::tags::StringConversion;
@@ -571,7 +573,7 @@ fn code_that_is_not_seen_puts_the_next_transaction_in_doubt_until_one_has_ended(
         let mut state = session(Isolation::RepeatableRead);
         state.after(&code, None, &ok(AUTOCOMMIT));
         state.learn(fingerprint(Isolation::RepeatableRead));
-        state.learn_tables_created(Some(CountedTables::All(0)), false);
+        state.learn_counts(Some(counts(CountedTables::All(0), 0)));
         assert_eq!(state.scope(), Err(Bypass::NextTransactionDiffers));
         state
     };
@@ -646,7 +648,7 @@ fn temporary_tables_and_unknown_effects_last_until_the_session_is_reset() {
         (SessionEffect::TemporaryTable, Bypass::TemporaryTables),
         (SessionEffect::BinlogOff, Bypass::WritesUnlogged),
         (
-            SessionEffect::Unknown(UnknownEffect::DynamicSql),
+            SessionEffect::Unknown(UnknownEffect::UnknownStatement),
             Bypass::UnknownSessionState,
         ),
     ] {
@@ -661,6 +663,70 @@ fn temporary_tables_and_unknown_effects_last_until_the_session_is_reset() {
         state.reset(Some(mark), own(CacheType::On));
         assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
     }
+}
+
+/// What the server may tell, if its counts were not reset.
+fn counts(tables: CountedTables, locks: u64) -> SessionCounts {
+    SessionCounts {
+        tables,
+        locks,
+        were_reset: Some(false),
+    }
+}
+
+#[test]
+fn after_a_procedure_the_server_tells_whether_anything_stays_but_the_next_transaction() {
+    let of = |tables, locks, were_reset| {
+        Some(SessionCounts {
+            tables: CountedTables::Temporary(tables),
+            locks,
+            were_reset,
+        })
+    };
+    for effect in [UnknownEffect::StoredProcedure, UnknownEffect::DynamicSql] {
+        for (counted, why) in [
+            (of(0, 0, Some(false)), Bypass::NextTransactionDiffers),
+            (of(1, 0, Some(false)), Bypass::TemporaryTables),
+            (of(0, 1, Some(false)), Bypass::UnknownSessionState),
+            (of(0, 0, Some(true)), Bypass::TemporaryTables),
+            (of(0, 0, None), Bypass::UnknownSessionState),
+            (None, Bypass::SettingsUnknown),
+        ] {
+            let mut state = session(Isolation::RepeatableRead);
+            let call = effects(SessionEffect::Unknown(effect), Transaction::ImplicitCommit);
+            state.after(&call, None, &ok(AUTOCOMMIT));
+            assert_eq!(state.scope(), Err(Bypass::SettingsUnknown));
+            assert!(state.wants_tables_created() && state.may_hold_locks());
+            state.learn(fingerprint(Isolation::RepeatableRead));
+            state.learn_counts(counted);
+            assert_eq!(state.scope(), Err(why), "{counted:?}");
+            let uses = Effects {
+                own_transaction: OwnTransaction::Certain,
+                ..Effects::NONE
+            };
+            state.after(&uses, None, &ok(AUTOCOMMIT));
+            let is_served = why == Bypass::NextTransactionDiffers;
+            assert_eq!(state.scope().is_ok(), is_served, "{counted:?}");
+        }
+    }
+    // It may have ended the transaction, and said what the next one is like.
+    let mut state = session(Isolation::RepeatableRead);
+    state.after(&BEGIN, None, &ok(IN_TRANSACTION));
+    let procedure = SessionEffect::Unknown(UnknownEffect::StoredProcedure);
+    let call = effects(procedure, Transaction::ImplicitCommit);
+    state.after(&call, None, &ok(IN_TRANSACTION));
+    assert!(state.doubts_next_transaction());
+}
+
+#[test]
+fn code_that_ran_when_privileges_had_changed_may_have_made_the_server_look_at_them() {
+    let mut state = session(Isolation::RepeatableRead);
+    let looked_in = state.flavour().schema_epoch;
+    state.perhaps_looked_at_privileges(looked_in);
+    assert!(state.scope().is_ok());
+    state.chose_schema(looked_in + 1);
+    state.perhaps_looked_at_privileges(looked_in + 1);
+    assert_eq!(state.scope(), Err(Bypass::UnknownSessionState), "its role");
 }
 
 #[test]
@@ -685,9 +751,9 @@ fn a_session_with_a_temporary_table_of_unseen_code_passes_through_and_one_not_to
         ..Effects::NONE
     };
     for (counted, scope) in [
-        (Some(CountedTables::Temporary(0)), None),
+        (Some(counts(CountedTables::Temporary(0), 0)), None),
         (
-            Some(CountedTables::Temporary(1)),
+            Some(counts(CountedTables::Temporary(1), 0)),
             Some(Bypass::TemporaryTables),
         ),
         (None, Some(Bypass::SettingsUnknown)),
@@ -695,7 +761,7 @@ fn a_session_with_a_temporary_table_of_unseen_code_passes_through_and_one_not_to
         let mut state = session(Isolation::RepeatableRead);
         state.after(&hidden, None, &ok(AUTOCOMMIT));
         state.learn(fingerprint(Isolation::RepeatableRead));
-        state.learn_tables_created(counted, false);
+        state.learn_counts(counted);
         assert_eq!(state.scope().err(), scope, "{counted:?}");
         assert!(!state.wants_settings(), "not before they change");
     }
@@ -704,17 +770,21 @@ fn a_session_with_a_temporary_table_of_unseen_code_passes_through_and_one_not_to
     state.after(&hidden, None, &ok(AUTOCOMMIT));
     assert!(!state.is_reset_of_counts_harmless());
     state.learn(fingerprint(Isolation::RepeatableRead));
-    state.learn_tables_created(Some(CountedTables::All(0)), true);
+    let reset = SessionCounts {
+        were_reset: Some(true),
+        ..counts(CountedTables::All(0), 0)
+    };
+    state.learn_counts(Some(reset));
     assert_eq!(state.scope(), Err(Bypass::TemporaryTables));
     // `SET max_join_size = 1` keeps MariaDB from telling, until it is set back.
     let mut state = session(Isolation::RepeatableRead);
     state.after(&hidden, None, &ok(AUTOCOMMIT));
-    state.learn_tables_created(None, false);
+    state.learn_counts(None);
     let set = effects(SessionEffect::SettingsChanged, Transaction::None);
     state.after(&set, None, &ok(AUTOCOMMIT));
     assert!(state.wants_settings() && state.wants_tables_created());
     state.learn(fingerprint(Isolation::RepeatableRead));
-    state.learn_tables_created(Some(CountedTables::Temporary(0)), false);
+    state.learn_counts(Some(counts(CountedTables::Temporary(0), 0)));
     assert!(state.scope().is_ok());
 }
 

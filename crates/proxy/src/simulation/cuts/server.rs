@@ -15,8 +15,8 @@ use super::super::log::{Format, Log, LoggedEvent};
 use super::super::prepared::{CLOSE, EXECUTE, LONG_DATA, PREPARE, ServerStatements, as_binary};
 use super::super::random::Random;
 use super::super::server::{
-    CAPABILITIES, SELECT_SETTINGS, SHOW_CREATED, created, end_mark, greeting, instance,
-    next_message, ok, result_set, settings,
+    CAPABILITIES, SELECT_SETTINGS, SHOW_COUNTS, counts, end_mark, greeting, instance, next_message,
+    ok, result_set, settings,
 };
 use super::super::statement::{Begin, Lock, Read, Statement, Write};
 use super::kinds::{
@@ -254,7 +254,7 @@ impl Conversation {
             return Some(result_set(&rows, status));
         }
         match text {
-            SHOW_CREATED => return Some(created(status)),
+            text if text.starts_with(SHOW_COUNTS) => return Some(counts(status)),
             SEVERAL => {
                 let more = status.with(StatusFlags::MORE_RESULTS);
                 let one = |number| vec![vec![Some(number)]];

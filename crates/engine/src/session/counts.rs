@@ -1,4 +1,17 @@
-//! How many tables a session has created, as the server counts them.
+//! How many tables a session has created, as the server counts them, and what else it counts.
+
+/// What the server has counted in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// The tables that it has created.
+    pub tables: CountedTables,
+    /// Statements with effects that stay, and that functions and triggers can't hold: table locks,
+    /// XA transactions and the like.
+    pub locks: u64,
+    /// Whether the counts were reset when that was not harmless any more
+    /// ([`super::state::SessionState::is_reset_of_counts_harmless`]); `None` if that isn't known.
+    pub were_reset: Option<bool>,
+}
 
 /// What the server has counted of the tables that a session has created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
