@@ -406,6 +406,14 @@ fn a_temporary_table_that_code_creates_is_noticed_whoever_resets_the_counts() {
         &["SELECT x FROM w", FLUSH][..],
         &["CREATE TABLE one (id INT)", FLUSH, "SELECT x FROM w"],
         &["CREATE TABLE two (id INT)", "SELECT x FROM w", FLUSH],
+        // The read makes Remora ask once before.
+        &[
+            "CREATE TABLE three (id INT)",
+            "SELECT x FROM harmless",
+            read,
+            FLUSH,
+            "SELECT x FROM w",
+        ],
     ] {
         let mut session = front.guest();
         session.becomes_hit(read, &expected);

@@ -11,6 +11,7 @@
 //! received the code's statement by then.
 
 use remora_engine::session::counts::{CountedTables, SessionCounts};
+use remora_net::Stream;
 use remora_wire::command::ResponseKind;
 use remora_wire::rows::parse_text_row;
 use remora_wire::walker::Ending;
@@ -47,8 +48,7 @@ impl Session {
 
     /// Asks the server for the counts, if code ran that isn't seen, or will.
     pub(super) async fn learn_counts(&mut self) -> Result<(), Ended> {
-        let is_recount = self.state.wants_tables_recounted();
-        if !self.state.wants_tables_created() && !is_recount {
+        if !self.state.wants_tables_created() && !self.state.wants_tables_recounted() {
             return Ok(());
         }
         let mut answer = Vec::new();
@@ -65,12 +65,16 @@ impl Session {
             locks: told.locks,
             were_reset: is_comparable.then_some(told.received_bytes < sent_bytes),
         }));
-        if is_recount {
-            // No code had run. From here on the counts are known as they are.
-            self.counts_from = self.server.bytes_written();
-        }
+        self.counts_from = counted_from(&self.server);
         Ok(())
     }
+}
+
+/// From where on bytes count, if the server's counts must not be reset from now on. It has received
+/// everything up to here, so one byte more than what will be sent: else a reset before the next
+/// message would go unnoticed.
+pub(super) fn counted_from(server: &Stream) -> u64 {
+    server.bytes_written().saturating_sub(1)
 }
 
 /// An answer to [`COUNTS`].

@@ -344,7 +344,7 @@ impl Session {
                 _ => {}
             }
         }
-        if plan.effects.session.runs_code() {
+        if plan.effects.may_load_routine {
             let epoch = self.shared.privileges().end_look(*look);
             self.state.perhaps_looked_at_privileges(epoch);
         }

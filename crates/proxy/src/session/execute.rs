@@ -13,7 +13,7 @@ use remora_engine::session::planned_writes::PlannedWrites;
 use remora_engine::session::prepared::{
     NotKept, PreparedKind, PreparedRead, PreparedStatement, StatementId,
 };
-use remora_engine::session::state::UnseenCode;
+use remora_engine::session::state::{Effects, UnseenCode};
 use remora_sql::SessionEffect;
 use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
@@ -84,6 +84,10 @@ impl Session {
             label: self.label_of(text, dialect),
         };
         let plan = Plan {
+            effects: Effects {
+                may_load_routine: prepared.effects.may_load_routine,
+                ..Effects::NONE
+            },
             on_success: OnSuccess::Prepared(Box::new(prepared)),
             ..Plan::plain(ResponseKind::Prepared)
         };

@@ -67,6 +67,7 @@ impl UnseenText {
 
 /// What a statement does besides answering.
 pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
+    let definitions = definitions_changed(statement, text);
     Effects {
         session: statement.session,
         literal_set: None,
@@ -80,9 +81,15 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
         created: created_count(statement.kind, text),
         may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))
             && may_run_text(text),
-        definitions: definitions_changed(statement, text),
+        definitions,
         own_transaction: OwnTransaction::Unknown,
         code_leaves_next_transaction: false,
+        may_load_routine: match statement.kind {
+            StatementKind::Prepare => true,
+            StatementKind::Show => has_word(text, b"create"),
+            StatementKind::Ddl => definitions == Definitions::Changed,
+            _ => statement.session.runs_code(),
+        },
         snapshot: Evidence::None,
     }
 }

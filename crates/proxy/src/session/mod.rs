@@ -331,7 +331,7 @@ impl Session {
         if shared.upstream.logins_set_next_transaction() {
             state.login_set_next_transaction();
         }
-        let counts_from = server.bytes_written();
+        let counts_from = counts::counted_from(&server);
         Ok(Session {
             server_contact_ms: shared.clock.now_ms(),
             server_contact_ms_max: limits.server_contact_ms_max,

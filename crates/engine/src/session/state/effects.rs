@@ -53,6 +53,9 @@ pub struct Effects {
     /// The server lets no code that isn't seen say what the next transaction is like. Only looked
     /// for where it matters.
     pub code_leaves_next_transaction: bool,
+    /// The server may load a routine for it that the text names. If that is of another schema, the
+    /// server chooses that schema and then the session's again: it looks at privileges.
+    pub may_load_routine: bool,
     /// What it tells of the transaction's snapshot.
     pub snapshot: Evidence,
 }
@@ -70,6 +73,7 @@ impl Effects {
         definitions: Definitions::Kept,
         own_transaction: OwnTransaction::Unknown,
         code_leaves_next_transaction: false,
+        may_load_routine: false,
         snapshot: Evidence::None,
     };
 
