@@ -144,7 +144,7 @@ impl Pair<'_> {
         for read in READS {
             self.run(read);
         }
-        // After an error it still tells of a read before, and Remora may have asked meanwhile.
+        // After an error it still tells of a read before. Remora may have asked something since.
         if !self.failed {
             self.run("SELECT FOUND_ROWS()");
         }
@@ -199,7 +199,7 @@ fn after_code_that_is_not_seen_a_session_reads_what_the_server_would_give_it() {
     let (first, mut next) = (10, 10);
     for (number, code) in CODE.into_iter().enumerate() {
         let begins_with = |word: &&str| code.iter().any(|text| text.starts_with(*word));
-        // How 11.4 logs this, an account without PROCESS fences everything from then on.
+        // 11.4 logs this so that, without PROCESS, everything is fenced from then on.
         let is_fenced = kind == Kind::MariaDb114 && begins_with(&SEQUENCE);
         if kind.is_mysql() && ONLY_MARIADB.iter().any(begins_with) || is_fenced {
             continue;
@@ -253,7 +253,7 @@ fn after_code_that_is_not_seen_a_session_reads_what_the_server_would_give_it() {
                     assert_same(&pair.case, &other.run(read).bytes, &truth);
                 }
                 drop(pair);
-                // An answer tells whether an index was used, which hangs on the number of rows.
+                // An answer tells whether an index was used, which depends on the number of rows.
                 writer.query("DELETE FROM t WHERE s = 'late'").unwrap();
             }
         }

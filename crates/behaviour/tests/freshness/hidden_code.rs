@@ -374,7 +374,7 @@ fn a_temporary_table_that_code_creates_stays_the_sessions_own() {
 
 const FLUSH: &str = "FLUSH STATUS";
 
-/// On MySQL anybody's `FLUSH STATUS` begins the counts again by which such a table is noticed.
+/// On MySQL anybody's `FLUSH STATUS` resets the counts by which such a table is noticed.
 #[test]
 fn a_temporary_table_that_code_creates_is_noticed_whoever_resets_the_counts() {
     let server = lease();
@@ -430,7 +430,7 @@ fn a_temporary_table_that_code_creates_is_noticed_whoever_resets_the_counts() {
     // Else it keeps nobody from memory.
     let mut session = front.guest();
     session.becomes_hit(read, &expected);
-    // MySQL 5.6 has no such command.
+    // MySQL 5.6 has no `COM_RESET_CONNECTION`.
     let can_be_reset = front.server().kind().tracks_sessions();
     for is_reset in [false, true] {
         if is_reset && can_be_reset {

@@ -5,8 +5,9 @@
 pub struct SessionCounts {
     /// The tables that it has created.
     pub tables: CountedTables,
-    /// Statements with effects that stay, and that functions and triggers can't hold: table locks,
-    /// XA transactions and the like.
+    /// Statements that may leave something behind and that functions and triggers can't contain:
+    /// `LOCK TABLES`, `FLUSH`, `BACKUP`, `BINLOG`, `XA START`, `CREATE SEQUENCE`. That they can't
+    /// contain `CREATE TEMPORARY SEQUENCE` either was measured on MariaDB 10.11 and 11.4.
     pub locks: u64,
     /// Whether the counts were reset when that was not harmless any more
     /// ([`super::state::SessionState::is_reset_of_counts_harmless`]); `None` if that isn't known.

@@ -330,8 +330,8 @@ impl SessionState {
             && !matches!(self.settings, SessionSettings::Unavailable)
     }
 
-    /// Whether it makes no difference if the server resets that count now (`FLUSH STATUS`, which on
-    /// MySQL does so for every session).
+    /// Whether a reset of the server's counts now would hide nothing. On MySQL `FLUSH STATUS` in
+    /// any session resets them.
     #[inline]
     pub fn is_reset_of_counts_harmless(&self) -> bool {
         !self.code_ran && self.tables_created.is_zero()
@@ -445,15 +445,15 @@ impl SessionState {
         self.mark_asked_for
     }
 
-    /// The server told how many `CREATE TABLE` it has counted in the session, or didn't tell. Code
-    /// can only create temporary tables unseen. If it created any, names may mean something else
-    /// from now on.
+    /// The server told its counts, or didn't. Functions and triggers can only create temporary
+    /// tables; procedures can create any. On MySQL the counts don't tell these apart, so any table
+    /// counts: names may mean something else from now on.
     ///
     /// A setting can keep the server from telling (`max_join_size`, `sql_select_limit`). Then
     /// nothing is looked up until the settings have changed, and it is asked again.
     ///
-    /// Of what procedures can do besides, it isn't known whether it has ended (`UNLOCK TABLES`). So
-    /// if there was any of it, ever, everything is passed through.
+    /// The counts say that something was locked, not whether it was unlocked since. So after a
+    /// procedure one such statement is enough to pass everything through.
     pub fn learn_counts(&mut self, counts: Option<SessionCounts>) {
         if let Some(counts) = counts {
             self.compare_counts(counts);
@@ -641,7 +641,8 @@ impl SessionState {
         }
     }
 
-    /// Inside a transaction the server refuses `SET TRANSACTION` in code that isn't seen. Outside,
+    /// Inside a transaction the server refuses `SET TRANSACTION` in functions and triggers; a
+    /// procedure can end the transaction first. Outside,
     /// it holds until a transaction ends. A statement on its own also ends one if it uses a table
     /// with transactions, even if it is the statement that runs the code.
     fn doubt_next_transaction(

@@ -7,8 +7,7 @@
 //!
 //! `FLUSH STATUS` resets the counts: on MySQL, that of any session resets those of all; elsewhere a
 //! procedure may run it. It also resets the count of bytes received. So if the server has received
-//! less than was sent since before the code was, that has happened after the code began: it had
-//! received the code's statement by then.
+//! less than was sent since a place before the code (`counts_from`), the counts were reset since.
 
 use remora_engine::session::counts::{CountedTables, SessionCounts};
 use remora_net::Stream;
@@ -70,9 +69,9 @@ impl Session {
     }
 }
 
-/// From where on bytes count, if the server's counts must not be reset from now on. It has received
-/// everything up to here, so one byte more than what will be sent: else a reset before the next
-/// message would go unnoticed.
+/// Where the comparison starts, right after an answer. One byte that the server has received
+/// already is counted again. So if its counts are reset before the next message, it tells of one
+/// byte too few, and the reset is noticed.
 pub(super) fn counted_from(server: &Stream) -> u64 {
     server.bytes_written().saturating_sub(1)
 }

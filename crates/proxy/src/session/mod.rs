@@ -225,8 +225,8 @@ pub(crate) struct Session {
     outdated: Option<OutdatedResult>,
     /// When text that isn't seen has ended, if one has since the server was last asked about it.
     unseen_text: Option<UnseenText>,
-    /// How many bytes the server had been sent when a reset of its counts of created tables was
-    /// last harmless.
+    /// From which byte sent on the server's count of bytes received is compared: where a reset of
+    /// its counts was last harmless, or one byte before the end of the last question for them.
     counts_from: u64,
     /// When the server was last sent something, milliseconds of Remora's clock.
     server_contact_ms: u64,

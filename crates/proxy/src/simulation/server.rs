@@ -44,7 +44,7 @@ const UNKNOWN_COMMAND: u16 = 1047;
 /// How the question begins for what the server has counted in a session.
 pub(super) const SHOW_COUNTS: &str = "SHOW SESSION STATUS WHERE Variable_name IN (";
 
-/// How a statement begins that finds as many rows as a hit did which the server hasn't seen.
+/// How the statement begins that repeats a hit's number of rows.
 const SELECT_ROWS: &str = "SELECT 1 FROM (SELECT 1 AS n";
 
 /// The server that all sessions are on.
