@@ -67,7 +67,6 @@ impl UnseenText {
 
 /// What a statement does besides answering.
 pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
-    let definitions = definitions_changed(statement, text);
     Effects {
         session: statement.session,
         literal_set: None,
@@ -81,17 +80,22 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
         created: created_count(statement.kind, text),
         may_turn_log_off: matches!(statement.session, SessionEffect::Unknown(_))
             && may_run_text(text),
-        definitions,
+        definitions: definitions_changed(statement, text),
         own_transaction: OwnTransaction::Unknown,
         code_leaves_next_transaction: false,
         may_load_routine: match statement.kind {
             StatementKind::Prepare => true,
-            StatementKind::Show => has_word(text, b"create"),
-            StatementKind::Ddl => definitions == Definitions::Changed,
+            StatementKind::Show => shows_routine_of_schema(text),
             _ => statement.session.runs_code(),
         },
         snapshot: Evidence::None,
     }
+}
+
+/// Whether a `SHOW` may name a routine with its schema: `SHOW CREATE FUNCTION`, say.
+fn shows_routine_of_schema(text: &[u8]) -> bool {
+    let kinds = [&b"function"[..], b"procedure", b"package"];
+    text.contains(&b'.') && kinds.iter().any(|kind| has_word(text, kind))
 }
 
 /// What a statement may change of the definitions that tell which code other statements run.
