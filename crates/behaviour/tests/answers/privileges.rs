@@ -716,6 +716,7 @@ fn code_of_another_schema_ends_what_the_default_schema_still_allowed() {
         "PREPARE s FROM 'CALL {other}.p()'",
         "SHOW CREATE FUNCTION {other}.f",
         "SHOW CREATE PROCEDURE {other}.p",
+        "SHOW CREATE PROCEDURE {other}.p; DO 1",
     ];
     let prepared = ["SELECT {other}.f()", "CALL {other}.p()"];
     let as_text = codes.map(|code| (code, false)).into_iter();

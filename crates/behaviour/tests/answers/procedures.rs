@@ -5,7 +5,6 @@
 //! one may see.
 
 use remora_testkit::client::Client;
-
 use remora_testkit::servers::Kind;
 use remora_wire::packet::HEADER_BYTES;
 

@@ -325,31 +325,41 @@ fn settings_that_a_trigger_changes_are_the_sessions() {
     }
 }
 
-#[test]
-fn a_temporary_table_that_code_creates_stays_the_sessions_own() {
+/// A schema in which reading the view `w` creates a temporary table that hides `t`; `None` if the
+/// server lets no code do that.
+fn where_code_creates_a_temporary_table(schema: &str, further: &[&str]) -> Option<Front> {
     let server = lease();
     let is_refused = server.kind() == Kind::MySql57;
-    if server
-        .kind()
-        .skips(is_refused, "with GTIDs it lets no code create one")
-    {
-        return;
+    let because = "with GTIDs it lets no code create one";
+    if server.kind().skips(is_refused, because) {
+        return None;
     }
-    let front = Front::on(
+    let setup = [
+        "CREATE TABLE t (id INT PRIMARY KEY)",
+        "INSERT INTO t VALUES (1)",
+        "SET GLOBAL log_bin_trust_function_creators = 1",
+        "CREATE FUNCTION f() RETURNS INT BEGIN CREATE TEMPORARY TABLE t (id INT); RETURN 1; END",
+        "CREATE VIEW w AS SELECT f() AS x",
+    ];
+    let setup = [&setup, further].concat();
+    Some(Front::on(
         server,
-        "hidden_temporary",
+        schema,
         RemoraOptions::following(),
-        &[
-            "CREATE TABLE t (id INT PRIMARY KEY)",
-            "INSERT INTO t VALUES (1)",
-            "CREATE TABLE fires (id INT)",
-            "CREATE TRIGGER g BEFORE INSERT ON fires FOR EACH ROW \
-             BEGIN IF NEW.id = 2 THEN CREATE TEMPORARY TABLE t (id INT); END IF; END",
-            "SET GLOBAL log_bin_trust_function_creators = 1",
-            "CREATE FUNCTION f() RETURNS INT BEGIN CREATE TEMPORARY TABLE t (id INT); RETURN 1; END",
-            "CREATE VIEW w AS SELECT f() AS x",
-        ],
-    );
+        &setup,
+    ))
+}
+
+#[test]
+fn a_temporary_table_that_code_creates_stays_the_sessions_own() {
+    let further = [
+        "CREATE TABLE fires (id INT)",
+        "CREATE TRIGGER g BEFORE INSERT ON fires FOR EACH ROW \
+         BEGIN IF NEW.id = 2 THEN CREATE TEMPORARY TABLE t (id INT); END IF; END",
+    ];
+    let Some(front) = where_code_creates_a_temporary_table("hidden_temporary", &further) else {
+        return;
+    };
     let read = "SELECT id FROM t";
     let expected = front.direct().query_bytes(read).unwrap().to_vec();
     let (mut other, mut session) = (front.guest(), front.guest());
@@ -377,28 +387,13 @@ const FLUSH: &str = "FLUSH STATUS";
 /// On MySQL anybody's `FLUSH STATUS` resets the counts by which such a table is noticed.
 #[test]
 fn a_temporary_table_that_code_creates_is_noticed_whoever_resets_the_counts() {
-    let server = lease();
-    let is_refused = server.kind() == Kind::MySql57;
-    if server
-        .kind()
-        .skips(is_refused, "with GTIDs it lets no code create one")
-    {
+    let further = [
+        "CREATE FUNCTION g() RETURNS INT RETURN 1",
+        "CREATE VIEW harmless AS SELECT g() AS x",
+    ];
+    let Some(front) = where_code_creates_a_temporary_table("counts_reset", &further) else {
         return;
-    }
-    let front = Front::on(
-        server,
-        "counts_reset",
-        RemoraOptions::following(),
-        &[
-            "CREATE TABLE t (id INT PRIMARY KEY)",
-            "INSERT INTO t VALUES (1)",
-            "SET GLOBAL log_bin_trust_function_creators = 1",
-            "CREATE FUNCTION f() RETURNS INT BEGIN CREATE TEMPORARY TABLE t (id INT); RETURN 1; END",
-            "CREATE VIEW w AS SELECT f() AS x",
-            "CREATE FUNCTION g() RETURNS INT RETURN 1",
-            "CREATE VIEW harmless AS SELECT g() AS x",
-        ],
-    );
+    };
     let read = "SELECT id FROM t";
     let expected = front.direct().query_bytes(read).unwrap().to_vec();
     let (mut other, mut anybody) = (front.guest(), front.direct());

@@ -642,9 +642,9 @@ impl SessionState {
     }
 
     /// Inside a transaction the server refuses `SET TRANSACTION` in functions and triggers; a
-    /// procedure can end the transaction first. Outside,
-    /// it holds until a transaction ends. A statement on its own also ends one if it uses a table
-    /// with transactions, even if it is the statement that runs the code.
+    /// procedure can end the transaction first. Outside, it holds until a transaction ends. A
+    /// statement on its own also ends one if it uses a table with transactions, even if it is the
+    /// statement that runs the code.
     fn doubt_next_transaction(
         &mut self,
         effects: &Effects,

@@ -85,14 +85,15 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
         code_leaves_next_transaction: false,
         may_load_routine: match statement.kind {
             StatementKind::Prepare => true,
-            StatementKind::Show => shows_routine_of_schema(text),
+            StatementKind::Show | StatementKind::Multi => shows_routine_of_schema(text),
             _ => statement.session.runs_code(),
         },
         snapshot: Evidence::None,
     }
 }
 
-/// Whether a `SHOW` may name a routine with its schema: `SHOW CREATE FUNCTION`, say.
+/// Whether a `SHOW` may name a routine with its schema: `SHOW CREATE FUNCTION`, say. It may be one
+/// of several statements.
 fn shows_routine_of_schema(text: &[u8]) -> bool {
     let kinds = [&b"function"[..], b"procedure", b"package"];
     text.contains(&b'.') && kinds.iter().any(|kind| has_word(text, kind))

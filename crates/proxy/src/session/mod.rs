@@ -18,6 +18,7 @@
 //! | `emulation/` | the statements of the query cache's SQL interface |
 //! | `fence.rs` | resolving what a statement writes, and raising its fence before it is sent |
 //! | `hidden.rs` | what a statement may do that its text doesn't show |
+//! | `counts.rs` | what the server has counted in the session: what such code may have left behind |
 //! | `snapshot_reads.rs` | reads inside transactions at `REPEATABLE READ` |
 //! | `first_read.rs` | the first read of a transaction, answered when the server has made the snapshot |
 //! | `early.rs` | transactions that memory answers before the server knows of them |

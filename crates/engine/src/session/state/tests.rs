@@ -7,7 +7,6 @@ use remora_sql::TransactionDefaults;
 use super::super::counts::CountedTables;
 use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
-
 use crate::settings::SettingsAfter;
 use crate::settings::TransactionFlags;
 use crate::tags::StringConversion;
