@@ -654,8 +654,8 @@ mod tests {
         resident.parse::<usize>().unwrap() * 4_096
     }
 
-    /// Prints what `docs/sizing.md` says: `cargo test --release -p remora --lib -- --ignored
-    /// --nocapture hundred`.
+    /// Prints what `docs/sizing.md` says:
+    /// `cargo test --release -p remora-upstream --lib -- --ignored --nocapture hundred`.
     #[test]
     #[ignore = "a measurement"]
     fn a_hundred_thousand_tables_cost_the_same_whatever_the_capacity() {

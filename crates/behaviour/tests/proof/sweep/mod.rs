@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use remora_testkit::client::{Client, ConnectOptions};
 use remora_testkit::process::wait_for;
-use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
+use remora_testkit::proxies::{Remora, RemoraOptions};
 use remora_testkit::servers::{APP_USER, SCHEMA, Server, ServerOptions, numbers};
 use remora_wire::packet::{HEADER_BYTES, Header};
 
@@ -31,9 +31,11 @@ const LAG: Duration = Duration::from_millis(302);
 const PLACES_MAX: usize = 7;
 /// The same where each takes much time.
 const PLACES_MAX_HUGE: usize = 2;
-/// The most bytes that memory may grow by, this test's own and what is kept of the results
-/// included.
-const GROWTH_BYTES_MAX: f64 = 40.0 * 1024.0 * 1024.0;
+/// The memory that Remora may use for results, MiB.
+const MEMORY_MIB: u32 = 16;
+/// The most bytes that Remora's memory may grow by: the results, and as much as half of them for
+/// all else. It grows by 3 to 8 MiB.
+const GROWTH_BYTES_MAX: f64 = 1.5 * MEMORY_MIB as f64 * 1024.0 * 1024.0;
 
 /// Where an exchange is cut.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +46,8 @@ enum Cut {
 
 struct World {
     // Dropped in this order.
-    remora: InProcessRemora,
+    /// A process of its own, whose memory is nobody else's.
+    remora: Remora,
     relay: Relay,
     root: Client,
     server: Server,
@@ -72,13 +75,13 @@ impl World {
         let options = RemoraOptions {
             threads: Some(1),
             // Every cut leaves results of its own.
-            memory_mib: Some(16),
+            memory_mib: Some(MEMORY_MIB),
             ..RemoraOptions::storing_all()
         }
         .with("upstream.address", &relay.address().to_string())
         .with("follow.lag_ms_max", "300")
         .with("follow.heartbeat_ms", "50");
-        let remora = InProcessRemora::start(&server, &options).unwrap();
+        let remora = Remora::start(&server, &options).unwrap();
         let mut root = server.root().unwrap();
         root.query(&format!("USE {SCHEMA}")).unwrap();
         World {
