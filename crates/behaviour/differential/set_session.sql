@@ -7,10 +7,18 @@ SET div_precision_increment = 10;
 SELECT a / 3, AVG(a) FROM t GROUP BY a ORDER BY a;
 SET div_precision_increment = DEFAULT;
 SELECT a / 3, AVG(a) FROM t GROUP BY a ORDER BY a;
+-- Below 12, the limit keeps the server from telling Remora what it has counted. Remora must ask that
+-- if the definitions aren't known for a moment, as when the log comes late.
+CREATE TABLE many (id INT PRIMARY KEY);
+INSERT INTO many VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16);
+SET sql_select_limit = 12;
+SELECT id FROM many ORDER BY id;
+SELECT id FROM many ORDER BY id LIMIT 14;
 SET sql_select_limit = 1;
-SELECT id FROM t ORDER BY id;
-SELECT id FROM t ORDER BY id LIMIT 2;
+SELECT id FROM t ORDER BY id; -- hit: any
+SELECT id FROM t ORDER BY id LIMIT 2; -- hit: any
 SET sql_select_limit = DEFAULT;
+SELECT id FROM many ORDER BY id;
 SELECT id FROM t ORDER BY id;
 SET group_concat_max_len = 6;
 SELECT GROUP_CONCAT(s ORDER BY id) FROM t; -- hit: any
@@ -84,8 +92,8 @@ SET SESSION TRANSACTION READ ONLY;
 SELECT id FROM t; -- hit: any
 INSERT INTO t VALUES (9, 9, 'x', 'x'); -- error: 1792
 SET SESSION TRANSACTION READ WRITE;
-SET NAMES utf8mb4, sql_select_limit = 2;
-SELECT id FROM t ORDER BY id;
+SET NAMES utf8mb4, sql_select_limit = 13;
+SELECT id FROM many ORDER BY id;
 SET sql_select_limit = DEFAULT;
 SET STATEMENT sql_select_limit = 1 FOR SELECT id FROM t ORDER BY id; -- servers: mariadb
 SELECT /*+ SET_VAR(sql_select_limit=1) */ id FROM t ORDER BY id; -- servers: mysql-8.0; hit: any
