@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -25,6 +26,19 @@ pub enum Endpoint {
     },
     /// A Unix socket, written `unix:/path`.
     Unix(PathBuf),
+}
+
+impl Endpoint {
+    /// Whether it is certainly on this machine. A name other than `localhost` isn't looked up.
+    pub fn is_on_this_machine(&self) -> bool {
+        match self {
+            Self::Tcp { host, .. } => {
+                let is_loopback = |address: IpAddr| address.is_loopback();
+                host == "localhost" || host.parse().is_ok_and(is_loopback)
+            }
+            Self::Unix(_) => true,
+        }
+    }
 }
 
 impl FromStr for Endpoint {

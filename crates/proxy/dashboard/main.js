@@ -1,5 +1,6 @@
 // The page: what it asks Remora for, and when.
 
+import { advice } from "./advice.js";
 import { charts } from "./charts.js";
 import { showConfiguration } from "./configuration.js";
 import { control } from "./control.js";
@@ -97,7 +98,7 @@ function route(event) {
 }
 
 const page = digestPage();
-const parts = [digestList(isOverview), totals(isOverview), page];
+const parts = [digestList(isOverview), totals(isOverview), advice(isOverview), page];
 showWindows();
 every(() => LIVE_MS, live, { failed: lost }).now();
 window.addEventListener("hashchange", route);

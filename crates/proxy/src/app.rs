@@ -32,7 +32,8 @@ use remora_upstream::{UpstreamConfig, UpstreamShared, UpstreamState};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
-use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenError};
+use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenError, Tools};
+use crate::advise::desk::Desk;
 use crate::config::{Settings, server_link};
 use crate::digests::Digests;
 use crate::explain::Explainer;
@@ -241,13 +242,20 @@ impl App {
             shared: Arc::clone(shared),
             token: Arc::clone(&self.admin_token),
         };
+        let desk = settings.account.clone().map(|account| {
+            let config = upstream_config(settings, account, Arc::clone(&shared.link));
+            Desk::new(config, settings.processors_of_server())
+        });
         self.admin = Some(admin::start(
             address,
             &settings.admin,
             Arc::clone(&shared.metrics),
             Arc::new(observer),
-            Some(explainer),
-            Some(control),
+            Tools {
+                explainer: Some(explainer),
+                control: Some(control),
+                desk,
+            },
         )?);
         Ok(())
     }

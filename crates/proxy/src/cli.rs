@@ -31,6 +31,9 @@ pub enum Command {
     Serve(SettingsArgs),
     /// Look at the server, and say what keeps caching from being on and how to fix it
     Check(SettingsArgs),
+    /// Read the server for a while, and say what limits it, what to change, and what Remora would
+    /// take over
+    Advise(AdviseArgs),
     /// Ask a running Remora what becomes of a statement: whether it is cached, what it depends on,
     /// what is held
     Explain(ExplainArgs),
@@ -48,6 +51,26 @@ pub enum Command {
     Reasons(PrintArgs),
     /// Print the completions of this command line for a shell
     Completions(CompletionsArgs),
+}
+
+/// How a server is read.
+#[derive(Debug, Args)]
+pub struct AdviseArgs {
+    /// For how long
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub interval: u64,
+    /// How many processors the server has [default: as many as here, if it is on this machine]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub processors: Option<u32>,
+    /// Print JSON instead of words
+    #[arg(long)]
+    pub json: bool,
+    /// Which server, and with which account.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
 }
 
 /// Which running Remora is asked.

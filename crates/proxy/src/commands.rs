@@ -1,15 +1,19 @@
-//! What `remora serve` and `remora check` do, once the settings are known.
+//! What `remora serve`, `remora check` and `remora advise` do, once the settings are known.
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
+use remora_adviser::Report;
 use remora_net::tls::TlsError;
 use remora_upstream::UpstreamConfig;
 use remora_upstream::check::{Severity, check, is_caching_off};
 use remora_upstream::client::ClientError;
 use remora_upstream::server_facts::ServerFacts;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::advise::{self, AdviseError, Pace};
 use crate::app::{App, StartError, upstream_config};
 use crate::config::{Settings, server_link};
 
@@ -78,19 +82,45 @@ pub enum CheckError {
     /// The server can't be asked.
     #[error("the server at upstream.address can't be asked as follow.user: {0}")]
     Server(#[from] ClientError),
+    /// The adviser has nothing to say.
+    #[error(transparent)]
+    Advice(#[from] AdviseError),
     /// The findings can't be printed.
     #[error("can't write: {0}")]
     Output(#[from] io::Error),
 }
 
-/// Looks at the server and prints what was found. Gives whether caching can be on.
-pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool, CheckError> {
+/// Reads the server for a while and gives what the adviser says. `progress` is called after each
+/// look, with the time since the first.
+pub fn advise(
+    settings: &Settings,
+    processors: Option<u32>,
+    pace: Pace,
+    progress: impl FnMut(Duration),
+) -> Result<Report, CheckError> {
+    let (runtime, config) = asking(settings)?;
+    let processors = processors.or_else(|| settings.processors_of_server());
+    runtime.block_on(async {
+        let mut client = remora_upstream::connect(&config).await?;
+        let report = advise::ask(&mut client, processors, pace, progress).await?;
+        client.quit().await;
+        Ok(report)
+    })
+}
+
+/// With what the server is asked, as Remora's own account.
+fn asking(settings: &Settings) -> Result<(Runtime, UpstreamConfig), CheckError> {
     let account = settings.account.clone().ok_or(CheckError::NoAccount)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let link = Arc::new(server_link(&settings.listen, &settings.upstream)?);
-    let config = upstream_config(settings, account, link);
+    Ok((runtime, upstream_config(settings, account, link)))
+}
+
+/// Looks at the server and prints what was found. Gives whether caching can be on.
+pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool, CheckError> {
+    let (runtime, config) = asking(settings)?;
     let facts = runtime.block_on(gather(&config))?;
     let findings = check(&facts, settings.follow.server_id);
     for finding in &findings {

@@ -4,6 +4,7 @@
 
 mod acceptor;
 pub mod admin;
+pub mod advise;
 pub mod app;
 pub mod cli;
 pub mod commands;

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use remora::admin::client;
+use remora::advise::Pace;
 use remora::cli::{
-    self, Command, DigestsArgs, ExplainArgs, NoCommand, PrintArgs, SettingsArgs, TopArgs,
-    TracesArgs,
+    self, AdviseArgs, Command, DigestsArgs, ExplainArgs, NoCommand, PrintArgs, SettingsArgs,
+    TopArgs, TracesArgs,
 };
 use remora::config::{self, Settings};
 use remora::digests::{DigestReport, table};
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check(&args),
+        Command::Advise(args) => advise(&args),
         Command::Explain(args) => explain(&args),
         Command::Digests(args) => digests(&args),
         Command::Traces(args) => traces(&args),
@@ -72,6 +74,39 @@ fn check(args: &SettingsArgs) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => complain(&error.to_string(), 1),
+    }
+}
+
+fn advise(args: &AdviseArgs) -> ExitCode {
+    let settings = match load(&args.settings) {
+        Ok(settings) => settings,
+        Err(status) => return status,
+    };
+    let pace = Pace {
+        length: Duration::from_secs(args.seconds),
+        interval: Duration::from_secs(args.interval),
+    };
+    let shows_progress = std::io::stderr().is_terminal();
+    let report = commands::advise(&settings, args.processors, pace, |read| {
+        if shows_progress {
+            let read = read.as_secs();
+            eprint!("\rreading the server: {read} of {} s", args.seconds);
+        }
+    });
+    if shows_progress {
+        eprintln!();
+    }
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => return complain(&error.to_string(), 1),
+    };
+    if args.json {
+        match serde_json::to_string_pretty(&report) {
+            Ok(json) => print(&(json + "\n")),
+            Err(error) => complain(&format!("can't write the report as JSON: {error}"), 1),
+        }
+    } else {
+        print(&report.to_string())
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use remora::admin::{self, AdminHandle};
+use remora::admin::{self, AdminHandle, Tools};
 use remora::config::options::AdminOptions;
 use remora::metrics::{
     Caching, FollowerObservation, Kind, Metrics, Observation, Observed, Reachability,
@@ -87,8 +87,7 @@ fn start(options: &AdminOptions) -> Running {
         options,
         Arc::clone(&metrics),
         observed,
-        None,
-        None,
+        Tools::default(),
     )
     .unwrap();
     Running {
@@ -350,8 +349,7 @@ fn its_port_is_free_again_when_it_has_stopped() {
         &AdminOptions::default(),
         metrics,
         state,
-        None,
-        None,
+        Tools::default(),
     )
     .unwrap_err();
     assert!(

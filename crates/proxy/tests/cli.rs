@@ -161,11 +161,11 @@ fn a_wrong_command_line_gets_one_line_and_status_2() {
         ),
         (
             &["swim"],
-            "remora: command: got \"swim\", accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons, completions",
+            "remora: command: got \"swim\", accepts one of serve, check, advise, explain, digests, traces, top, config, metrics, reasons, completions",
         ),
         (
             &[],
-            "remora: command: got nothing, accepts one of serve, check, explain, digests, traces, top, config, metrics, reasons, completions",
+            "remora: command: got nothing, accepts one of serve, check, advise, explain, digests, traces, top, config, metrics, reasons, completions",
         ),
     ] {
         assert_eq!(refusal(arguments), expected);

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use remora::admin::{self, AdminHandle};
+use remora::admin::{self, AdminHandle, Tools};
 use remora::config::options::AdminOptions;
 use remora::config::{Override, Settings};
 use remora::metrics::{
@@ -56,8 +56,7 @@ fn start() -> (AdminHandle, Arc<Metrics>) {
         &options,
         Arc::clone(&metrics),
         observed,
-        None,
-        None,
+        Tools::default(),
     )
     .unwrap();
     (admin, metrics)
@@ -181,6 +180,12 @@ fn what_happened_since_the_page_last_asked_is_told() {
     // What the page has is of another run: it gets all of this one.
     let all = json(&admin, "/dashboard/live?run=another&after=1000");
     assert_eq!(all["samples"][0]["number"], 1);
+}
+
+#[test]
+fn without_an_account_the_page_says_why_the_server_is_not_read() {
+    let (admin, _) = start();
+    assert_eq!(json(&admin, "/dashboard/advice")["state"], "no_account");
 }
 
 #[test]

@@ -24,6 +24,17 @@ pub enum Family {
     MySql,
 }
 
+impl Family {
+    /// That of a version text.
+    pub fn of(version: &str) -> Family {
+        if version.to_ascii_lowercase().contains("mariadb") {
+            Family::MariaDb
+        } else {
+            Family::MySql
+        }
+    }
+}
+
 /// A version's leading numbers: `(8, 0, 31)` of `8.0.31-debug`.
 pub type Release = (u32, u32, u32);
 
@@ -129,11 +140,7 @@ impl ServerFacts {
     pub async fn gather(client: &mut Client) -> Result<ServerFacts, ClientError> {
         let instance = ask_instance(client).await?;
         let version = one(client, "SELECT @@version").await?;
-        let family = if version.to_ascii_lowercase().contains("mariadb") {
-            Family::MariaDb
-        } else {
-            Family::MySql
-        };
+        let family = Family::of(&version);
         let release = release(&version);
         let grants = column(client, "SHOW GRANTS", 0).await?;
         let has = session_variables(client).await?;
@@ -257,14 +264,7 @@ impl ServerFacts {
 
     /// Which functions are its own.
     pub fn natives(&self) -> Natives {
-        let release = self.release();
-        match self.family {
-            Family::MariaDb if release >= (10, 11, 0) => Natives::MariaDb1011,
-            Family::MariaDb if release >= (10, 5, 0) => Natives::MariaDb105,
-            Family::MySql if release >= (8, 0, 31) => Natives::MySql80,
-            Family::MySql if release >= (5, 7, 22) => Natives::MySql57,
-            _ => Natives::Oldest,
-        }
+        natives(self.family, self.release())
     }
 
     /// Whether it opens every table to list all foreign keys in `information_schema`.
@@ -332,7 +332,19 @@ impl Visibility {
     }
 }
 
-fn release(version: &str) -> Release {
+/// Which functions are the own ones of a server of this release.
+pub fn natives(family: Family, release: Release) -> Natives {
+    match family {
+        Family::MariaDb if release >= (10, 11, 0) => Natives::MariaDb1011,
+        Family::MariaDb if release >= (10, 5, 0) => Natives::MariaDb105,
+        Family::MySql if release >= (8, 0, 31) => Natives::MySql80,
+        Family::MySql if release >= (5, 7, 22) => Natives::MySql57,
+        _ => Natives::Oldest,
+    }
+}
+
+/// The leading numbers of a version text.
+pub fn release(version: &str) -> Release {
     // Some MariaDB servers put "5.5.5-" in front for old clients.
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
     let mut numbers = version

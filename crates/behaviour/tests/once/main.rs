@@ -5,6 +5,7 @@
 //! Tier: test
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod advice;
 mod dashboard;
 mod mysql_log;
 mod server_suite;

@@ -29,6 +29,7 @@ pub(super) async fn require_token(
     next: Next,
 ) -> Response {
     let is_allowed = sources
+        .tools
         .control
         .as_ref()
         .is_some_and(|control| control.token.allows(request.headers()));
@@ -44,7 +45,7 @@ pub(super) async fn require_token(
 
 /// Answers `POST /flush`: drops every result.
 pub(super) async fn flush(State(sources): State<Arc<Sources>>) -> Response {
-    let Some(control) = &sources.control else {
+    let Some(control) = &sources.tools.control else {
         return nothing_to_control();
     };
     let shared = Arc::clone(&control.shared);
@@ -61,7 +62,7 @@ pub(super) async fn flush(State(sources): State<Arc<Sources>>) -> Response {
 
 /// Answers `GET /rules`.
 pub(super) async fn show_rules(State(sources): State<Arc<Sources>>) -> Response {
-    let Some(control) = &sources.control else {
+    let Some(control) = &sources.tools.control else {
         return nothing_to_control();
     };
     match serde_json::to_string_pretty(&control.shared.rules.report()) {
@@ -72,7 +73,7 @@ pub(super) async fn show_rules(State(sources): State<Arc<Sources>>) -> Response 
 
 /// Answers `POST /rules/reload`.
 pub(super) async fn reload_rules(State(sources): State<Arc<Sources>>) -> Response {
-    let Some(control) = &sources.control else {
+    let Some(control) = &sources.tools.control else {
         return nothing_to_control();
     };
     let shared = Arc::clone(&control.shared);

@@ -14,7 +14,7 @@ use crate::explain::{NoExplanation, Question};
 /// Answers `GET /explain?schema=…&sql=…`, and `POST /explain?schema=…` with the statement as the
 /// body.
 pub(super) async fn show(State(sources): State<Arc<Sources>>, request: Request<Body>) -> Response {
-    let Some(explainer) = &sources.explainer else {
+    let Some(explainer) = &sources.tools.explainer else {
         return answer_text(
             StatusCode::NOT_FOUND,
             "nothing to explain here\n".to_owned(),

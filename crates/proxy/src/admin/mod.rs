@@ -51,6 +51,7 @@ use self::dashboard::Dashboard;
 use self::host::{HostNames, require_known_host};
 use self::listener::BoundedListener;
 pub use self::token::{AdminToken, TokenError};
+use crate::advise::desk::Desk;
 use crate::config::options::AdminOptions;
 use crate::explain::Explainer;
 use crate::metrics::{self, Caching, Metrics, Observation, Observed, Reachability};
@@ -99,20 +100,29 @@ impl Drop for AdminHandle {
 struct Sources {
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observed>,
-    explainer: Option<Explainer>,
-    control: Option<Control>,
+    tools: Tools,
     started: Instant,
     dashboard: Dashboard,
 }
 
-/// Listens at the address and starts to answer. Without a [`Control`] nothing can be changed.
+/// What the listener can do beside telling what is counted.
+#[derive(Default)]
+pub struct Tools {
+    /// Explains statements, and knows the digests.
+    pub explainer: Option<Explainer>,
+    /// Changes something. Without it nothing can be changed.
+    pub control: Option<Control>,
+    /// Reads the server, to say what limits it.
+    pub desk: Option<Desk>,
+}
+
+/// Listens at the address and starts to answer.
 pub fn start(
     address: SocketAddr,
     options: &AdminOptions,
     metrics: Arc<Metrics>,
     observed: Arc<dyn Observed>,
-    explainer: Option<Explainer>,
-    control: Option<Control>,
+    tools: Tools,
 ) -> Result<AdminHandle, AdminError> {
     let failed = |source| AdminError { address, source };
     let socket = std::net::TcpListener::bind(address).map_err(failed)?;
@@ -126,8 +136,7 @@ pub fn start(
         dashboard: Dashboard::new(&metrics, &observed.observe()),
         metrics,
         observed,
-        explainer,
-        control,
+        tools,
         started: Instant::now(),
     });
     let options = options.clone();
@@ -140,6 +149,7 @@ pub fn start(
                 tokio::select! {
                     () = serve(socket, &options, names, Arc::clone(&sources)) => {}
                     () = dashboard::sample(&sources) => {}
+                    () = read_server(&sources) => {}
                     _ = stopped => {}
                 }
             });
@@ -150,6 +160,14 @@ pub fn start(
         stop: Some(stop),
         thread: Some(thread),
     })
+}
+
+/// Reads the server when somebody asks for it.
+async fn read_server(sources: &Sources) {
+    match &sources.tools.desk {
+        Some(desk) => desk.work().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn serve(
@@ -243,7 +261,7 @@ async fn show_metrics(State(sources): State<Arc<Sources>>) -> Response {
 }
 
 async fn show_digests(State(sources): State<Arc<Sources>>) -> Response {
-    let Some(explainer) = &sources.explainer else {
+    let Some(explainer) = &sources.tools.explainer else {
         return answer_text(
             StatusCode::NOT_FOUND,
             "nothing is counted here\n".to_owned(),

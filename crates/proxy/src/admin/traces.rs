@@ -11,7 +11,7 @@ use super::{Sources, answer, answer_text, query};
 
 /// Answers `GET /traces?digest=…&limit=…`.
 pub(super) async fn show(State(sources): State<Arc<Sources>>, uri: Uri) -> Response {
-    let Some(explainer) = &sources.explainer else {
+    let Some(explainer) = &sources.tools.explainer else {
         let why = "nothing is traced here\n".to_owned();
         return answer_text(StatusCode::NOT_FOUND, why);
     };

@@ -59,6 +59,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How many processors the server has: as many as here, if it is on this machine. Else nobody
+    /// says.
+    pub fn processors_of_server(&self) -> Option<u32> {
+        let here = std::thread::available_parallelism().ok()?;
+        let is_here = self.upstream.address.is_on_this_machine();
+        u32::try_from(here.get()).ok().filter(|_| is_here)
+    }
+
     /// Reads the file, if there is one, lets the overrides take precedence, checks everything and
     /// reads the password.
     pub fn load(file: Option<&Path>, overrides: &[Override]) -> Result<Self, ConfigError> {

@@ -11,7 +11,9 @@ use super::repository::Repository;
 use super::rust::Token;
 
 /// The crates without I/O, by their directories.
-const CORES: [&str; 6] = ["reason", "wire", "sql", "cache", "binlog", "engine"];
+const CORES: [&str; 7] = [
+    "adviser", "reason", "wire", "sql", "cache", "binlog", "engine",
+];
 
 /// What they don't name: a part of a path, and what it does. The parts are as short as may be, as
 /// the rest of the path may stand in a `use`.

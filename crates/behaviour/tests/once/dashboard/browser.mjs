@@ -91,6 +91,24 @@ async function emptyStates(page) {
   await auditAll(page, "nothing asked", WIDE_AND_PHONE);
 }
 
+/** What the server says takes ten seconds; other steps go on meanwhile. */
+async function serverIsRead(page) {
+  step("advice asked for");
+  await page.click("#advice button");
+  await page.waitForSelector("text=Reading the server: ");
+  assert.ok(await page.isDisabled("#advice button"));
+}
+
+async function adviceIsShown(page) {
+  step("advice");
+  await page.waitForSelector("#advice[data-state=done]");
+  const shown = await page.textContent("#advice");
+  assert.match(shown, /read 11 times in 10 s/);
+  assert.match(shown, /No sign of: .*connections_exhausted/);
+  assert.match(shown, /What Remora could take over/);
+  await auditAll(page, "advice", WIDE_AND_PHONE);
+}
+
 async function numbersUpdate(page) {
   step("numbers");
   await waitFor("hits", async () => (await figure(page, "Hits")) > 0);
@@ -246,12 +264,14 @@ try {
   await emptyStates(page);
   wish("load");
   await numbersUpdate(page);
+  await serverIsRead(page);
   await queriesAreFound(page);
   await queriesAreSorted(page);
   await auditAll(page, "overview", ALL_LOOKS);
   await noValueIsShown(page);
   await queryIsOpened(page);
   await noValueIsShown(page);
+  await adviceIsShown(page);
   await hiddenTabRests(context, page, () => requests);
   await tokenDropsAll(page);
   await survivesRestart(page, down);

@@ -18,7 +18,7 @@ const PAGE: &str = include_str!("../../../dashboard/page.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Every file beside the page: its name, type and text.
-const FILES: [(&str, &str, &str); 16] = [
+const FILES: [(&str, &str, &str); 17] = [
     (
         "style.css",
         "text/css; charset=utf-8",
@@ -38,6 +38,11 @@ const FILES: [(&str, &str, &str); 16] = [
         "poll.js",
         SCRIPT,
         include_str!("../../../dashboard/poll.js"),
+    ),
+    (
+        "advice.js",
+        SCRIPT,
+        include_str!("../../../dashboard/advice.js"),
     ),
     ("dom.js", SCRIPT, include_str!("../../../dashboard/dom.js")),
     (

@@ -216,7 +216,7 @@ fn meaning(reason: &str) -> &'static str {
 }
 
 fn table(sources: &Sources) -> Option<&Digests> {
-    Some(sources.explainer.as_ref()?.digest_table())
+    Some(sources.tools.explainer.as_ref()?.digest_table())
 }
 
 fn nothing() -> Response {

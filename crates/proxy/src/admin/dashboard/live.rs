@@ -54,7 +54,7 @@ pub(super) async fn show(State(sources): State<Arc<Sources>>, uri: Uri) -> Respo
         Reachability::Unreachable(why) => ("unreachable", Some(why)),
     };
     let samples = lock(&dashboard.history).after(after);
-    let control = sources.control.as_ref();
+    let control = sources.tools.control.as_ref();
     answer_json(&Live {
         run: &dashboard.run,
         version: env!("CARGO_PKG_VERSION"),

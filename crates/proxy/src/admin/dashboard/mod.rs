@@ -10,9 +10,11 @@
 //! | `/dashboard/digest` | one digest | every two seconds, while it is shown |
 //! | `/dashboard/totals` | counts by reason and by table | every three seconds |
 //! | `/dashboard/configuration` | the options in force | once |
+//! | `/dashboard/advice` | what limits the server; `POST` has it read | every second |
 //!
 //! The samples are taken on the admin thread, whether or not a page is open ([`history`]).
 
+mod advice;
 mod assets;
 mod configuration;
 mod digest_history;
@@ -69,6 +71,7 @@ pub(super) fn routes() -> Router<Arc<Sources>> {
         .route("/dashboard/digest", get(digests::show_one))
         .route("/dashboard/totals", get(totals::show))
         .route("/dashboard/configuration", get(configuration::show))
+        .route("/dashboard/advice", get(advice::show).post(advice::begin))
         .route("/dashboard/{file}", get(assets::file))
 }
 
@@ -82,7 +85,7 @@ pub(super) async fn sample(sources: &Sources) {
         ticks.tick().await;
         let state = sources.observed.observe();
         lock(&sources.dashboard.history).take(&sources.metrics, &state);
-        if let Some(explainer) = &sources.explainer {
+        if let Some(explainer) = &sources.tools.explainer {
             let mut history = lock(&sources.dashboard.digests);
             if history.is_due() {
                 history.take(explainer.digest_table().tallies());
