@@ -16,10 +16,11 @@ mod rules;
 
 pub use innodb_status::InnodbStatus;
 pub use reading::{
-    Brand, NoShapes, OpenTransaction, Reading, ReadingError, Sample, Server, Shape, Values,
+    Brand, NoShapes, OpenTransaction, Reading, ReadingError, STATUS_VARIABLES, Sample, Server,
+    Shape, Values,
 };
 pub use report::{
-    Evidence, Finding, Judgement, Report, Setting, Takeover, TakeoverSeen, Unit, Unjudged, Verdict,
+    Evidence, Finding, Judgement, Report, Setting, Takeover, TakeoverSeen, Unit, Verdict,
 };
-pub use rule::Rule;
+pub use rule::{Rule, Unjudged};
 pub use rules::advise;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use remora_reason::reasons;
 
 use crate::innodb_status::InnodbStatus;
+use crate::rule::Unjudged;
 
 /// Names and values, as `SHOW GLOBAL STATUS` and `SHOW GLOBAL VARIABLES` give them. Letter case of
 /// names doesn't matter: servers differ in it.
@@ -59,21 +60,56 @@ pub struct Server {
 /// The transaction that has been open for longest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenTransaction {
-    /// The connection that has it open, as `SHOW PROCESSLIST` numbers them.
+    /// The connection that has it open, as `SHOW PROCESSLIST` numbers them; 0: none, it is a
+    /// prepared XA transaction.
     pub connection_id: u64,
     /// For how long it has been open, seconds.
     pub seconds: f64,
 }
 
+/// The status variables that rules go by. No others are needed in a [`Sample`].
+pub const STATUS_VARIABLES: [&str; 30] = [
+    "Connection_errors_max_connections",
+    "Connections",
+    "Created_tmp_disk_tables",
+    "Created_tmp_tables",
+    "Innodb_buffer_pool_pages_dirty",
+    "Innodb_buffer_pool_pages_flushed",
+    "Innodb_buffer_pool_pages_free",
+    "Innodb_buffer_pool_pages_total",
+    "Innodb_buffer_pool_read_requests",
+    "Innodb_buffer_pool_reads",
+    "Innodb_buffer_pool_wait_free",
+    "Innodb_checkpoint_max_age",
+    "Innodb_redo_log_capacity_resized",
+    "Innodb_row_lock_current_waits",
+    "Max_used_connections",
+    "Open_table_definitions",
+    "Open_tables",
+    "Opened_table_definitions",
+    "Opened_tables",
+    "Qcache_free_blocks",
+    "Qcache_hits",
+    "Qcache_inserts",
+    "Qcache_lowmem_prunes",
+    "Qcache_total_blocks",
+    "Table_open_cache_overflows",
+    "Threads_connected",
+    "Threads_created",
+    "Threads_running",
+    "Uptime",
+    "Uptime_since_flush_status",
+];
+
 /// What the server said at one moment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Sample {
     /// The moment, seconds after some fixed one.
     pub at_s: f64,
-    /// `SHOW GLOBAL STATUS`.
+    /// Of `SHOW GLOBAL STATUS`, the [`STATUS_VARIABLES`].
     pub status: Values,
-    /// `SHOW ENGINE INNODB STATUS`; `None` without the privilege `PROCESS`.
-    pub innodb: Option<InnodbStatus>,
+    /// `SHOW ENGINE INNODB STATUS`, or why there is none.
+    pub innodb: Result<InnodbStatus, Unjudged>,
     /// `None` if none is open, or without the privilege `PROCESS`.
     pub oldest_transaction: Option<OpenTransaction>,
 }
@@ -96,8 +132,10 @@ pub struct Shape {
 reasons! {
     /// Why it isn't known what ran.
     NoShapes {
-        Off: "off", "The performance schema is off, or counts no statements. Set performance_schema = ON in the server's configuration file and restart it.";
-        Forbidden: "forbidden", "The account may not read the performance schema. Grant it: GRANT SELECT ON performance_schema.* TO …";
+        Off: "off", "The performance schema is off. Set performance_schema = ON in the server's configuration file and restart it.";
+        NotCounted: "not_counted", "The performance schema counts no statements. Switch on the consumer statements_digest in performance_schema.setup_consumers.";
+        Unanswered: "unanswered", "The server didn't answer the question for its digests in time. Raise upstream.query_timeout_ms.";
+        Forbidden: "forbidden", "The account may not read the performance schema. Grant it: GRANT SELECT ON performance_schema.events_statements_summary_by_digest TO …";
         NothingRan: "nothing_ran", "No statement of a client ended while the server was read.";
     }
 }
@@ -119,8 +157,8 @@ pub struct Reading {
 pub enum ReadingError {
     /// There are fewer than two, or no time passed between the first and the last.
     TooShort,
-    /// The server was restarted between them: its counters began again.
-    Restarted,
+    /// Its counters began again between them: it was restarted, or `FLUSH STATUS` ran.
+    BeganAgain,
 }
 
 impl Reading {
@@ -134,11 +172,12 @@ impl Reading {
         samples: Vec<Sample>,
         shapes: Result<Vec<Shape>, NoShapes>,
     ) -> Result<Reading, ReadingError> {
-        let uptimes = samples
-            .iter()
-            .filter_map(|sample| sample.status.number("Uptime"));
-        if !uptimes.is_sorted() {
-            return Err(ReadingError::Restarted);
+        for since in ["Uptime", "Uptime_since_flush_status"] {
+            let samples = samples.iter();
+            let uptimes = samples.filter_map(|sample| sample.status.number(since));
+            if !uptimes.is_sorted() {
+                return Err(ReadingError::BeganAgain);
+            }
         }
         let reading = Reading {
             server,
@@ -175,6 +214,16 @@ impl Reading {
         let first = self.samples.first()?.status.number(counter)?;
         let grown = self.last()?.status.number(counter)? - first;
         (grown >= 0.0).then_some(grown)
+    }
+
+    /// What InnoDB said in each sample.
+    pub(crate) fn each_of_innodb(
+        &self,
+        of: impl Fn(&InnodbStatus) -> f64,
+    ) -> Result<Vec<f64>, Unjudged> {
+        let all = self.samples.iter();
+        all.map(|sample| sample.innodb.as_ref().map(&of).map_err(|why| *why))
+            .collect()
     }
 
     /// What was found in each sample that tells it.

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use remora_reason::{Reason, reasons};
+use remora_reason::Reason;
 use serde::{Serialize, Serializer};
 
 use crate::number::{bytes, short};
 use crate::reading::NoShapes;
-use crate::rule::Rule;
+use crate::rule::{Rule, Unjudged};
 
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -61,28 +61,43 @@ pub struct Setting {
     pub now: String,
     /// What to begin with instead.
     pub suggested: String,
+    /// What it counts: bytes, or things.
+    pub unit: Unit,
     /// Whether `SET GLOBAL` changes it. If not, it takes the configuration file and a restart.
     pub is_dynamic: bool,
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setting {
-            name,
-            now,
-            suggested,
-            is_dynamic,
-        } = self;
-        if *is_dynamic {
-            write!(
-                f,
-                "SET GLOBAL {name} = {suggested}; and the same in the configuration file (now {now})"
-            )
+        let (name, suggested) = (self.name, &self.suggested);
+        let now = self.shown(&self.now);
+        let is_plain = self.unit != Unit::Bytes;
+        let wanted = (!is_plain).then(|| self.shown(suggested) + ", ");
+        let wanted = wanted.unwrap_or_default();
+        if self.is_dynamic {
+            write!(f, "SET GLOBAL {name} = {suggested};  -- {wanted}now {now}")
         } else {
-            write!(
-                f,
-                "{name} = {suggested} in the configuration file, and a restart (now {now})"
-            )
+            let how = "in the configuration file, then restart";
+            write!(f, "{name} = {suggested}  # {wanted}now {now}; {how}")
+        }
+    }
+}
+
+impl Setting {
+    /// Whether it is to become another than it is.
+    pub(crate) fn changes_something(&self) -> bool {
+        let number = |text: &str| text.parse::<f64>().ok();
+        match (number(&self.now), number(&self.suggested)) {
+            (Some(now), Some(suggested)) => suggested > now || suggested == 0.0,
+            _ => self.now != self.suggested,
+        }
+    }
+
+    /// A value as people read it.
+    fn shown(&self, value: &str) -> String {
+        match value.parse() {
+            Ok(number) if self.unit == Unit::Bytes => bytes(number),
+            _ => value.to_owned(),
         }
     }
 }
@@ -98,14 +113,9 @@ pub struct Finding {
     pub settings: Vec<Setting>,
 }
 
-reasons! {
-    /// Why a rule can't tell.
-    Unjudged {
-        NoPrivilege: "no_privilege", "The account lacks the privilege PROCESS.";
-        NotReported: "not_reported", "This server doesn't report what it takes.";
-        TooLittle: "too_little", "Too little happened while the server was read.";
-        ProcessorsUnknown: "processors_unknown", "It isn't known how many processors the server has: say it with --processors.";
-        NotUsed: "not_used", "The server doesn't have it, or has it switched off.";
+impl Finding {
+    fn has_dynamic(&self) -> bool {
+        self.settings.iter().any(|setting| setting.is_dynamic)
     }
 }
 
@@ -138,7 +148,7 @@ pub struct Judgement {
 /// how often the same values are asked for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Takeover {
-    /// All statements.
+    /// All statements that ended meanwhile, but for those that the server keeps no digest of.
     pub statements: f64,
     /// The server's time for all of them, seconds.
     pub server_s: f64,
@@ -225,6 +235,10 @@ impl fmt::Display for Report {
                 writeln!(f, "     {setting}")?;
             }
         }
+        if self.found().any(|(_, finding)| finding.has_dynamic()) {
+            let file = "put the same into its configuration file";
+            writeln!(f, "\nSET GLOBAL lasts until the server restarts: {file}.")?;
+        }
         self.write_rest(f)?;
         match &self.takeover {
             TakeoverSeen::Known(takeover) => write!(f, "\n{takeover}"),
@@ -242,7 +256,7 @@ impl Report {
         let is_fine = |judgement: &&Judgement| judgement.verdict == Verdict::Fine;
         let fine: Vec<_> = self.judgements.iter().filter(is_fine).collect();
         if self.found().next().is_none() {
-            writeln!(f, "\nNothing was found that limits this server now.")?;
+            writeln!(f, "\nNo rule found a limit.")?;
         }
         if !fine.is_empty() {
             let names: Vec<_> = fine.iter().map(|one| one.rule.as_str()).collect();
@@ -264,19 +278,25 @@ impl Report {
     }
 }
 
-impl fmt::Display for Takeover {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "What Remora could take over: {} % of {} statements, {} % of the server's time for them.",
+impl Takeover {
+    /// The shares, without any statement.
+    pub fn summary(&self) -> String {
+        format!(
+            "What Remora could take over: {} % of the {} statements, {} % of the time that they \
+             took.\nAt most: how often the same values are asked for doesn't show here.",
             short(self.keepable_percent),
             short(self.statements),
             short(self.keepable_server_percent)
-        )?;
-        writeln!(
-            f,
-            "That is the most: it doesn't show here how often the same values are asked for."
-        )?;
+        )
+    }
+}
+
+impl fmt::Display for Takeover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.summary())?;
+        if !self.costliest.is_empty() {
+            writeln!(f, "The costliest of them, by share of that time:")?;
+        }
         for (text, percent) in &self.costliest {
             writeln!(f, "  {:>4} %  {text}", short(*percent))?;
         }

@@ -3,7 +3,9 @@
 import { byId, element, words } from "./dom.js";
 import { ask, every } from "./poll.js";
 
-const PAUSE_MS = 1000;
+const PAUSE_MS = 10_000;
+/** While the server is being read. */
+const READING_PAUSE_MS = 1000;
 
 function finding(one) {
   return element("li", {},
@@ -21,19 +23,18 @@ function report(answer) {
     element("p", {}, answer.title),
     answer.findings.length > 0
       ? element("ol", { class: "findings" }, ...answer.findings.map(finding))
-      : element("p", {}, "Nothing was found that limits this server now."),
+      : element("p", {}, "No rule found a limit."),
     answer.fine.length > 0 ? element("p", { class: "quiet" }, "No sign of: ", ...names(answer.fine)) : null,
     ...answer.unjudged.map((one) => element("p", { class: "quiet" }, "Not judged: ", ...names(one.rules), ". ", one.why)),
-    element("h3", {}, "What Remora could take over"),
     element("pre", {}, answer.takeover.trim()),
   ];
 }
 
 function shown(answer) {
   if (answer.state === "not_asked") return [];
-  if (answer.state === "no_account") return [element("p", { class: "empty" }, "Remora has no account to read the server with: ", element("code", {}, "follow.user"), " is not set.")];
+  if (answer.state === "no_account") return [element("p", { class: "empty" }, "Remora has no account to read the server with. Set ", element("code", {}, "follow.user"), " and restart it.")];
   if (answer.state === "reading") return [element("p", {}, `Reading the server: ${answer.read_s} of ${answer.length_s} s`)];
-  if (answer.state === "failed") return [element("p", {}, "The server could not be read: ", answer.error)];
+  if (answer.state === "failed") return [element("p", {}, answer.error)];
   return report(answer);
 }
 
@@ -42,15 +43,17 @@ export function advice(wanted) {
   let last = "";
   const button = element("button", { type: "button", onclick: begin }, "Read the server for 10 s");
   const body = element("div", { role: "status" });
-  byId("advice").append(element("p", {}, button), body);
+  const about = "Reads what the server counts, and changes nothing. For a longer time: ";
+  byId("advice").append(element("p", {}, about, element("code", {}, "remora advise"), "."), element("p", {}, button), body);
 
   async function begin() {
     button.disabled = true;
     try {
-      await fetch("dashboard/advice", { method: "POST" });
-    } finally {
-      part.now();
+      await fetch("dashboard/advice", { method: "POST", headers: { "X-Remora-Page": "advice" } });
+    } catch {
+      body.replaceChildren(element("p", {}, "Remora can’t be reached."));
     }
+    part.now();
   }
 
   async function look() {
@@ -63,6 +66,7 @@ export function advice(wanted) {
     body.replaceChildren(...shown(answer).filter((child) => child !== null));
   }
 
-  const part = every(() => PAUSE_MS, look, { wanted });
+  const pause = () => (byId("advice").dataset.state === "reading" ? READING_PAUSE_MS : PAUSE_MS);
+  const part = every(pause, look, { wanted });
   return part;
 }

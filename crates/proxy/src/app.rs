@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::acceptor::Acceptor;
 use crate::admin::{self, AdminError, AdminHandle, AdminToken, Control, TokenError, Tools};
-use crate::advise::desk::Desk;
+use crate::advise::on_demand::ReadingOnDemand;
 use crate::config::{Settings, server_link};
 use crate::digests::Digests;
 use crate::explain::Explainer;
@@ -242,9 +242,9 @@ impl App {
             shared: Arc::clone(shared),
             token: Arc::clone(&self.admin_token),
         };
-        let desk = settings.account.clone().map(|account| {
+        let reading = settings.account.clone().map(|account| {
             let config = upstream_config(settings, account, Arc::clone(&shared.link));
-            Desk::new(config, settings.processors_of_server())
+            ReadingOnDemand::new(config, settings.processors_of_server())
         });
         self.admin = Some(admin::start(
             address,
@@ -254,7 +254,7 @@ impl App {
             Tools {
                 explainer: Some(explainer),
                 control: Some(control),
-                desk,
+                reading,
             },
         )?);
         Ok(())

@@ -31,8 +31,8 @@ pub enum Command {
     Serve(SettingsArgs),
     /// Look at the server, and say what keeps caching from being on and how to fix it
     Check(SettingsArgs),
-    /// Read the server for a while, and say what limits it, what to change, and what Remora would
-    /// take over
+    /// Read the server for a minute, and say what limits it, what to set, and what Remora could
+    /// take over; changes nothing
     Advise(AdviseArgs),
     /// Ask a running Remora what becomes of a statement: whether it is cached, what it depends on,
     /// what is held
@@ -56,13 +56,14 @@ pub enum Command {
 /// How a server is read.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// For how long
+    /// How long to read it, under its usual load
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
-    /// Seconds between two looks
+    /// Seconds from one look to the next
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub interval: u64,
-    /// How many processors the server has [default: as many as here, if it is on this machine]
+    /// How many processors the server may use [default: as many as this process may, if the server
+    /// is on this machine]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub processors: Option<u32>,
     /// Print JSON instead of words

@@ -72,7 +72,7 @@ fn reload(app: &App) {
 
 /// Why the server could not be looked at.
 #[derive(Debug, thiserror::Error)]
-pub enum CheckError {
+pub enum AskError {
     /// There is no account to look with.
     #[error("follow.user: got nothing, accepts the name of Remora's account on the server")]
     NoAccount,
@@ -97,20 +97,18 @@ pub fn advise(
     processors: Option<u32>,
     pace: Pace,
     progress: impl FnMut(Duration),
-) -> Result<Report, CheckError> {
+) -> Result<Report, AskError> {
     let (runtime, config) = asking(settings)?;
     let processors = processors.or_else(|| settings.processors_of_server());
     runtime.block_on(async {
-        let mut client = remora_upstream::connect(&config).await?;
-        let report = advise::ask(&mut client, processors, pace, progress).await?;
-        client.quit().await;
+        let report = advise::ask(&config, processors, pace, progress).await?;
         Ok(report)
     })
 }
 
 /// With what the server is asked, as Remora's own account.
-fn asking(settings: &Settings) -> Result<(Runtime, UpstreamConfig), CheckError> {
-    let account = settings.account.clone().ok_or(CheckError::NoAccount)?;
+fn asking(settings: &Settings) -> Result<(Runtime, UpstreamConfig), AskError> {
+    let account = settings.account.clone().ok_or(AskError::NoAccount)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -119,7 +117,7 @@ fn asking(settings: &Settings) -> Result<(Runtime, UpstreamConfig), CheckError> 
 }
 
 /// Looks at the server and prints what was found. Gives whether caching can be on.
-pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool, CheckError> {
+pub fn check_server(settings: &Settings, output: &mut impl Write) -> Result<bool, AskError> {
     let (runtime, config) = asking(settings)?;
     let facts = runtime.block_on(gather(&config))?;
     let findings = check(&facts, settings.follow.server_id);

@@ -34,8 +34,8 @@ const REGISTER_REPLICA: u8 = 0x15;
 const COLLATION: u8 = 45;
 /// What one read takes from the socket at most, bytes.
 const READ_BYTES: usize = 64 << 10;
-/// The longest message of an answer to a question, bytes.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The longest message of an answer to a question, bytes. InnoDB's status alone can have 1 MiB.
+const ANSWER_BYTES_MAX: usize = 2 << 20;
 /// What stays allocated between messages, bytes.
 const PAYLOAD_BYTES_KEPT: usize = 1 << 20;
 /// Columns of an answer to a question.

@@ -1,12 +1,15 @@
 //! How clients connect.
 
 use super::{Case, Found, percent};
-use crate::report::{Finding, Unit, Unjudged};
+use crate::report::{Finding, Unit};
+use crate::rule::Unjudged;
 
 /// So many threads may be made in a second.
 const CREATED_PER_S_MAX: f64 = 1.0;
 /// This share of the connections may get a new thread, percent.
 const CREATED_PERCENT_MAX: f64 = 20.0;
+/// The most that it can be set to.
+const BACK_LOG_MAX: f64 = 65_535.0;
 /// Where the connections have reached this share of the most, some are soon refused, percent.
 const CONNECTED_PERCENT_MAX: f64 = 95.0;
 
@@ -26,8 +29,8 @@ pub(super) fn thread_cache_small(case: &mut Case<'_>) -> Found {
         meaning: "A thread that has served a client is thrown away, and the next client waits for \
                   a new one."
             .to_owned(),
-        remedy: "Keep as many threads as connections come and go at once. Clients that keep their \
-                 connections cost less still."
+        remedy: "Keep as many threads as connections come and go at once. Better: let clients \
+                 keep their connections."
             .to_owned(),
         settings: vec![case.set("thread_cache_size", (2.0 * most).max(64.0), true)],
     }))
@@ -45,14 +48,21 @@ pub(super) fn connections_exhausted(case: &mut Case<'_>) -> Found {
     case.note("connections refused", refused, Unit::Number);
     case.note("connections at once, the most", connected, Unit::Number);
     case.note("max_connections", most, Unit::Number);
-    case.status("Max_used_connections")?;
+    let since_start = case.reading.status("Max_used_connections");
+    let since_start = since_start.ok_or(Unjudged::NotReported)?;
+    case.note(
+        "the most since the server's start",
+        since_start,
+        Unit::Number,
+    );
     if refused <= 0.0 && percent(connected, most) < CONNECTED_PERCENT_MAX {
         return Ok(None);
     }
     Ok(Some(Finding {
         meaning: "Clients are told \"Too many connections\", or the next ones will be.".to_owned(),
         remedy: "Look whether clients keep more connections than they use: smaller pools are \
-                 better than more connections. If they use them, allow more."
+                 better than more connections. If they use them, allow more: each takes memory \
+                 and an open file."
             .to_owned(),
         settings: vec![case.set("max_connections", 2.0 * most, true)],
     }))
@@ -69,9 +79,13 @@ pub(super) fn back_log_short(case: &mut Case<'_>) -> Found {
         meaning: "More clients connect in a second than the server lets wait. A pause of a second \
                   would turn some away, and the server doesn't count those."
             .to_owned(),
-        remedy: "Let more wait. The system's own limit, net.core.somaxconn, must be as high. \
-                 Clients that keep their connections cost less still."
+        remedy: "Raise back_log, and the system's net.core.somaxconn to at least that. Better: \
+                 let clients keep their connections."
             .to_owned(),
-        settings: vec![case.set("back_log", (4.0 * connections).ceil(), false)],
+        settings: vec![case.set(
+            "back_log",
+            (4.0 * connections).ceil().min(BACK_LOG_MAX),
+            false,
+        )],
     }))
 }

@@ -15,8 +15,8 @@ mod temporary_tables;
 mod tests;
 
 use crate::reading::{Brand, Reading};
-use crate::report::{Evidence, Finding, Judgement, Report, Setting, Unit, Unjudged, Verdict};
-use crate::rule::Rule;
+use crate::report::{Evidence, Finding, Judgement, Report, Setting, Unit, Verdict};
+use crate::rule::{Rule, Unjudged};
 
 /// Judges a reading by each rule.
 pub fn advise(reading: &Reading) -> Report {
@@ -50,7 +50,10 @@ fn judge(rule: Rule, reading: &Reading) -> Judgement {
         Rule::QueryCacheCosts => query_cache::query_cache_costs(&mut case),
     };
     let verdict = match found {
-        Ok(Some(finding)) => Verdict::Found(finding),
+        Ok(Some(mut finding)) => {
+            finding.settings.retain(Setting::changes_something);
+            Verdict::Found(finding)
+        }
         Ok(None) => Verdict::Fine,
         Err(why) => Verdict::Unjudged(why),
     };
@@ -107,7 +110,16 @@ impl Case<'_> {
             name,
             now: now.to_owned(),
             suggested: format!("{suggested:.0}"),
+            unit: Unit::Number,
             is_dynamic,
+        }
+    }
+
+    /// The same for one that counts bytes.
+    fn set_bytes(&self, name: &'static str, suggested: f64, is_dynamic: bool) -> Setting {
+        Setting {
+            unit: Unit::Bytes,
+            ..self.set(name, suggested, is_dynamic)
         }
     }
 

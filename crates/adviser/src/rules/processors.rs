@@ -1,7 +1,8 @@
 //! How many statements run at once.
 
 use super::{Case, Found, median};
-use crate::report::{Finding, Unit, Unjudged};
+use crate::report::{Finding, Unit};
+use crate::rule::Unjudged;
 
 /// So many statements at once may run for each processor: some of them wait for disks or locks.
 const RUNNING_PER_PROCESSOR_MAX: f64 = 4.0;
@@ -12,39 +13,34 @@ pub(super) fn processors_short(case: &mut Case<'_>) -> Found {
     let running = case
         .reading
         .each(|sample| sample.status.number("Threads_running"));
-    // One of them asks for this.
+    let waiting = case
+        .reading
+        .each(|sample| sample.status.number("Innodb_row_lock_current_waits"));
+    // One of them asks for this. What waits for a row needs no processor.
     let running = median(running).ok_or(Unjudged::NotReported)? - 1.0;
+    let running = (running - median(waiting).unwrap_or(0.0)).max(0.0);
     case.note("statements at once, median", running, Unit::Number);
     case.note("processors", processors, Unit::Number);
     if running < processors * RUNNING_PER_PROCESSOR_MAX {
         return Ok(None);
     }
-    let has_pool = case
-        .reading
-        .variables
-        .number("thread_pool_max_threads")
-        .is_some();
-    let (instead, settings) = if case.is_mariadb() && has_pool {
-        let is_on = case.reading.variables.text("thread_handling") == Some("pool-of-threads");
-        let remedy = if is_on {
-            "The thread pool is on already: have the clients ask for less at once."
-        } else {
-            "The thread pool (thread_handling = pool-of-threads) does it for all clients."
-        };
-        (remedy, Vec::new())
-    } else {
-        let limit = 2.0 * processors;
-        let setting = case.set("innodb_thread_concurrency", limit, true);
-        ("InnoDB can be told how many it lets in.", vec![setting])
+    let is_pooled = case.reading.variables.text("thread_handling") == Some("pool-of-threads");
+    let instead = match (case.is_mariadb(), is_pooled) {
+        (true, true) => "The thread pool is on already: look at thread_pool_size.",
+        (true, false) => {
+            "MariaDB's thread pool limits all clients: thread_handling = pool-of-threads in the \
+             configuration file, and a restart."
+        }
+        (false, _) => "Look at those that take longest first.",
     };
     Ok(Some(Finding {
-        meaning: "They take turns, and hold locks while they wait. More of them at once means \
-                  fewer done."
+        meaning: "Statements take turns, and hold locks while they wait. With more of them at \
+                  once, less gets done."
             .to_owned(),
         remedy: format!(
-            "Let fewer run at once: with smaller pools of connections, or with Remora's \
-             upstream.statements_max. {instead}"
+            "Let fewer run at once: smaller connection pools, or Remora's \
+             upstream.statements_max (two to four times the processors). {instead}"
         ),
-        settings,
+        settings: Vec::new(),
     }))
 }

@@ -1,7 +1,8 @@
 //! The query cache of MariaDB, and of MySQL before 8.0.
 
 use super::{Case, Found, percent};
-use crate::report::{Finding, Setting, Unit, Unjudged};
+use crate::report::{Finding, Setting, Unit};
+use crate::rule::Unjudged;
 
 /// With fewer hits and stored results nothing can be said.
 const USES_MIN: f64 = 100.0;
@@ -46,17 +47,20 @@ pub(super) fn query_cache_costs(case: &mut Case<'_>) -> Found {
     let now = variables.text("query_cache_type").unwrap_or("ON");
     Ok(Some(Finding {
         meaning: format!(
-            "{meaning} Every statement waits for its one lock, and a change drops all results of \
-             the table."
+            "{meaning} Reads take its one lock, and a change drops all results of the table."
         ),
-        remedy: "Switch it off. Remora keeps results without that lock, and drops only those that \
-                 a change can have touched."
+        remedy: "Switch it off; open connections keep it until they reconnect. Remora keeps \
+                 results without that lock, and drops only those that a change can have touched."
             .to_owned(),
-        settings: vec![Setting {
-            name: "query_cache_type",
-            now: now.to_owned(),
-            suggested: "OFF".to_owned(),
-            is_dynamic: true,
-        }],
+        settings: vec![
+            Setting {
+                name: "query_cache_type",
+                now: now.to_owned(),
+                suggested: "OFF".to_owned(),
+                unit: Unit::Number,
+                is_dynamic: true,
+            },
+            case.set_bytes("query_cache_size", 0.0, true),
+        ],
     }))
 }

@@ -48,8 +48,8 @@ fn of_shapes(shapes: &[Shape]) -> Takeover {
 }
 
 fn shown(text: &str) -> String {
-    let mut start: String = text.chars().take(TEXT_CHARACTERS_MAX).collect();
-    if start.len() < text.len() {
+    let mut start: String = text.trim().chars().take(TEXT_CHARACTERS_MAX).collect();
+    if start.len() < text.trim().len() {
         start.push('…');
     }
     start

@@ -17,7 +17,13 @@ pub(super) fn temporary_tables_on_disk(case: &mut Case<'_>) -> Found {
         return Ok(None);
     }
     let bytes = case.variable("tmp_table_size")?;
-    let mut settings = vec![case.set("tmp_table_size", 2.0 * bytes, true)];
+    let other = case.variable("max_heap_table_size")?;
+    // The smaller of the two counts.
+    let wanted = 2.0 * bytes.min(other);
+    let mut settings = vec![
+        case.set_bytes("tmp_table_size", wanted, true),
+        case.set_bytes("max_heap_table_size", wanted, true),
+    ];
     let engine = case
         .reading
         .variables
@@ -25,18 +31,14 @@ pub(super) fn temporary_tables_on_disk(case: &mut Case<'_>) -> Found {
     if engine == Some("TempTable") {
         // All of them together.
         let ram = case.variable("temptable_max_ram")?;
-        settings.push(case.set("temptable_max_ram", 2.0 * ram, true));
-    } else {
-        // The smaller of the two counts.
-        let other = case.variable("max_heap_table_size")?;
-        let wanted = (2.0 * bytes).max(other);
-        settings.push(case.set("max_heap_table_size", wanted, true));
+        settings.push(case.set_bytes("temptable_max_ram", 2.0 * ram, true));
     }
     Ok(Some(Finding {
         meaning: "Statements that sort or group write their rows to disk on the way.".to_owned(),
-        remedy: "Find them with EXPLAIN (\"Using temporary\"): an index often makes the table \
-                 needless. Columns of type TEXT or BLOB are what sends it to disk on MariaDB and \
-                 on MySQL before 8.0, whatever the limits."
+        remedy: "Find them with EXPLAIN (\"Using temporary\"). An index often makes the table \
+                 needless. TEXT and BLOB columns always send it to disk on MariaDB and on MySQL \
+                 before 8.0.13; larger limits don't help there. Only new connections get the new \
+                 limits."
             .to_owned(),
         settings,
     }))

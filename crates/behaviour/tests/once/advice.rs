@@ -1,8 +1,9 @@
 //! `remora advise`, asked about servers in known states: one whose limits are all too small, one
-//! with too small a pool, and one with room for the same loads.
+//! with too small a pool, and one with room for such loads.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use remora_testkit::client::Client;
 use remora_testkit::load::Random;
@@ -15,6 +16,8 @@ use serde_json::Value;
 /// As many tables as no small cache of definitions has room for: the least that one can be set to
 /// is 400.
 const TABLES: u32 = 450;
+/// Between two steps of a client.
+const REST: Duration = Duration::from_millis(2);
 /// So many statements at once are many for one processor.
 const CROWD: usize = 8;
 
@@ -37,9 +40,11 @@ fn small(kind: Kind) -> Server {
         "--table-definition-cache=400",
         "--thread-cache-size=0",
         "--max-connections=30",
-        "--back-log=1",
+        // With fewer, a connection can take seconds: its first packets are dropped.
+        "--back-log=20",
         "--tmp-table-size=1024",
         "--max-heap-table-size=16384",
+        "--performance-schema=ON",
         "--innodb-io-capacity=100",
         "--innodb-max-dirty-pages-pct=1",
         "--innodb-adaptive-flushing=OFF",
@@ -66,7 +71,9 @@ fn small(kind: Kind) -> Server {
 /// What the loads below need, and more.
 fn roomy(kind: Kind) -> Server {
     let mut further = vec![
+        // In one part: each part has its share only.
         "--table-open-cache=4000",
+        "--table-open-cache-instances=1",
         "--table-definition-cache=4000",
         "--thread-cache-size=1000",
         "--back-log=10000",
@@ -94,6 +101,8 @@ fn advise(server: &Server, processors: u32) -> anyhow::Result<Value> {
     let file = server.follow_password_file();
     let program = Program::new("advise", programs::remora().unwrap(), scratch.join("log"))
         .args(["advise", "--json", "--seconds=2", "--interval=1"])
+        .args(["--set=upstream.query_timeout_ms=60000"])
+        .args(["--set=upstream.connect_timeout_ms=60000"])
         .arg(format!("--processors={processors}"))
         .arg(format!("--upstream={}", server.address()))
         .arg(format!("--follow-user={FOLLOW_USER}"))
@@ -114,6 +123,8 @@ fn found(report: &Value) -> Vec<String> {
 struct Load {
     name: &'static str,
     clients: usize,
+    /// Whether its clients rest between two steps: many a second are enough.
+    rests: bool,
     /// One step of a client, on its connection.
     step: fn(&Server, &mut Client, &mut Random),
 }
@@ -125,12 +136,15 @@ fn run(client: &mut Client, sql: &str) {
 const CONNECTIONS: Load = Load {
     name: "connections",
     clients: 2,
-    step: |server, _, _| drop(server.root().unwrap()),
+    // An ended one may still have its place.
+    rests: true,
+    step: |server, _, _| drop(server.root().ok()),
 };
 
 const MANY_TABLES: Load = Load {
     name: "many tables",
     clients: 2,
+    rests: true,
     step: |_, client, random| {
         let table = random.below(TABLES as usize);
         run(client, &format!("SELECT a FROM t{table}"));
@@ -140,10 +154,11 @@ const MANY_TABLES: Load = Load {
 const SORTS: Load = Load {
     name: "sorts",
     clients: 1,
+    rests: true,
     step: |_, client, random| {
         // No text twice, or MariaDB answers it from its query cache.
         let least = random.below(1 << 40);
-        let counts = "SELECT line, COUNT(*) AS n FROM docs";
+        let counts = "SELECT line, COUNT(*) AS n FROM docs WHERE id <= 20";
         run(
             client,
             &format!("{counts} GROUP BY line HAVING n > {least} ORDER BY n"),
@@ -155,12 +170,14 @@ const CROWDED: Load = Load {
     name: "a crowd",
     clients: CROWD,
     // A statement that waits is one that runs.
+    rests: true,
     step: |_, client, _| run(client, "SELECT SLEEP(0.5)"),
 };
 
 const NEW_QUERIES: Load = Load {
     name: "ever new queries",
     clients: 1,
+    rests: true,
     step: |_, client, random| {
         let key = random.below(1 << 40);
         run(client, &format!("SELECT id FROM docs WHERE id = {key}"));
@@ -170,6 +187,7 @@ const NEW_QUERIES: Load = Load {
 const WRITES: Load = Load {
     name: "writes",
     clients: 2,
+    rests: false,
     step: |_, client, random| {
         let first = random.below(2_500);
         let last = first + 200;
@@ -181,9 +199,26 @@ const WRITES: Load = Load {
     },
 };
 
+/// What a server with room for it keeps up with.
+const SOME_WRITES: Load = Load {
+    name: "some writes",
+    clients: 1,
+    rests: true,
+    step: |_, client, random| {
+        let first = random.below(2_500);
+        let last = first + 5;
+        let change = "UPDATE docs SET line = REVERSE(line)";
+        run(
+            client,
+            &format!("{change} WHERE id BETWEEN {first} AND {last}"),
+        );
+    },
+};
+
 const SMALL_WRITES: Load = Load {
     name: "small writes",
     clients: 2,
+    rests: false,
     step: |_, client, random| run(client, &format!("CALL add_many({})", random.below(1_000))),
 };
 
@@ -191,6 +226,7 @@ const SMALL_WRITES: Load = Load {
 const ALL_CONNECTIONS: Load = Load {
     name: "all connections",
     clients: 1,
+    rests: true,
     step: |server, _, _| {
         let all: Vec<Client> = std::iter::from_fn(|| server.app().connect().ok()).collect();
         assert!(all.len() < 1_000, "none was refused");
@@ -200,6 +236,7 @@ const ALL_CONNECTIONS: Load = Load {
 const READS_OF_ALL: Load = Load {
     name: "reads of all rows",
     clients: 2,
+    rests: true,
     step: |_, client, _| run(client, "SELECT MAX(LENGTH(line)) FROM docs"),
 };
 
@@ -242,10 +279,15 @@ fn beside<T>(server: &Server, loads: &[&Load], act: impl FnOnce() -> T) -> T {
                     let place = wait_for("a connection", PATIENCE, || Ok(server.root().ok()));
                     let mut client = place.unwrap();
                     run(&mut client, &format!("USE {SCHEMA}"));
+                    // The log would be large, and is of no concern here.
+                    run(&mut client, "SET sql_log_bin = 0");
                     let mut random = Random::new(number as u64 + 1);
                     (load.step)(server, &mut client, &mut random);
                     at_work.fetch_add(1, Ordering::SeqCst);
                     while !over.load(Ordering::SeqCst) {
+                        if load.rests {
+                            std::thread::sleep(REST);
+                        }
                         (load.step)(server, &mut client, &mut random);
                     }
                 });
@@ -261,55 +303,118 @@ fn beside<T>(server: &Server, loads: &[&Load], act: impl FnOnce() -> T) -> T {
     })
 }
 
-/// While loads run, all of these are found, sooner or later.
-fn expect_found(server: &Server, loads: &[&Load], rules: &[&str]) {
-    let (mut last, began) = (Value::Null, Instant::now());
-    let all = beside(server, loads, || {
-        wait_for("the findings", PATIENCE, || {
-            // It may be the one that isn't let in.
-            let Ok(report) = advise(server, 1) else {
-                return Ok(None);
-            };
-            let found = found(&report);
-            let has = |rule: &&str| found.iter().any(|one| one == rule);
-            let has_all = rules.iter().all(has);
-            last = report;
-            Ok(has_all.then_some(()))
+/// What `remora advise` finds while loads run: `is_enough` is told, again and again, what was found
+/// so far and what the last report has.
+fn watch(
+    server: &Server,
+    loads: &[&Load],
+    is_enough: impl Fn(&BTreeSet<String>, &Value) -> bool,
+) -> Value {
+    let (mut all, mut last, began) = (BTreeSet::new(), Value::Null, Instant::now());
+    let ended = beside(server, loads, || {
+        wait_for("what is expected", PATIENCE, || {
+            match advise(server, 1) {
+                Ok(report) => last = report,
+                // It may be the one that isn't let in.
+                Err(error) => {
+                    println!("{error:#}");
+                    return Ok(None);
+                }
+            }
+            all.extend(found(&last));
+            Ok(is_enough(&all, &last).then_some(()))
         })
     });
     let names: Vec<_> = loads.iter().map(|load| load.name).collect();
     println!("{names:?}: {:.1} s", began.elapsed().as_secs_f32());
-    assert!(all.is_ok(), "{names:?}: not all of {rules:?} in {last:#}");
+    assert!(ended.is_ok(), "{names:?}: found {all:?}, at last {last:#}");
+    last
+}
+
+/// While loads run, all of these are found, sooner or later.
+fn expect_found(server: &Server, loads: &[&Load], rules: &[&str]) -> Value {
+    watch(server, loads, |all, _| {
+        rules.iter().all(|rule| all.contains(*rule))
+    })
+}
+
+/// While loads run, the rules are silent, sooner or later: at first caches are still empty.
+fn expect_silent(server: &Server, loads: &[&Load], rules: &[&str]) {
+    watch(server, loads, |_, last| {
+        let found = found(last);
+        rules
+            .iter()
+            .all(|rule| !found.iter().any(|one| one == rule))
+    });
+}
+
+/// What a rule found in a report.
+fn finding<'r>(report: &'r Value, rule: &str) -> &'r Value {
+    let judgements = report["judgements"].as_array().unwrap();
+    let judgement = judgements.iter().find(|one| one["rule"] == rule).unwrap();
+    &judgement["verdict"]["found"]
+}
+
+/// A server takes what it is told to be set without a restart.
+fn set_what_is_suggested(server: &Server, report: &Value) {
+    let mut root = server.root().unwrap();
+    for judgement in report["judgements"].as_array().unwrap() {
+        let Some(settings) = judgement["verdict"]["found"]["settings"].as_array() else {
+            continue;
+        };
+        for setting in settings {
+            if setting["is_dynamic"] == true {
+                let text = |field: &str| setting[field].as_str().unwrap();
+                let sql = format!("SET GLOBAL {} = {}", text("name"), text("suggested"));
+                run(&mut root, &sql);
+            }
+        }
+    }
 }
 
 fn has_query_cache(kind: Kind) -> bool {
     matches!(kind, Kind::MariaDb1011 | Kind::MariaDb114)
 }
 
+/// Each load, and what is found under it where there is no room.
+const MET: [(&Load, &[&str]); 6] = [
+    (&CONNECTIONS, &["thread_cache_small", "back_log_short"]),
+    (&ALL_CONNECTIONS, &["connections_exhausted"]),
+    (
+        &MANY_TABLES,
+        &["table_cache_small", "definition_cache_small"],
+    ),
+    (&SORTS, &["temporary_tables_on_disk"]),
+    (&CROWDED, &["processors_short"]),
+    (&WRITES, &["redo_log_small", "io_capacity_low"]),
+];
+
 fn small_limits_are_found(kind: Kind) {
     let server = small(kind);
     fill(&server);
-    let silent = wait_for("nothing to be found, as nothing happens", PATIENCE, || {
-        // Changed pages are still written out.
-        let idle = advise(&server, 1)?;
-        Ok(found(&idle).is_empty().then_some(()))
-    });
-    silent.unwrap();
-    let connections = ["thread_cache_small", "back_log_short"];
-    expect_found(&server, &[&CONNECTIONS], &connections);
-    expect_found(&server, &[&ALL_CONNECTIONS], &["connections_exhausted"]);
-    let caches = ["table_cache_small", "definition_cache_small"];
-    expect_found(&server, &[&MANY_TABLES], &caches);
-    expect_found(&server, &[&SORTS], &["temporary_tables_on_disk"]);
-    expect_found(&server, &[&CROWDED], &["processors_short"]);
-    let log = ["redo_log_small", "io_capacity_low"];
-    expect_found(&server, &[&WRITES], &log);
-    if has_query_cache(kind) {
-        expect_found(&server, &[&NEW_QUERIES], &["query_cache_costs"]);
-    }
     let mut reader = server.root().unwrap();
     run(&mut reader, "START TRANSACTION WITH CONSISTENT SNAPSHOT");
-    expect_found(&server, &[&SMALL_WRITES], &["purge_behind"]);
+    // Changed pages are still written out.
+    expect_silent(&server, &[], &ALL_RULES);
+    let mut reports = Vec::new();
+    for (load, rules) in MET {
+        reports.push(expect_found(&server, &[load], rules));
+    }
+    if has_query_cache(kind) {
+        let report = expect_found(&server, &[&NEW_QUERIES], &["query_cache_costs"]);
+        reports.push(report);
+    }
+    // It has been open for longer than ten seconds by now, or will be soon.
+    let report = expect_found(&server, &[&SMALL_WRITES], &["purge_behind"]);
+    let remedy = finding(&report, "purge_behind")["remedy"].to_string();
+    let id = reader.query_value("SELECT CONNECTION_ID()").unwrap();
+    let to_end = format!("KILL {} ", id.unwrap());
+    assert!(remedy.contains(&to_end), "{remedy}, and it is {to_end}");
+    let reads = &report["takeover"]["known"]["statements"];
+    assert!(reads.as_f64().unwrap() > 0.0, "{report:#}");
+    for report in &reports {
+        set_what_is_suggested(&server, report);
+    }
 }
 
 fn a_small_pool_is_found(kind: Kind) {
@@ -325,40 +430,49 @@ fn a_small_pool_is_found(kind: Kind) {
         Kind::MySql80 => &["buffer_pool_small", "free_pages_short"][..],
         _ => &["buffer_pool_small"],
     };
-    expect_found(&server, &[&READS_OF_ALL, &WRITES], pool);
+    let report = expect_found(&server, &[&READS_OF_ALL, &WRITES], pool);
+    set_what_is_suggested(&server, &report);
 }
 
-/// The loads that small limits are found under.
-const ALL: [&Load; 7] = [
-    &CONNECTIONS,
-    &MANY_TABLES,
-    &SORTS,
-    &CROWDED,
-    &WRITES,
-    &SMALL_WRITES,
-    &READS_OF_ALL,
+/// What only a server without room is told.
+const ALL_RULES: [&str; 11] = [
+    "redo_log_small",
+    "purge_behind",
+    "buffer_pool_small",
+    "free_pages_short",
+    "io_capacity_low",
+    "table_cache_small",
+    "definition_cache_small",
+    "thread_cache_small",
+    "connections_exhausted",
+    "back_log_short",
+    "temporary_tables_on_disk",
 ];
 
 fn nothing_is_found_where_there_is_room(kind: Kind) {
     let server = roomy(kind);
     fill(&server);
-    // What is read for the first time comes from disk, and tables are opened once.
-    for table in 0..TABLES {
-        server.execute([format!("SELECT a FROM t{table}")]).unwrap();
+    for load in [
+        &CONNECTIONS,
+        &MANY_TABLES,
+        &SORTS,
+        &SOME_WRITES,
+        &SMALL_WRITES,
+        &READS_OF_ALL,
+    ] {
+        expect_silent(&server, &[load], &ALL_RULES);
     }
-    let report = beside(&server, &ALL, || advise(&server, 64).unwrap());
+    // The same reads again and again, where there is a query cache.
+    expect_silent(&server, &[&MANY_TABLES], &["query_cache_costs"]);
+    let report = beside(&server, &[&CROWDED], || advise(&server, 64).unwrap());
     assert!(found(&report).is_empty(), "{report:#}");
     let unjudged = report["judgements"].as_array().unwrap().iter();
     let unjudged: Vec<_> = unjudged
         .filter(|judgement| judgement["verdict"].get("unjudged").is_some())
         .map(|judgement| judgement["rule"].as_str().unwrap())
         .collect();
-    let expected: &[&str] = if has_query_cache(kind) {
-        &[]
-    } else {
-        &["query_cache_costs"]
-    };
-    assert_eq!(unjudged, expected, "{report:#}");
+    // Too little was asked, or there is none.
+    assert_eq!(unjudged, ["query_cache_costs"], "{report:#}");
 }
 
 #[test]
@@ -382,11 +496,11 @@ fn a_small_pool_of_mysql_is_found() {
 }
 
 #[test]
-fn nothing_is_found_of_mariadb_under_the_same_loads_where_there_is_room() {
+fn nothing_is_found_of_mariadb_under_such_loads_where_there_is_room() {
     nothing_is_found_where_there_is_room(Kind::MariaDb1011);
 }
 
 #[test]
-fn nothing_is_found_of_mysql_under_the_same_loads_where_there_is_room() {
+fn nothing_is_found_of_mysql_under_such_loads_where_there_is_room() {
     nothing_is_found_where_there_is_room(Kind::MySql80);
 }

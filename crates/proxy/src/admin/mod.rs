@@ -51,7 +51,7 @@ use self::dashboard::Dashboard;
 use self::host::{HostNames, require_known_host};
 use self::listener::BoundedListener;
 pub use self::token::{AdminToken, TokenError};
-use crate::advise::desk::Desk;
+use crate::advise::on_demand::ReadingOnDemand;
 use crate::config::options::AdminOptions;
 use crate::explain::Explainer;
 use crate::metrics::{self, Caching, Metrics, Observation, Observed, Reachability};
@@ -113,7 +113,7 @@ pub struct Tools {
     /// Changes something. Without it nothing can be changed.
     pub control: Option<Control>,
     /// Reads the server, to say what limits it.
-    pub desk: Option<Desk>,
+    pub reading: Option<ReadingOnDemand>,
 }
 
 /// Listens at the address and starts to answer.
@@ -164,8 +164,8 @@ pub fn start(
 
 /// Reads the server when somebody asks for it.
 async fn read_server(sources: &Sources) {
-    match &sources.tools.desk {
-        Some(desk) => desk.work().await,
+    match &sources.tools.reading {
+        Some(reading) => reading.work().await,
         None => std::future::pending().await,
     }
 }

@@ -1,15 +1,16 @@
 //! Reads a server for a while, so that the adviser can say what limits it.
 
-pub mod desk;
+pub mod on_demand;
 mod shapes;
 
 use std::time::{Duration, Instant};
 
 use remora_adviser::{
-    Brand, InnodbStatus, OpenTransaction, Reading, ReadingError, Report, Sample, Server, Values,
-    advise,
+    Brand, InnodbStatus, OpenTransaction, Reading, ReadingError, Report, STATUS_VARIABLES, Sample,
+    Server, Unjudged, Values, advise,
 };
 use remora_sql::Dialect;
+use remora_upstream::UpstreamConfig;
 use remora_upstream::client::{Client, ClientError, text};
 use remora_upstream::server_facts::{Family, natives, release};
 
@@ -40,31 +41,34 @@ pub enum AdviseError {
     #[error("the server at upstream.address can't be asked as follow.user: {0}")]
     Server(#[from] ClientError),
     /// Its counters began again.
-    #[error("the server was restarted while it was read: ask again")]
-    Restarted,
+    #[error("the server was restarted while it was read, or FLUSH STATUS ran: ask again")]
+    BeganAgain,
     /// Nothing can be said of so short a time.
-    #[error("--seconds: the server was read only once; give it more time than --interval")]
+    #[error("the server was read only once: read it for longer")]
     TooShort,
 }
 
 impl From<ReadingError> for AdviseError {
     fn from(error: ReadingError) -> AdviseError {
         match error {
-            ReadingError::Restarted => AdviseError::Restarted,
+            ReadingError::BeganAgain => AdviseError::BeganAgain,
             ReadingError::TooShort => AdviseError::TooShort,
         }
     }
 }
 
-/// Reads the server on a connection of its own and judges what it says. `progress` is called after
+/// Reads the server on connections of its own and judges what it says. `progress` is called after
 /// each sample, with the time since the first.
 pub async fn ask(
-    client: &mut Client,
+    config: &UpstreamConfig,
     processors: Option<u32>,
     pace: Pace,
-    mut progress: impl FnMut(Duration),
+    progress: impl FnMut(Duration),
 ) -> Result<Report, AdviseError> {
-    let variables = values(client, "SHOW GLOBAL VARIABLES").await?;
+    let mut client = remora_upstream::connect(config).await?;
+    // InnoDB tells in the system's time since when a transaction is open.
+    client.execute("SET SESSION time_zone = 'SYSTEM'").await?;
+    let variables = values(&mut client, "SHOW GLOBAL VARIABLES").await?;
     // What it says when it is connected to can be made up.
     let version = variables.text("version").unwrap_or_default().to_owned();
     let (family, release) = (Family::of(&version), release(&version));
@@ -83,7 +87,20 @@ pub async fn ask(
         version,
         processors,
     };
-    let before = Shapes::read(client, &variables).await?;
+    let before = Shapes::read(config, &variables).await?;
+    let samples = take_samples(&mut client, pace, progress).await?;
+    client.quit().await;
+    let after = Shapes::read(config, &variables).await?;
+    let shapes = Shapes::between(before, after, dialect);
+    let reading = Reading::new(server, variables, samples, shapes)?;
+    Ok(advise(&reading))
+}
+
+async fn take_samples(
+    client: &mut Client,
+    pace: Pace,
+    mut progress: impl FnMut(Duration),
+) -> Result<Vec<Sample>, ClientError> {
     let began = Instant::now();
     let mut samples = Vec::new();
     loop {
@@ -91,24 +108,25 @@ pub async fn ask(
         samples.push(sample(client, at).await?);
         progress(at);
         if at >= pace.length {
-            break;
+            return Ok(samples);
         }
         let next = (at + pace.interval).min(pace.length);
         tokio::time::sleep(next.saturating_sub(began.elapsed())).await;
     }
-    let after = Shapes::read(client, &variables).await?;
-    let shapes = Shapes::between(before, after, dialect);
-    let reading = Reading::new(server, variables, samples, shapes)?;
-    Ok(advise(&reading))
 }
 
 async fn sample(client: &mut Client, at: Duration) -> Result<Sample, ClientError> {
     Ok(Sample {
         at_s: at.as_secs_f64(),
-        status: values(client, "SHOW GLOBAL STATUS").await?,
+        status: values(client, &status_question()).await?,
         innodb: innodb_status(client).await?,
         oldest_transaction: oldest_transaction(client).await?,
     })
+}
+
+fn status_question() -> String {
+    let names = STATUS_VARIABLES.join("', '");
+    format!("SHOW GLOBAL STATUS WHERE Variable_name IN ('{names}')")
 }
 
 async fn values(client: &mut Client, question: &str) -> Result<Values, ClientError> {
@@ -117,16 +135,28 @@ async fn values(client: &mut Client, question: &str) -> Result<Values, ClientErr
     Ok(rows.iter().filter_map(pair).collect())
 }
 
-async fn innodb_status(client: &mut Client) -> Result<Option<InnodbStatus>, ClientError> {
-    let answer = client.query("SHOW ENGINE INNODB STATUS", 1).await;
-    let rows = permitted(answer)?.unwrap_or_default();
+async fn innodb_status(client: &mut Client) -> Result<Result<InnodbStatus, Unjudged>, ClientError> {
+    let rows = match client.query("SHOW ENGINE INNODB STATUS", 1).await {
+        Ok(rows) => rows,
+        Err(error) if is_denied(&error) => return Ok(Err(Unjudged::NoPrivilege)),
+        // It has no InnoDB.
+        Err(ClientError::Server(_)) => return Ok(Err(Unjudged::NotReported)),
+        Err(error) => return Err(error),
+    };
     let status = rows.first().and_then(|row| row.get(2)?.as_deref());
     // The text has statements in it, in whatever their clients sent.
-    Ok(status.and_then(|bytes| InnodbStatus::parse(&String::from_utf8_lossy(bytes))))
+    let status = status.map(String::from_utf8_lossy);
+    let read = status.and_then(|text| InnodbStatus::parse(&text));
+    Ok(read.ok_or(Unjudged::NotReported))
 }
 
 async fn oldest_transaction(client: &mut Client) -> Result<Option<OpenTransaction>, ClientError> {
-    let rows = permitted(client.query(OLDEST_TRANSACTION, 1).await)?.unwrap_or_default();
+    let rows = match client.query(OLDEST_TRANSACTION, 1).await {
+        Ok(rows) => rows,
+        // Without the privilege nobody is to blame.
+        Err(ClientError::Server(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     Ok(rows.first().and_then(|row| {
         Some(OpenTransaction {
             connection_id: text(row, 0)?.parse().ok()?,
@@ -135,17 +165,9 @@ async fn oldest_transaction(client: &mut Client) -> Result<Option<OpenTransactio
     }))
 }
 
-/// An answer; `None` if the account lacks the privilege for the question.
-fn permitted<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(error)
-            if error
-                .server_code()
-                .is_some_and(|code| DENIED.contains(&code)) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
+/// Whether the account lacks the privilege for a question.
+fn is_denied(error: &ClientError) -> bool {
+    error
+        .server_code()
+        .is_some_and(|code| DENIED.contains(&code))
 }

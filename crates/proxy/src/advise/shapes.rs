@@ -4,15 +4,17 @@ use std::collections::HashMap;
 
 use remora_adviser::{NoShapes, Shape, Values};
 use remora_sql::{Dialect, StatementKind, analyse_prepared};
-use remora_upstream::client::{Client, ClientError, text};
+use remora_upstream::UpstreamConfig;
+use remora_upstream::client::{ClientError, text};
 
-use super::permitted;
+use super::is_denied;
 
 /// The most shapes that are read. A server keeps 10,000 by default.
 const SHAPES_MAX: usize = 20_000;
-const QUESTION: &str = "SELECT CONCAT_WS('.', SCHEMA_NAME, DIGEST), DIGEST_TEXT, COUNT_STAR, \
-     SUM_TIMER_WAIT FROM performance_schema.events_statements_summary_by_digest \
-     WHERE DIGEST IS NOT NULL ORDER BY COUNT_STAR DESC LIMIT 20000";
+/// The row without a digest counts all that there was no room for.
+const QUESTION: &str = "SELECT CONCAT_WS('.', SCHEMA_NAME, DIGEST), IFNULL(DIGEST_TEXT, ''), \
+     COUNT_STAR, SUM_TIMER_WAIT FROM performance_schema.events_statements_summary_by_digest \
+     ORDER BY COUNT_STAR DESC LIMIT 20000";
 /// What a second has of the units of `SUM_TIMER_WAIT`.
 const PICOSECONDS: f64 = 1e12;
 
@@ -29,17 +31,22 @@ struct Cost {
 pub(super) struct Shapes(Result<HashMap<String, Cost>, NoShapes>);
 
 impl Shapes {
-    /// Asks for them.
+    /// Asks for them on a connection of its own, so that nothing else is lost if that takes too
+    /// long.
     pub(super) async fn read(
-        client: &mut Client,
+        config: &UpstreamConfig,
         variables: &Values,
     ) -> Result<Shapes, ClientError> {
         if variables.text("performance_schema") != Some("ON") {
             return Ok(Shapes(Err(NoShapes::Off)));
         }
-        let Some(rows) = permitted(client.query(QUESTION, SHAPES_MAX).await)? else {
-            return Ok(Shapes(Err(NoShapes::Forbidden)));
+        let mut client = remora_upstream::connect(config).await?;
+        let rows = match client.query(QUESTION, SHAPES_MAX).await {
+            Ok(rows) => rows,
+            Err(error) if is_denied(&error) => return Ok(Shapes(Err(NoShapes::Forbidden))),
+            Err(_) => return Ok(Shapes(Err(NoShapes::Unanswered))),
         };
+        client.quit().await;
         let cost = |row| {
             let number = |column| text(row, column)?.parse::<f64>().ok();
             let cost = Cost {
@@ -60,8 +67,7 @@ impl Shapes {
     ) -> Result<Vec<Shape>, NoShapes> {
         let (before, after) = (before.0?, after.0?);
         if after.is_empty() {
-            // Statements are counted in another place, or not at all.
-            return Err(NoShapes::Off);
+            return Err(NoShapes::NotCounted);
         }
         let grown = after.into_iter().filter_map(|(key, cost)| {
             let (count, server_s) = before

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use remora_adviser::{Finding, Judgement, Report, Rule, TakeoverSeen, Unjudged, Verdict};
 use serde::Serialize;
 
 use super::super::{Sources, answer_text};
 use super::answer_json;
-use crate::advise::desk::{Desk, Progress};
+use crate::advise::on_demand::{Progress, ReadingOnDemand};
 
 /// What the page shows.
 #[derive(Debug, Serialize)]
@@ -35,7 +35,6 @@ struct ShownReport {
     findings: Vec<ShownFinding>,
     fine: Vec<&'static str>,
     unjudged: Vec<ShownUnjudged>,
-    /// In lines.
     takeover: String,
 }
 
@@ -57,7 +56,11 @@ struct ShownUnjudged {
 
 /// Answers `GET /dashboard/advice`.
 pub(super) async fn show(State(sources): State<Arc<Sources>>) -> Response {
-    let progress = sources.tools.desk.as_ref().map(Desk::progress);
+    let progress = sources
+        .tools
+        .reading
+        .as_ref()
+        .map(ReadingOnDemand::progress);
     answer_json(&match progress {
         None => Shown::NoAccount,
         Some(Progress::NotAsked) => Shown::NotAsked,
@@ -70,12 +73,19 @@ pub(super) async fn show(State(sources): State<Arc<Sources>>) -> Response {
     })
 }
 
+/// A header that the page sends, and that no other page can have a browser send.
+const FROM_PAGE: &str = "x-remora-page";
+
 /// Answers `POST /dashboard/advice`: the server is read. It changes nothing, and there is only one
 /// reading at a time, so it needs no token.
-pub(super) async fn begin(State(sources): State<Arc<Sources>>) -> Response {
-    match &sources.tools.desk {
-        Some(desk) => {
-            desk.ask();
+pub(super) async fn begin(State(sources): State<Arc<Sources>>, headers: HeaderMap) -> Response {
+    if !headers.contains_key(FROM_PAGE) {
+        let body = format!("this takes the header {FROM_PAGE}\n");
+        return answer_text(StatusCode::FORBIDDEN, body);
+    }
+    match &sources.tools.reading {
+        Some(reading) => {
+            reading.ask();
             answer_text(
                 StatusCode::ACCEPTED,
                 "the server is being read\n".to_owned(),
@@ -106,8 +116,12 @@ fn shown(report: &Report) -> ShownReport {
         fine: rules(&|verdict| *verdict == Verdict::Fine),
         unjudged: unjudged.filter(|one| !one.rules.is_empty()).collect(),
         takeover: match &report.takeover {
-            TakeoverSeen::Known(takeover) => takeover.to_string(),
-            TakeoverSeen::Unknown(why) => why.describe().to_owned(),
+            // Without texts: many may see the page, and these are everybody's on the server.
+            TakeoverSeen::Known(takeover) => takeover.summary(),
+            TakeoverSeen::Unknown(why) => {
+                let why = why.describe();
+                format!("What Remora could take over isn't known. {why}")
+            }
         },
     }
 }

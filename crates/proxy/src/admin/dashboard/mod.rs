@@ -10,7 +10,7 @@
 //! | `/dashboard/digest` | one digest | every two seconds, while it is shown |
 //! | `/dashboard/totals` | counts by reason and by table | every three seconds |
 //! | `/dashboard/configuration` | the options in force | once |
-//! | `/dashboard/advice` | what limits the server; `POST` has it read | every second |
+//! | `/dashboard/advice` | what limits the server; `POST` has it read | every ten seconds, every second meanwhile |
 //!
 //! The samples are taken on the admin thread, whether or not a page is open ([`history`]).
 
