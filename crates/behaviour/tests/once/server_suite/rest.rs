@@ -23,6 +23,10 @@ pub fn program(address: SocketAddr) -> String {
     )
 }
 
+const TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
+     WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN \
+     ('mysql', 'sys', 'information_schema', 'performance_schema')";
+
 /// What came of the statements before a line, as the metrics tell it: labels and how often.
 pub type Outcomes = Vec<(usize, Vec<(String, f64)>)>;
 
@@ -103,23 +107,40 @@ impl Calm<'_> {
         let outdated = |entry: &Entry| timeline.outdated(entry.as_of(), entry.tags());
         let sweep = || shared.store.sweep_step(usize::MAX, outdated, |_, _| ());
         while !sweep().finished {}
+        self.learn_all_tables();
         self.rested_at = place;
     }
 
-    /// The definitions of the tables that a statement reads are there when it comes.
-    fn learn_tables(&self, number: usize) {
+    /// The definitions of the tables that a statement reads are there when it comes. It may be a
+    /// statement that nobody has read.
+    fn learn_tables(&mut self, number: usize) {
         let mut statements = self.script.statements.iter();
-        let Some((_, schema, text)) = statements.find(|(at, ..)| *at == number) else {
-            return;
-        };
-        let encoded = |text: &str| -> String {
-            let bytes = bytes_of(text);
+        if let Some((_, schema, text)) = statements.find(|(at, ..)| *at == number) {
+            let text = text.trim().trim_end_matches(';');
+            self.learn_tables_of(&bytes_of(schema), &bytes_of(text));
+        }
+    }
+
+    /// All tables that there are now. Some statements stand in variables of the script, and some in
+    /// other statements: nobody can tell from those which tables they read.
+    fn learn_all_tables(&mut self) {
+        let rows = self.root.query(TABLES).unwrap().rows().unwrap();
+        for row in rows {
+            let [Some(schema), Some(table)] = &row[..] else {
+                continue;
+            };
+            let read = [b"SELECT * FROM `", table.as_slice(), b"`"].concat();
+            self.learn_tables_of(schema, &read);
+        }
+    }
+
+    fn learn_tables_of(&self, schema: &[u8], text: &[u8]) {
+        let encoded = |bytes: &[u8]| -> String {
             bytes.iter().fold(String::new(), |mut encoded, byte| {
                 let _ = write!(encoded, "%{byte:02x}");
                 encoded
             })
         };
-        let text = text.trim().trim_end_matches(';');
         let page = format!("/explain?schema={}&sql={}", encoded(schema), encoded(text));
         wait_for("the definitions of tables", PATIENCE, || {
             // It says so of what is no statement that reads.
