@@ -36,7 +36,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Values {
 }
 
 /// Whose server it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brand {
     /// MariaDB.
     MariaDb,
@@ -229,6 +229,11 @@ impl Reading {
     /// What was found in each sample that tells it.
     pub(crate) fn each(&self, of: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
         self.samples.iter().filter_map(of).collect()
+    }
+
+    /// What a status variable was in each sample.
+    pub(crate) fn each_status(&self, name: &str) -> Vec<f64> {
+        self.each(|sample| sample.status.number(name))
     }
 
     /// What a status variable was in the last sample.

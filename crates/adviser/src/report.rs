@@ -71,9 +71,10 @@ impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, suggested) = (self.name, &self.suggested);
         let now = self.shown(&self.now);
-        let is_plain = self.unit != Unit::Bytes;
-        let wanted = (!is_plain).then(|| self.shown(suggested) + ", ");
-        let wanted = wanted.unwrap_or_default();
+        let wanted = match self.unit {
+            Unit::Bytes => self.shown(suggested) + ", ",
+            _ => String::new(),
+        };
         if self.is_dynamic {
             write!(f, "SET GLOBAL {name} = {suggested};  -- {wanted}now {now}")
         } else {
@@ -84,7 +85,7 @@ impl fmt::Display for Setting {
 }
 
 impl Setting {
-    /// Whether it is to become another than it is.
+    /// Whether it says anything: more than there is, or nothing at all (0, which switches off).
     pub(crate) fn changes_something(&self) -> bool {
         let number = |text: &str| text.parse::<f64>().ok();
         match (number(&self.now), number(&self.suggested)) {
@@ -148,7 +149,7 @@ pub struct Judgement {
 /// how often the same values are asked for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Takeover {
-    /// All statements that ended meanwhile, but for those that the server keeps no digest of.
+    /// All statements that ended meanwhile.
     pub statements: f64,
     /// The server's time for all of them, seconds.
     pub server_s: f64,

@@ -100,10 +100,8 @@ pub fn advise(
 ) -> Result<Report, AskError> {
     let (runtime, config) = asking(settings)?;
     let processors = processors.or_else(|| settings.processors_of_server());
-    runtime.block_on(async {
-        let report = advise::ask(&config, processors, pace, progress).await?;
-        Ok(report)
-    })
+    let report = runtime.block_on(advise::ask(&config, processors, pace, progress))?;
+    Ok(report)
 }
 
 /// With what the server is asked, as Remora's own account.

@@ -188,6 +188,29 @@ fn without_an_account_the_page_says_why_the_server_is_not_read() {
     assert_eq!(json(&admin, "/dashboard/advice")["state"], "no_account");
 }
 
+/// The status line of an answer to a `POST` with these headers.
+fn post(admin: &AdminHandle, path: &str, headers: &str) -> String {
+    let mut connection = TcpStream::connect(admin.address()).unwrap();
+    let patience = Some(Duration::from_secs(30));
+    connection.set_read_timeout(patience).unwrap();
+    let request =
+        format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n{headers}\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn only_the_page_can_have_the_server_read() {
+    let (admin, _) = start();
+    let from_elsewhere = post(&admin, "/dashboard/advice", "");
+    assert!(from_elsewhere.contains(" 403 "), "{from_elsewhere}");
+    // There is no account here to read with.
+    let from_page = post(&admin, "/dashboard/advice", "X-Remora-Page: advice\r\n");
+    assert!(from_page.contains(" 404 "), "{from_page}");
+}
+
 #[test]
 fn the_configuration_is_shown_without_a_secret() {
     let directory = tempfile::tempdir().unwrap();

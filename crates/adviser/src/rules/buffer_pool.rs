@@ -25,9 +25,7 @@ pub(super) fn buffer_pool_small(case: &mut Case<'_>) -> Found {
     let reads = case.rate("Innodb_buffer_pool_reads")?;
     let requests = case.rate("Innodb_buffer_pool_read_requests")?;
     let total = case.status("Innodb_buffer_pool_pages_total")?;
-    let free = case
-        .reading
-        .each(|sample| sample.status.number("Innodb_buffer_pool_pages_free"));
+    let free = case.reading.each_status("Innodb_buffer_pool_pages_free");
     let free = free.into_iter().reduce(f64::min);
     let free = free.ok_or(Unjudged::NotReported)?;
     case.note("free pages, the fewest", free, Unit::Number);

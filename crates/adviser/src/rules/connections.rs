@@ -38,10 +38,7 @@ pub(super) fn thread_cache_small(case: &mut Case<'_>) -> Found {
 
 pub(super) fn connections_exhausted(case: &mut Case<'_>) -> Found {
     let refused = case.growth("Connection_errors_max_connections")?;
-    let connected = case.reading.each(|sample| {
-        let connected = sample.status.number("Threads_connected")?;
-        Some(connected)
-    });
+    let connected = case.reading.each_status("Threads_connected");
     let connected = connected.into_iter().reduce(f64::max);
     let connected = connected.ok_or(Unjudged::NotReported)?;
     let most = case.variable("max_connections")?;

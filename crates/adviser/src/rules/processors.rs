@@ -10,12 +10,8 @@ const RUNNING_PER_PROCESSOR_MAX: f64 = 4.0;
 pub(super) fn processors_short(case: &mut Case<'_>) -> Found {
     let processors = case.reading.server.processors;
     let processors = f64::from(processors.ok_or(Unjudged::ProcessorsUnknown)?);
-    let running = case
-        .reading
-        .each(|sample| sample.status.number("Threads_running"));
-    let waiting = case
-        .reading
-        .each(|sample| sample.status.number("Innodb_row_lock_current_waits"));
+    let running = case.reading.each_status("Threads_running");
+    let waiting = case.reading.each_status("Innodb_row_lock_current_waits");
     // One of them asks for this. What waits for a row needs no processor.
     let running = median(running).ok_or(Unjudged::NotReported)? - 1.0;
     let running = (running - median(waiting).unwrap_or(0.0)).max(0.0);

@@ -16,7 +16,8 @@ use serde_json::Value;
 /// As many tables as no small cache of definitions has room for: the least that one can be set to
 /// is 400.
 const TABLES: u32 = 450;
-/// Between two steps of a client.
+/// Between two steps of a client, so that a load leaves the processors to others. Nothing is waited
+/// for by it.
 const REST: Duration = Duration::from_millis(2);
 /// So many statements at once are many for one processor.
 const CROWD: usize = 8;
@@ -45,6 +46,8 @@ fn small(kind: Kind) -> Server {
         "--tmp-table-size=1024",
         "--max-heap-table-size=16384",
         "--performance-schema=ON",
+        // Not the system's: InnoDB tells in that one since when a transaction is open.
+        "--default-time-zone=-11:00",
         "--innodb-io-capacity=100",
         "--innodb-max-dirty-pages-pct=1",
         "--innodb-adaptive-flushing=OFF",
@@ -306,14 +309,14 @@ fn beside<T>(server: &Server, loads: &[&Load], act: impl FnOnce() -> T) -> T {
 /// What `remora advise` finds while loads run: `is_enough` is told, again and again, what was found
 /// so far and what the last report has.
 fn watch(
-    server: &Server,
+    (server, processors): (&Server, u32),
     loads: &[&Load],
     is_enough: impl Fn(&BTreeSet<String>, &Value) -> bool,
 ) -> Value {
     let (mut all, mut last, began) = (BTreeSet::new(), Value::Null, Instant::now());
     let ended = beside(server, loads, || {
         wait_for("what is expected", PATIENCE, || {
-            match advise(server, 1) {
+            match advise(server, processors) {
                 Ok(report) => last = report,
                 // It may be the one that isn't let in.
                 Err(error) => {
@@ -333,14 +336,14 @@ fn watch(
 
 /// While loads run, all of these are found, sooner or later.
 fn expect_found(server: &Server, loads: &[&Load], rules: &[&str]) -> Value {
-    watch(server, loads, |all, _| {
+    watch((server, 1), loads, |all, _| {
         rules.iter().all(|rule| all.contains(*rule))
     })
 }
 
 /// While loads run, the rules are silent, sooner or later: at first caches are still empty.
 fn expect_silent(server: &Server, loads: &[&Load], rules: &[&str]) {
-    watch(server, loads, |_, last| {
+    watch((server, 1), loads, |_, last| {
         let found = found(last);
         rules
             .iter()
@@ -464,8 +467,8 @@ fn nothing_is_found_where_there_is_room(kind: Kind) {
     }
     // The same reads again and again, where there is a query cache.
     expect_silent(&server, &[&MANY_TABLES], &["query_cache_costs"]);
-    let report = beside(&server, &[&CROWDED], || advise(&server, 64).unwrap());
-    assert!(found(&report).is_empty(), "{report:#}");
+    // Many statements at once are none too many for many processors.
+    let report = watch((&server, 64), &[&CROWDED], |_, last| found(last).is_empty());
     let unjudged = report["judgements"].as_array().unwrap().iter();
     let unjudged: Vec<_> = unjudged
         .filter(|judgement| judgement["verdict"].get("unjudged").is_some())
