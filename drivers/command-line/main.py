@@ -13,11 +13,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../python"))
 sys.argv.insert(1, "mariadb-client")  # where the other programs have the driver's name
 
-from environment import (ACCOUNTS, ACCOUNTS_PASSWORD, HOST, PASSED_TABLES, PASSWORD, PORTS, READS, SCHEMA, TABLES, TLS,
-                         TLS_CA, TLS_WRONG_CA, USER, WARM_UP_S, NotThere, check, hits, hits_since, same, say)
-
-LIMIT = 0xFFFFFF
-"""What one packet can carry."""
+from environment import (ACCOUNTS, ACCOUNTS_PASSWORD, HOST, LARGE_LENGTHS, PASSED_TABLES, PASSWORD, PORTS, READS, SCHEMA,
+                         TABLES, TLS, TLS_CA, TLS_WRONG_CA, USER, WARM_UP_S, NotThere, check, hits, hits_since, same, say)
 
 
 def command(side, options, user=USER, password=PASSWORD, schema=SCHEMA, ca=TLS_CA):
@@ -186,9 +183,7 @@ def errors():
 
 
 def large():
-    # One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond.
-    lengths = [LIMIT - 5, LIMIT - 4, LIMIT - 3, LIMIT, LIMIT + 1, 20_000_000]
-    works("large rows", "".join(f"SELECT LEFT(data, {length}) FROM large WHERE id = 1;\n" for length in lengths), "--quick")
+    works("large rows", "".join(f"SELECT LEFT(data, {length}) FROM large WHERE id = 1;\n" for length in LARGE_LENGTHS), "--quick")
     payload = (bytes(range(256)) * 40_000).hex()  # of 20 MB as text
     shown = works("large statements", "DROP TABLE IF EXISTS w_large; CREATE TABLE w_large (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB;"
                   f"INSERT INTO w_large VALUES (1, 0x{payload});\nSELECT LENGTH(data), MD5(data) FROM w_large;\n")

@@ -81,6 +81,14 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+// largeLengths gives the lengths of the large values to read, in bytes.
+func largeLengths() (lengths []int) {
+	for _, word := range strings.Fields(os.Getenv("DRIVER_LARGE_LENGTHS")) {
+		lengths = append(lengths, must(strconv.Atoi(word)))
+	}
+	return lengths
+}
+
 func expect(condition bool, what any) {
 	if !condition {
 		panic(what)

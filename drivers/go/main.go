@@ -336,15 +336,12 @@ func checkErrors() {
 }
 
 func checkLarge() {
-	const limit = 0xffffff // what one packet can carry
-	// One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond. The last twice.
-	lengths := []int{limit - 5, limit - 4, limit - 3, limit, limit + 1, 20_000_000, 20_000_000}
 	payload := make([]byte, 256*78_126)
 	for index := range payload {
 		payload[index] = byte(index)
 	}
 	both("large rows", nil, func(c *connection) (seen []string) {
-		for _, length := range lengths {
+		for _, length := range largeLengths() {
 			data := value[[]byte](c, fmt.Sprintf("SELECT LEFT(data, %d) FROM large WHERE id = 1", length))
 			expect(len(data) == length, "another length")
 			seen = append(seen, digest(data))

@@ -16,6 +16,7 @@ final class Environment {
     static final List<String> SIDES = List.of("direct", "remora");
     static final List<String> TABLES = words("TABLES");
     static final List<String> PASSED_TABLES = words("PASSED_TABLES");
+    static final int[] LARGE_LENGTHS = words("LARGE_LENGTHS").stream().mapToInt(Integer::parseInt).toArray();
     static final boolean TLS = variable("TLS").equals("on");
     /** How long reads are repeated until memory answers as many of them as it can. */
     static final Duration WARM_UP = Duration.ofMinutes(2);

@@ -320,16 +320,13 @@ public final class Main {
     }
 
     private static void large() throws Exception {
-        int limit = 0xffffff; // what one packet can carry
-        // One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond. The last twice.
-        var lengths = new int[] {limit - 5, limit - 4, limit - 3, limit, limit + 1, 20_000_000, 20_000_000};
         var payload = new byte[256 * 78_126];
         for (int index = 0; index < payload.length; index++) {
             payload[index] = (byte) index;
         }
         both("large rows", session -> {
             var seen = new ArrayList<String>();
-            for (int length : lengths) {
+            for (int length : Environment.LARGE_LENGTHS) {
                 var data = bytes(session, "SELECT LEFT(data, " + length + ") FROM large WHERE id = 1");
                 Environment.expect(data.length == length, data.length);
                 seen.add(Environment.digest(data));

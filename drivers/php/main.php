@@ -256,9 +256,7 @@ final class Checks
 
     public function large(): void
     {
-        $limit = 0xffffff; // what one packet can carry
-        // One packet, a full one and an empty one, two; the longest length of four bytes; and one beyond. The last twice.
-        $lengths = [$limit - 5, $limit - 4, $limit - 3, $limit, $limit + 1, 20_000_000, 20_000_000];
+        $lengths = array_map(intval(...), words('LARGE_LENGTHS'));
         $payload = str_repeat(implode('', array_map(chr(...), range(0, 255))), 78_126);
         $this->both('large rows', function ($connection) use ($lengths, $payload): array {
             foreach ($lengths as $length) {

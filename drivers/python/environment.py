@@ -20,6 +20,7 @@ ACCOUNTS_PASSWORD = os.environ["DRIVER_ACCOUNTS_PASSWORD"]
 ACCOUNTS = os.environ["DRIVER_ACCOUNTS"].split()
 TABLES = os.environ["DRIVER_TABLES"].split()
 PASSED_TABLES = os.environ["DRIVER_PASSED_TABLES"].split()
+LARGE_LENGTHS = [int(length) for length in os.environ["DRIVER_LARGE_LENGTHS"].split()]
 PORTS = {"direct": SERVER_PORT, "remora": REMORA_PORT}
 
 with open(os.environ["DRIVER_READS"], encoding="utf-8") as file:

@@ -119,7 +119,7 @@ impl Bed {
         let log = self.scratch.join(driver.name);
         let program = Program::new(driver.name, programs::find("env")?, log.clone())
             .args(self.environment(&plugins)?)
-            .args(driver.command(&self.sources, &self.installed))
+            .args(driver.command(self.run.tls, &self.sources, &self.installed))
             .args(&options.checks);
         let mut process = program.spawn()?;
         let what = format!("the end of {}'s program", driver.name);
@@ -199,6 +199,7 @@ impl Bed {
             ("DRIVER_PASSED_TABLES", self.tables("p")?),
             ("DRIVER_READS", reads.display().to_string()),
             ("DRIVER_ADMIN", self.remora.admin().to_string()),
+            ("DRIVER_LARGE_LENGTHS", large_lengths(self.run.tls)),
             (
                 "DRIVER_TLS",
                 if self.run.tls { "on" } else { "off" }.to_owned(),
@@ -212,6 +213,24 @@ impl Bed {
         let security = self.security.iter().flat_map(Security::environment);
         Ok(assignments.chain(security).collect())
     }
+}
+
+/// The lengths of the large values that are read, in bytes, separated by spaces: of one packet, of
+/// a full one and an empty one, of two; the longest whose length takes four bytes, and one beyond.
+/// The last is read twice. Encryption knows nothing of packets, so with it only the last is read.
+fn large_lengths(tls: bool) -> String {
+    const PACKET_BYTES_MAX: u32 = 0xff_ffff;
+    const LONG: [u32; 2] = [20_000_000; 2];
+    const LIMITS: [u32; 5] = [
+        PACKET_BYTES_MAX - 5,
+        PACKET_BYTES_MAX - 4,
+        PACKET_BYTES_MAX - 3,
+        PACKET_BYTES_MAX,
+        PACKET_BYTES_MAX + 1,
+    ];
+    let limits = LIMITS.iter().filter(|_| !tls);
+    let words: Vec<String> = limits.chain(&LONG).map(u32::to_string).collect();
+    words.join(" ")
 }
 
 /// A file's statements: comments begin a line, a semicolon ends one.

@@ -199,9 +199,9 @@ pub(super) const DRIVERS: &[Driver] = &[
 ];
 
 impl Driver {
-    /// The program and its arguments. `sources` is the repository's `drivers`, `installed` is where
-    /// `drivers/install` has put things.
-    pub(super) fn command(&self, sources: &Path, installed: &Path) -> Vec<String> {
+    /// The program and its arguments, for connections with TLS or without. `sources` is the
+    /// repository's `drivers`, `installed` is where `drivers/install` has put things.
+    pub(super) fn command(&self, tls: bool, sources: &Path, installed: &Path) -> Vec<String> {
         let source = |file: &str| sources.join(file).display().to_string();
         let built = |file: &str| installed.join(file).display().to_string();
         let name = self.name.to_owned();
@@ -210,8 +210,9 @@ impl Driver {
             Runs::Node => vec!["node".to_owned(), source("node/main.mjs"), name],
             Runs::Java => vec![
                 "java".to_owned(),
-                // A program runs for seconds: its best code would come too late.
-                "-XX:TieredStopAtLevel=1".to_owned(),
+                // A program runs for seconds: its best code would come too late. But only the best
+                // knows the processor's instructions for encryption.
+                format!("-XX:TieredStopAtLevel={}", if tls { 4 } else { 1 }),
                 "-cp".to_owned(),
                 format!("{}:{}", built("java/*"), built("java")),
                 "Main".to_owned(),
