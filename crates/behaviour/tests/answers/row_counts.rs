@@ -6,6 +6,7 @@ use remora_testkit::process::wait_for;
 use remora_wire::command::ResponseKind;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE};
+use remora_behaviour::outcome::{HIT, is_prepared_too_early};
 
 const SETUP: [&str; 3] = [
     "CREATE TABLE t (a INT PRIMARY KEY)",
@@ -13,10 +14,10 @@ const SETUP: [&str; 3] = [
     "CREATE TABLE w (a INT)",
 ];
 
-/// What memory answers.
-const HIT: &str = "SELECT a FROM t WHERE a < 4";
+/// What memory is to answer.
+const READ: &str = "SELECT a FROM t WHERE a < 4";
 /// The same, prepared.
-const PREPARED_HIT: &str = "SELECT a FROM t WHERE a < 5";
+const PREPARED_READ: &str = "SELECT a FROM t WHERE a < 5";
 
 const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
@@ -125,51 +126,72 @@ impl Side<'_> {
     }
 
     /// Runs a statement; through Remora until memory has answered it.
-    fn hit(&mut self, front: &Front, mut run: impl FnMut(&mut Client)) {
+    fn hit(&mut self, read: &mut Read) {
         let mut is_hit = || {
-            let before = front.hits();
-            match self {
+            let outcome = match self {
                 Side::Direct(client) => {
-                    run(client);
-                    return true;
+                    read.run(client);
+                    HIT
                 }
-                Side::Through(guest) => drop(guest.observe(&mut run)),
+                Side::Through(guest) => guest.observe(|client| read.run(client)).0,
+            };
+            if is_prepared_too_early(outcome) {
+                read.prepare_again(self.client());
             }
-            front.hits() > before
+            outcome == HIT
         };
         let hit = wait_for("a hit", PATIENCE, || Ok(is_hit().then_some(())));
         hit.unwrap();
     }
 }
 
+/// What memory is to answer.
+enum Read {
+    Text,
+    Prepared(Vec<u8>),
+}
+
+impl Read {
+    fn prepared(client: &mut Client) -> Read {
+        let text = PREPARED_READ.as_bytes();
+        command(client, PREPARE, text, ResponseKind::Prepared);
+        Read::Prepared(client.answer_bytes()[5..9].to_vec())
+    }
+
+    fn prepare_again(&mut self, client: &mut Client) {
+        if let Read::Prepared(id) = self {
+            command(client, CLOSE, id, ResponseKind::Nothing);
+            *self = Read::prepared(client);
+        }
+    }
+
+    fn run(&self, client: &mut Client) {
+        match self {
+            Read::Text => drop(client.query(READ).unwrap()),
+            Read::Prepared(id) => drop(execute(client, id)),
+        }
+    }
+}
+
 /// What a question gives after a hit and interludes, and what it has left behind.
 fn answers(
-    front: &Front,
     mut side: Side<'_>,
     is_prepared_hit: bool,
     interludes: &[Interlude],
     (question, is_prepared): (&str, bool),
 ) -> [Vec<u8>; 2] {
-    let mut id = Vec::new();
-    if is_prepared_hit {
-        let prepared = PREPARED_HIT.as_bytes();
-        command(side.client(), PREPARE, prepared, ResponseKind::Prepared);
-        id = side.client().answer_bytes()[5..9].to_vec();
-    }
-    let hit = |client: &mut Client| {
-        if is_prepared_hit {
-            execute(client, &id);
-        } else {
-            client.query(HIT).unwrap();
-        }
+    let mut read = if is_prepared_hit {
+        Read::prepared(side.client())
+    } else {
+        Read::Text
     };
-    side.hit(front, hit);
+    side.hit(&mut read);
     // Another count than the hit's.
     match &mut side {
         Side::Direct(client) => drop(client.query("SELECT CONNECTION_ID() > 0").unwrap()),
         Side::Through(guest) => guest.setup(&["SELECT CONNECTION_ID() > 0"]),
     }
-    side.hit(front, hit);
+    side.hit(&mut read);
     let client = side.client();
     for interlude in interludes {
         interlude.run(client);
@@ -204,7 +226,7 @@ fn differences(front: &Front, is_prepared_hit: bool, interludes: &[Interlude]) -
         String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(30)..]).into_owned()
     };
     let compared = both.filter_map(|question| {
-        let run = |side| answers(front, side, is_prepared_hit, interludes, question);
+        let run = |side| answers(side, is_prepared_hit, interludes, question);
         let expected = run(Side::Direct(front.direct()));
         let seen = run(Side::Through(front.guest()));
         (expected != seen).then(|| {
