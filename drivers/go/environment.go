@@ -86,6 +86,7 @@ func largeLengths() (lengths []int) {
 	for _, word := range strings.Fields(os.Getenv("DRIVER_LARGE_LENGTHS")) {
 		lengths = append(lengths, must(strconv.Atoi(word)))
 	}
+	expect(len(lengths) > 0, "no lengths")
 	return lengths
 }
 

@@ -12,7 +12,7 @@ export const accounts = env.DRIVER_ACCOUNTS.split(" ").filter(Boolean);
 export const accountsPassword = env.DRIVER_ACCOUNTS_PASSWORD;
 export const tables = env.DRIVER_TABLES.split(" ").filter(Boolean);
 export const passedTables = env.DRIVER_PASSED_TABLES.split(" ").filter(Boolean);
-export const largeLengths = env.DRIVER_LARGE_LENGTHS.split(" ").map(Number);
+export const largeLengths = env.DRIVER_LARGE_LENGTHS.split(" ").filter(Boolean).map(Number);
 export const reads = readFileSync(env.DRIVER_READS, "utf8").split("\n").filter(Boolean);
 export const tls = env.DRIVER_TLS === "on";
 export const authority = tls ? readFileSync(env.DRIVER_TLS_CA) : undefined;

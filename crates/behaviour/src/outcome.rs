@@ -74,14 +74,3 @@ pub fn is_unproven(label: &str) -> bool {
 pub fn is_passing(label: &str) -> bool {
     PASSING.iter().any(|beginning| label.starts_with(beginning))
 }
-
-/// Whether memory will never answer the prepared statement of which the label says this: it was
-/// prepared before Remora knew enough. Whoever waits for a hit must prepare it again.
-pub fn is_prepared_too_early(label: &str) -> bool {
-    let labels = [
-        "prepared_before_definition",
-        "prepared_elsewhere",
-        "settings_unknown",
-    ];
-    labels.contains(&label)
-}

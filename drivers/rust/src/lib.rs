@@ -545,10 +545,11 @@ async fn large<C: Connection>() -> Fallible<()> {
     for side in SIDES {
         let mut connection = open::<C>(side).await?;
         let mut seen = String::new();
+        expect(!words("LARGE_LENGTHS").is_empty(), "no lengths")?;
         for word in words("LARGE_LENGTHS") {
             let whole: usize = word.parse().map_err(|_| format!("{word} is no length"))?;
-            // Not alone in its row: sqlx takes what begins with so long a text for the end. So the
-            // row has two bytes more, and they are left out where its packets are near their limit.
+            // Not alone in its row: sqlx takes what begins with so long a text for the end. The id
+            // adds two bytes, which are taken off where it matters how packets end.
             let length = if whole < 0xff_ffff { whole - 2 } else { whole };
             let text = format!("SELECT id, LEFT(data, {length}) FROM large WHERE id = 1");
             let value = on(side, connection.value(&text, None).await)?;

@@ -9,7 +9,7 @@ use remora_wire::command::ResponseKind;
 use super::case::{Action, Step};
 use super::literal::Literal;
 use super::mode::{Dialogue, Form, Mode};
-use crate::outcome::{is_prepared_too_early, observe};
+use crate::outcome::observe;
 use remora_testkit::client::{Client, ClientError, ConnectOptions, StatementId, Value};
 use remora_testkit::proxies::InProcessRemora;
 
@@ -103,9 +103,7 @@ impl<'a> Side<'a> {
                 return Ok(exchanges);
             }
             if let Sending::Execution(statement, _) = sending
-                && exchanges
-                    .last()
-                    .is_some_and(|last| is_prepared_too_early(last.outcome))
+                && exchanges.last().is_some_and(wants_preparing_again)
             {
                 self.close(&step.connection, statement);
                 sending = self.prepare(step, PREPARE_AGAIN, &mut exchanges);
@@ -202,6 +200,14 @@ impl<'a> Side<'a> {
             capabilities: client.capabilities(),
         }
     }
+}
+
+/// Whether a statement is one for good that memory doesn't answer, for it was prepared too early.
+fn wants_preparing_again(last: &Exchange) -> bool {
+    matches!(
+        last.outcome,
+        "prepared_before_definition" | "prepared_elsewhere" | "settings_unknown"
+    )
 }
 
 fn command_for(action: &Action) -> Sending {

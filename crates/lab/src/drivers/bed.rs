@@ -215,12 +215,13 @@ impl Bed {
     }
 }
 
-/// The lengths of the large values that are read, in bytes, separated by spaces: of one packet, of
-/// a full one and an empty one, of two; the longest whose length takes four bytes, and one beyond.
-/// The last is read twice. Encryption knows nothing of packets, so with it only the last is read.
+/// The lengths of the large values that are read, each alone in its row, in bytes, separated by
+/// spaces. Those around the limit of a packet are read without TLS only: they take long, and
+/// encryption changes nothing of how packets are split.
 fn large_lengths(tls: bool) -> String {
     const PACKET_BYTES_MAX: u32 = 0xff_ffff;
-    const LONG: [u32; 2] = [20_000_000; 2];
+    /// As one packet, as a full one and an empty one, as two; then the greatest length that is told
+    /// in four bytes, and one more.
     const LIMITS: [u32; 5] = [
         PACKET_BYTES_MAX - 5,
         PACKET_BYTES_MAX - 4,
@@ -228,6 +229,8 @@ fn large_lengths(tls: bool) -> String {
         PACKET_BYTES_MAX,
         PACKET_BYTES_MAX + 1,
     ];
+    /// Twice: what is too long to be kept must come whole the second time, too.
+    const LONG: [u32; 2] = [20_000_000; 2];
     let limits = LIMITS.iter().filter(|_| !tls);
     let words: Vec<String> = limits.chain(&LONG).map(u32::to_string).collect();
     words.join(" ")

@@ -256,8 +256,8 @@ pub struct FollowOptions {
     #[schemars(range(min = 1, max = 1_024))]
     pub catalogue_batch_max: usize,
     /// Time for the server to list its foreign keys. To an account without `PROCESS`, MariaDB, and
-    /// MySQL before 8.0, open every table for it, at up to a millisecond each; until then nothing
-    /// is cached.
+    /// MySQL before 8.0, open every table for it, at up to a millisecond each. Until then, tables
+    /// that Remora doesn't know yet aren't cached.
     #[schemars(range(min = 10, max = 3_600_000))]
     pub catalogue_scan_timeout_ms: u64,
     /// Views that are looked at for functions that they call. With more than these, each statement
