@@ -15,7 +15,7 @@ const RUNNING_MAX: usize = 5;
 /// So many run at once where nothing tells how busy the processors are.
 const RUNNING_UNTOLD: usize = 2;
 /// Another is started if the processors were idle for at least this share of the time.
-const IDLE_PERCENT_MIN: u64 = 8;
+const IDLE_PERCENT_MIN: u64 = 15;
 /// The time over which that is looked at. What was started last is at work by then.
 const WINDOW: Duration = Duration::from_secs(2);
 /// The same behind a program without a server, which is at work at once. Most of them end before
