@@ -24,7 +24,7 @@ SELECT s FROM big WHERE id = 4; -- hit: no
 SELECT LENGTH(s), LEFT(s, 10), MD5(s) FROM big WHERE id = 4;
 -- 16,777,200, 16,777,215 and 16,777,210 bytes, in the repetitions that the server makes quickest.
 -- MySQL 5.6 takes no value longer than a tenth of its log.
-INSERT INTO big VALUES (5, REPEAT(REPEAT('z', 4092), 4100), NULL); -- error: none, 1118
-SELECT s FROM big WHERE id = 5; -- hit: no; repeat: no
-SELECT REPEAT(REPEAT('q', 4095), 4097) FROM big WHERE id = 1; -- hit: no; repeat: no
-SELECT REPEAT(REPEAT('q', 10), 1677721), id FROM big WHERE id = 1; -- hit: no; repeat: no
+INSERT INTO big VALUES (5, REPEAT(REPEAT('z', 4092), 4100), NULL); -- long: yes; error: none, 1118
+SELECT s FROM big WHERE id = 5; -- long: yes; hit: no; repeat: no
+SELECT REPEAT(REPEAT('q', 4095), 4097) FROM big WHERE id = 1; -- long: yes; hit: no; repeat: no
+SELECT REPEAT(REPEAT('q', 10), 1677721), id FROM big WHERE id = 1; -- long: yes; hit: no; repeat: no

@@ -195,6 +195,11 @@ impl Fence {
         self.is_answered = true;
     }
 
+    /// Whether it stands in the way of all reads, or of what definitions are loaded for.
+    pub fn stops_all(&self) -> bool {
+        matches!(self.scope, FenceScope::Everything) || self.definitions.place().is_some()
+    }
+
     /// What it covers.
     pub fn scope(&self) -> &FenceScope {
         &self.scope

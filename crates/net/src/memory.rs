@@ -84,9 +84,11 @@ impl MemorySocket {
         if count == 0 && !pipe.is_ended {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        for (place, byte) in buffer.iter_mut().zip(pipe.bytes.drain(..count)) {
-            *place = byte;
-        }
+        let (first, second) = pipe.bytes.as_slices();
+        let of_first = count.min(first.len());
+        buffer[..of_first].copy_from_slice(&first[..of_first]);
+        buffer[of_first..count].copy_from_slice(&second[..count - of_first]);
+        pipe.bytes.drain(..count);
         if let Some(waker) = pipe.writer.take() {
             waker.wake();
         }

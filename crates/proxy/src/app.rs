@@ -551,6 +551,7 @@ pub(crate) fn upstream_config(
         lag_ms_max: follow.lag_ms_max,
         check_age_ms_max: follow.check_age_ms_max,
         ask_interval_us_min: follow.watermark_interval_us_min,
+        ask_interval_us_max: follow.watermark_interval_us_max,
         query_timeout_ms: settings.upstream.query_timeout_ms,
         reconnect_ms_min: follow.reconnect_ms_min,
         reconnect_ms_max: follow.reconnect_ms_max,

@@ -83,6 +83,9 @@ pub struct UpstreamConfig {
     pub check_age_ms_max: u64,
     /// Shortest time between two position questions under load, microseconds.
     pub ask_interval_us_min: u64,
+    /// Longest time until a watermark that is wanted is asked for while nobody is turned away for
+    /// want of it, microseconds; not below the shortest.
+    pub ask_interval_us_max: u64,
     /// Time for an answer, milliseconds.
     pub query_timeout_ms: u64,
     /// First wait before connecting again, milliseconds; it doubles.

@@ -201,7 +201,9 @@ impl SimulatedFollower {
     pub fn ask(&mut self, asked: Asked) {
         let shared = &self.shared;
         match asked {
-            Asked::Visible => shared.take_watermark_wanted(),
+            Asked::Visible => {
+                shared.take_watermark_wanted();
+            }
             Asked::End => shared.take_end_wanted(),
         }
         // As often as it asks anything, it checks the server.

@@ -144,6 +144,7 @@ pub struct UpstreamShared {
     /// Rung when somebody needs a newer watermark, or to know where the log ends.
     pub(super) watermark_bell: Notify,
     watermark_wanted: AtomicBool,
+    watermark_missed: AtomicBool,
     end_wanted: AtomicBool,
     end_wanted_soon: AtomicBool,
     /// Rung when the follower has applied everything up to an end of the log.
@@ -191,6 +192,7 @@ impl UpstreamShared {
             clock,
             watermark_bell: Notify::new(),
             watermark_wanted: AtomicBool::new(false),
+            watermark_missed: AtomicBool::new(false),
             end_wanted: AtomicBool::new(false),
             end_wanted_soon: AtomicBool::new(false),
             end_bell: Notify::new(),
@@ -213,9 +215,30 @@ impl UpstreamShared {
         }
     }
 
-    /// A newer watermark is needed: a fence was answered, or a fill would be outdated at once.
+    /// A newer watermark is needed soon: somebody waits for it, or a fill would be outdated as soon
+    /// as it is kept.
     pub fn wake(&self) {
+        let was_missed = self.watermark_missed.swap(true, Ordering::SeqCst);
+        if !self.watermark_wanted.swap(true, Ordering::SeqCst) || !was_missed {
+            self.watermark_bell.notify_one();
+        }
+    }
+
+    /// A newer watermark lowers a fence that was answered. Unless somebody is turned away for that
+    /// fence ([`UpstreamShared::turned_away`]), there is time.
+    pub fn want_watermark(&self) {
         if !self.watermark_wanted.swap(true, Ordering::SeqCst) {
+            self.watermark_bell.notify_one();
+        }
+    }
+
+    /// Somebody wasn't served from memory for want of a newer watermark. If one is wanted, it is
+    /// asked for soon.
+    pub fn turned_away(&self) {
+        // Many may be turned away at a time; one of them writes.
+        let is_news = !self.watermark_missed.load(Ordering::Relaxed)
+            && !self.watermark_missed.swap(true, Ordering::SeqCst);
+        if is_news && self.is_watermark_wanted() {
             self.watermark_bell.notify_one();
         }
     }
@@ -241,6 +264,11 @@ impl UpstreamShared {
         self.watermark_wanted.load(Ordering::SeqCst)
     }
 
+    /// Whether somebody was turned away for want of one since the last was asked for.
+    pub(super) fn is_watermark_missed(&self) -> bool {
+        self.watermark_missed.load(Ordering::SeqCst)
+    }
+
     /// Whether it is wanted where the log ends.
     pub(super) fn is_end_wanted(&self) -> bool {
         self.end_wanted.load(Ordering::SeqCst)
@@ -252,9 +280,10 @@ impl UpstreamShared {
     }
 
     /// The server is about to be asked for a newer watermark: whoever wants one from now on rings
-    /// again.
-    pub(super) fn take_watermark_wanted(&self) {
+    /// again. Gives whether somebody was turned away for want of it.
+    pub(super) fn take_watermark_wanted(&self) -> bool {
         self.watermark_wanted.store(false, Ordering::SeqCst);
+        self.watermark_missed.swap(false, Ordering::SeqCst)
     }
 
     /// The server is about to be asked where its log ends.

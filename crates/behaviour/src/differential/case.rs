@@ -39,6 +39,8 @@ pub struct Step {
     pub prepared: bool,
     /// Whether it is sent more than once where answers from memory are wanted.
     pub repeat: bool,
+    /// Whether it is run only in modes that read answers of many megabytes.
+    pub long: bool,
     /// What of its answer isn't compared.
     pub mask: Option<Mask>,
     /// The errors that the server may answer with, 0 for none.
@@ -201,6 +203,7 @@ impl Reader {
                 .unwrap_or(Hit::Any),
             prepared: directives.prepared.unwrap_or(true) && !is_command,
             repeat: directives.repeat.unwrap_or(true) && is_read(&text),
+            long: directives.long.unwrap_or(false),
             mask: directives.mask,
             errors: directives.errors.unwrap_or_else(|| vec![0]),
             action,

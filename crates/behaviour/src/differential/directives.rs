@@ -40,6 +40,7 @@ pub(super) struct Directives {
     pub(super) values: Vec<Literal>,
     pub(super) bytes: Option<bool>,
     pub(super) repeat: Option<bool>,
+    pub(super) long: Option<bool>,
 }
 
 impl Directives {
@@ -70,6 +71,7 @@ impl Directives {
             "prepared" => self.prepared = Some(yes_or_no(value)?),
             "bytes" => self.bytes = Some(yes_or_no(value)?),
             "repeat" => self.repeat = Some(yes_or_no(value)?),
+            "long" => self.long = Some(yes_or_no(value)?),
             "servers" => self.servers = Some(servers(value)?),
             "connection" => self.connection = Some(value.to_owned()),
             "mask" => self.mask = Some(Mask::parse(value).context("there is no such mask")?),
@@ -92,6 +94,7 @@ impl Directives {
             values: self.values,
             bytes: self.bytes.or(file.bytes),
             repeat: self.repeat.or(file.repeat),
+            long: self.long.or(file.long),
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Mode {
     pub warm: bool,
     /// Whether answers from memory are there in this mode.
     pub has_hits: bool,
+    /// Whether it is one of the few in which answers of many megabytes are read.
+    pub reads_long: bool,
     /// What the client does differently.
     pub shape: fn(&mut ConnectOptions),
     /// The servers that have what the mode needs.
@@ -41,6 +43,8 @@ pub struct Dialogue {
     pub form: Form,
     /// Whether reads are sent again and again.
     pub warm: bool,
+    /// Whether answers of many megabytes are read.
+    pub reads_long: bool,
     /// How to connect to the server, neither encrypted nor compressed.
     pub options: ConnectOptions,
 }
@@ -55,6 +59,7 @@ impl Dialogue {
         Dialogue {
             form: mode.form,
             warm: mode.warm,
+            reads_long: mode.reads_long,
             options,
         }
     }
@@ -68,8 +73,18 @@ const fn text(name: &'static str, shape: fn(&mut ConnectOptions), takes: fn(Kind
         form: Form::Text,
         warm: true,
         has_hits: true,
+        reads_long: false,
         shape,
         takes,
+    }
+}
+
+/// How an answer is cut into packets depends on how statements are sent, on how a result ends, on
+/// compression and encryption, and on nothing else that modes differ in.
+const fn reading_long(mode: Mode) -> Mode {
+    Mode {
+        reads_long: true,
+        ..mode
     }
 }
 
@@ -148,8 +163,8 @@ const PLAIN: &[Mode] = &[
         has_hits: false,
         ..text("text, cold", as_it_is, everyone)
     },
-    text("text, warm", as_it_is, everyone),
-    text("text, warm, EOF", with_eof, Kind::tracks_sessions),
+    reading_long(text("text, warm", as_it_is, everyone)),
+    reading_long(text("text, warm, EOF", with_eof, Kind::tracks_sessions)),
     text(
         "text, warm, session tracking",
         tracked,
@@ -173,7 +188,7 @@ const PLAIN: &[Mode] = &[
         has_hits: false,
         ..prepared("prepared, cold", as_it_is, everyone)
     },
-    prepared("prepared, warm", as_it_is, everyone),
+    reading_long(prepared("prepared, warm", as_it_is, everyone)),
     prepared("prepared, warm, EOF", with_eof, Kind::tracks_sessions),
     prepared(
         "prepared, warm, query attributes",
@@ -193,16 +208,20 @@ impl Mode {
 
     /// Modes on connections that are.
     pub const SEALED: &'static [Mode] = &[
-        text(
+        reading_long(text(
             "text, warm, zlib",
             |o| o.compression = Some(Algorithm::Zlib),
             everyone,
-        ),
-        text("text, warm, zstd", zstd, is_mysql_80),
-        text("text, warm, TLS", |o| o.tls = true, everyone),
-        text("text, warm, TLS, zlib", tls_and_zlib, everyone),
-        prepared("prepared, warm, TLS, zlib", tls_and_zlib, everyone),
-        prepared("prepared, warm, zstd", zstd, is_mysql_80),
+        )),
+        reading_long(text("text, warm, zstd", zstd, is_mysql_80)),
+        reading_long(text("text, warm, TLS", |o| o.tls = true, everyone)),
+        reading_long(text("text, warm, TLS, zlib", tls_and_zlib, everyone)),
+        reading_long(prepared(
+            "prepared, warm, TLS, zlib",
+            tls_and_zlib,
+            everyone,
+        )),
+        reading_long(prepared("prepared, warm, zstd", zstd, is_mysql_80)),
     ];
 
     /// Whether the server's packets are in compressed ones. Their numbers then depend on how those

@@ -92,7 +92,7 @@ impl<'a> Suite<'a> {
         let (kind, address) = (self.server.kind(), self.remora.address());
         Suite::fresh_schema(&self.server.app().at(address), &options.schema)?;
         let mut side = Side::through(mode, options, &self.remora);
-        for (step, expected) in steps_for(case, kind).zip(direct) {
+        for (step, expected) in steps_for(case, kind, mode).zip(direct) {
             let place = place(case, mode, step);
             let patience = if report.problems.is_empty() {
                 HIT_PATIENCE
@@ -122,7 +122,7 @@ impl<'a> Suite<'a> {
         Suite::fresh_schema(&self.server.app(), &dialogue.options.schema)?;
         let mut side = Side::direct(dialogue);
         let mut all = Vec::new();
-        for step in steps_for(case, self.server.kind()) {
+        for step in steps_for(case, self.server.kind(), mode) {
             let exchanges = side
                 .run(step, |_| false)
                 .with_context(|| format!("connecting directly, {}", mode.name))?;
@@ -189,10 +189,11 @@ fn place<'a>(case: &'a Case, mode: &'a Mode, step: &'a Step) -> Place<'a> {
     }
 }
 
-fn steps_for(case: &Case, kind: Kind) -> impl Iterator<Item = &Step> {
+fn steps_for<'c>(case: &'c Case, kind: Kind, mode: &Mode) -> impl Iterator<Item = &'c Step> {
+    let reads_long = mode.reads_long;
     case.steps
         .iter()
-        .filter(move |step| step.servers.contains(&kind))
+        .filter(move |step| step.servers.contains(&kind) && (reads_long || !step.long))
 }
 
 /// Whether a read that must be answered from memory isn't yet and there is time left.

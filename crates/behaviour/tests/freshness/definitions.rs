@@ -246,9 +246,10 @@ fn ddl_on_one_table_leaves_what_is_known_of_others() {
 }
 
 #[test]
-fn two_thousand_tables_are_asked_for_once_each() {
-    const TABLES: usize = 2_000;
-    let front = Front::new("many", &[]);
+fn more_tables_than_wait_at_a_time_are_asked_for_once_each() {
+    const TABLES: usize = 600;
+    let options = RemoraOptions::following().with("follow.catalogue_queue_max", "300");
+    let front = Front::with("many", options, &[]);
     let names: Vec<_> = (0..TABLES)
         .map(|number| format!("many.t{number}"))
         .collect();

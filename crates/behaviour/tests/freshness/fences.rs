@@ -2,6 +2,8 @@
 //! Remora of the write is held back: only the fence protects.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use remora_testkit::client::{ConnectOptions, Value};
 use remora_testkit::process::wait_for;
@@ -342,4 +344,36 @@ fn no_read_is_older_than_a_write_in_a_file_that_was_begun_slowly() {
         }
         gate.hold(false);
     }
+}
+
+/// The server is asked for what lowers fences as often as reads need it: each question takes its
+/// time.
+#[test]
+fn while_no_read_is_turned_away_the_server_is_asked_seldom() {
+    const WRITES: usize = 1_500;
+    let setup = [
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO t VALUES (1, 0), (2, 0)",
+    ];
+    let front = Front::new("asked_seldom", &setup);
+    let (mut writer, mut reader) = (front.guest(), front.guest());
+    let read = "SELECT v FROM t WHERE id = 1";
+    reader.becomes_hit(read, front.direct().query_bytes(read).unwrap());
+    writer.run("UPDATE t SET v = v + 1 WHERE id = 1");
+    front.catch_up();
+    let upstream = &front.remora().app().unwrap().shared().upstream;
+    let asks = || upstream.counters.asks.load(Ordering::Relaxed);
+
+    let (began, before) = (Instant::now(), asks());
+    for _ in 0..WRITES {
+        let written = writer.client().query("UPDATE t SET v = v + 1 WHERE id = 1");
+        written.unwrap();
+    }
+    let (took, asked) = (began.elapsed(), asks() - before);
+    // One for each 10 ms, and some at the beginning.
+    let most = u64::try_from(took.as_millis() / 10).unwrap() + 10;
+    assert!(asked <= most, "{asked} times in {took:?}");
+
+    let after = front.direct().query_bytes(read).unwrap().to_vec();
+    reader.becomes_hit(read, &after);
 }

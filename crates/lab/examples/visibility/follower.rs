@@ -38,6 +38,7 @@ impl Follower {
             server_id: 3_000_000_001,
             lag_ms_max: 1_000,
             ask_interval_us_min: 500,
+            ask_interval_us_max: 10_000,
             query_timeout_ms: 10_000,
             reconnect_ms_min: 5,
             reconnect_ms_max: 100,

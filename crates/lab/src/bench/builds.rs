@@ -18,6 +18,7 @@ use remora_testkit::proxies::{HaProxy, Remora, RemoraOptions};
 use remora_testkit::servers::Server;
 use remora_testkit::sysbench::{Length, Sysbench};
 
+const SCRIPT: &str = "oltp_point_select";
 /// sysbench's threads, and HAProxy's.
 const THREADS: u32 = 8;
 const HAPROXY_THREADS: usize = 2;
@@ -37,30 +38,21 @@ const GUIDED_OF_HAPROXY_MIN: f64 = 1.15;
 enum Load {
     Misses,
     Hits,
-    Writes,
 }
 
 impl Load {
-    const ALL: [Load; 3] = [Load::Misses, Load::Hits, Load::Writes];
+    const ALL: [Load; 2] = [Load::Misses, Load::Hits];
 
     fn name(self) -> &'static str {
         match self {
             Load::Misses => "nothing hits",
             Load::Hits => "everything hits",
-            Load::Writes => "writes",
-        }
-    }
-
-    fn script(self) -> &'static str {
-        match self {
-            Load::Misses | Load::Hits => "oltp_point_select",
-            Load::Writes => "oltp_update_non_index",
         }
     }
 
     fn rows(self, size: Size) -> u32 {
         match self {
-            Load::Misses | Load::Writes => size.rows(),
+            Load::Misses => size.rows(),
             Load::Hits => HOT_ROWS,
         }
     }
@@ -111,7 +103,7 @@ impl Build {
     fn of(&self, load: Load) -> &Remora {
         match load {
             Load::Hits => &self.hot,
-            Load::Misses | Load::Writes => &self.cold,
+            Load::Misses => &self.cold,
         }
     }
 }
@@ -145,7 +137,7 @@ impl Ways {
         interrupt::check()?;
         let (address, id) = self.place(arm, load);
         let before = cpu_time(id)?;
-        let mut sysbench = Sysbench::new(load.script(), address, BENCH_SCHEMA);
+        let mut sysbench = Sysbench::new(SCRIPT, address, BENCH_SCHEMA);
         sysbench.rows = load.rows(size);
         sysbench.threads = THREADS;
         sysbench.further = vec!["--rand-type=uniform".to_owned()];
@@ -252,7 +244,6 @@ fn report(samples: &[[Vec<Sample>; Arm::ALL.len()]; Load::ALL.len()]) -> PartRep
                 );
             }
             Load::Hits => mark(of_plain, HITS_MIN, ratio(guided, plain)),
-            Load::Writes => {}
         }
     }
     PartReport {

@@ -24,6 +24,7 @@ mod ratio;
 mod report;
 mod requests;
 mod transactions;
+mod writes;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,12 +70,14 @@ pub enum Part {
     Crowds,
     /// More clients than the server can work for, with and without a limit of its statements.
     Concurrency,
+    /// Writes, with and without a Remora that reads the log.
+    Writes,
     /// The plain build of Remora and the guided one (`make release`).
     Builds,
 }
 
 impl Part {
-    const ALL: [Part; 12] = [
+    const ALL: [Part; 13] = [
         Part::Points,
         Part::Changes,
         Part::Following,
@@ -86,6 +89,7 @@ impl Part {
         Part::Conflicts,
         Part::Crowds,
         Part::Concurrency,
+        Part::Writes,
         Part::Builds,
     ];
 
@@ -102,6 +106,7 @@ impl Part {
             Part::Conflicts => "conflicts",
             Part::Crowds => "crowds",
             Part::Concurrency => "concurrency",
+            Part::Writes => "writes",
             Part::Builds => "builds",
         }
     }
@@ -113,9 +118,10 @@ impl Part {
             // It has a progress of its own.
             Part::Points => Duration::ZERO,
             Part::Changes => Duration::from_secs(20) + rounds,
-            Part::Following | Part::Tags => 5 * rounds,
+            Part::Following | Part::Tags | Part::Writes => 5 * rounds,
             Part::Ratio | Part::Crowds => Duration::from_mins(1),
-            Part::E8 | Part::Builds => 9 * rounds,
+            Part::E8 => 9 * rounds,
+            Part::Builds => 6 * rounds,
             Part::Transactions => 24 * rounds,
             Part::Conflicts => 8 * rounds,
             Part::Concurrency => 18 * rounds,
@@ -132,6 +138,7 @@ impl Part {
                 | Part::Tags
                 | Part::Transactions
                 | Part::Conflicts
+                | Part::Writes
                 | Part::Builds
         )
     }
@@ -155,7 +162,7 @@ pub struct BenchOptions {
     /// Tables of the part `tables` [default: 20,000; 2,000 with --quick].
     #[arg(long, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub tables: Option<u32>,
-    /// The guided build, for the part `builds`, which is left out without one.
+    /// The guided build, for the parts `builds`, which is left out without one, and `writes`.
     #[arg(long, default_value = "target/guided/remora")]
     pub guided: PathBuf,
     /// File that a line with the results is appended to.
@@ -247,6 +254,7 @@ fn measure(
         Part::Conflicts => conflicts::run(of_sysbench()?, size, progress),
         Part::Crowds => crowds::run(size, progress),
         Part::Concurrency => concurrency::run(size, progress),
+        Part::Writes => writes::run(of_sysbench()?, &options.guided, size, progress),
         Part::Builds => builds::run(of_sysbench()?, &options.guided, size, progress),
     }
 }

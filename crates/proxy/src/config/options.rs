@@ -234,6 +234,11 @@ pub struct FollowOptions {
     /// the server about a tenth of a millisecond. What a transaction waits for is asked at once.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub watermark_interval_us_min: u64,
+    /// Longest time between two such questions while writes go on and no read is turned away from
+    /// memory because of them. Each question without such a read doubles the time, from the
+    /// shortest to this. After such a read it is the shortest again.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub watermark_interval_us_max: u64,
     /// The largest event of the log that is read whole. Of a larger one only the tables count; a
     /// larger statement text drops everything cached.
     #[schemars(range(min = 65_536_u64, max = 1_073_741_824_u64))]
@@ -288,6 +293,7 @@ impl Default for FollowOptions {
             reconnect_ms_min: 100,
             reconnect_ms_max: 5_000,
             watermark_interval_us_min: 1_000,
+            watermark_interval_us_max: 10_000,
             event_bytes_max: ByteSize::new(64 << 20),
             transaction_tables_max: 4_096,
             transaction_tags_max: 65_536,

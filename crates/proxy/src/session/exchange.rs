@@ -387,8 +387,16 @@ impl Session {
             // when it is down nothing from before this moment is.
             self.shared.timeline.forget();
         }
-        fences.for_each(Fence::answered);
-        self.shared.upstream.wake();
+        let mut stops_all = forgets;
+        for fence in fences {
+            stops_all |= fence.stops_all();
+            fence.answered();
+        }
+        if stops_all {
+            self.shared.upstream.wake();
+        } else {
+            self.shared.upstream.want_watermark();
+        }
     }
 
     /// Everything up to the end of the answer. No summary: the message gets no answer of its own.

@@ -157,13 +157,24 @@ impl Session {
                 // statement when it was kept holds any more.
                 Err(why) => Err(match why.invalidation().or_else(|| is_outdated(entry)) {
                     Some(reason) => Look::Outdated(Arc::clone(entry), reason),
-                    // The server answers, and what its answer tells of the snapshot is wanted.
-                    None if self.state.must_have_snapshot() => Look::Nothing,
-                    None => Look::NotNow(Note::of(entry).label, why),
+                    None => self.turn_away(entry, why),
                 }),
             }
         });
         look.unwrap_or(Err(Look::Nothing))
+    }
+
+    /// An entry isn't served now. If a newer watermark would have changed that, or will for the
+    /// next transaction, it is asked for soon.
+    fn turn_away(&self, entry: &Entry, why: Unservable) -> Look {
+        if matches!(why, Unservable::Fenced | Unservable::NewerThanSnapshot) {
+            self.shared.upstream.turned_away();
+        }
+        if self.state.must_have_snapshot() {
+            // The server answers, and what its answer tells of the snapshot is wanted.
+            return Look::Nothing;
+        }
+        Look::NotNow(Note::of(entry).label, why)
     }
 
     /// Sends what is stored.

@@ -125,6 +125,8 @@ impl Session {
     ) -> Result<(), Bypass> {
         let timeline = &self.shared.timeline;
         if timeline.has_changed_since(snapshot.low, tags.iter().copied()) {
+            // With a newer watermark the next transaction's snapshot is known better.
+            self.shared.upstream.turned_away();
             return Err(Bypass::ChangedSinceSnapshot);
         }
         if !timeline.covers(snapshot) {

@@ -337,12 +337,9 @@ impl Server {
 
 /// The answer to the question for a session's settings.
 pub(super) fn settings(mode: Mode, status: StatusFlags, text: &str) -> Vec<u8> {
-    let fields: Vec<_> = text.split("CAST(").skip(1).collect();
-    let fields: Vec<_> = fields
-        .iter()
-        .filter_map(|field| field.split(" AS BINARY)").next())
-        .collect();
-    let mut values: Vec<_> = fields.iter().map(|field| setting(mode, field)).collect();
+    let fields = text.split("CAST(").skip(1);
+    let fields = fields.filter_map(|field| field.split(" AS BINARY)").next());
+    let mut values: Vec<_> = fields.map(|field| setting(mode, field)).collect();
     // The probe of the collation.
     values.push(Some(String::new()));
     let columns: Vec<_> = values.iter().map(|_| Column::text("x", 64)).collect();
@@ -379,9 +376,8 @@ fn setting(mode: Mode, field: &str) -> Option<String> {
         name if name.starts_with("@@collation") => "utf8mb4_general_ci",
         "@@sql_mode" => "",
         name => {
-            let named = RESULT_SETTINGS
-                .iter()
-                .find(|setting| name.strip_prefix("@@") == Some(setting.name));
+            let name = name.strip_prefix("@@").unwrap_or_default();
+            let named = RESULT_SETTINGS.iter().find(|setting| name == setting.name);
             let allowed = named.and_then(|setting| setting.only_when);
             allowed
                 .and_then(|allowed| allowed.first().copied())

@@ -19,6 +19,8 @@
 //! | `gtid` | MySQL's |
 //! | `idle` | what connections are doing, where neither tells |
 //!
+//! `pace` says how often it is asked for a watermark.
+//!
 //! What is known of the commits themselves is in [`commits`](crate::commits).
 //!
 //! **Why the watermark stays behind the follower.** What the server tells isn't true of every kind
@@ -34,6 +36,7 @@
 
 mod gtid;
 mod idle;
+mod pace;
 mod position;
 
 use std::cell::{Cell, RefCell};
@@ -48,6 +51,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use self::gtid::GtidSource;
+use self::pace::Pace;
 use self::position::PositionSource;
 use super::UpstreamConfig;
 use super::client::{Client, ClientError, text};
@@ -160,12 +164,11 @@ enum Question {
     End,
 }
 
-/// When which question may be asked. An idle asker never waits; under load these limit the
-/// questions. Each costs the server about 100 microseconds. The timer counts in whole milliseconds.
-/// What a transaction waits for is asked at once; one answer is for all that wait.
+/// When which question may be asked. The timer counts in whole milliseconds. What a transaction
+/// waits for is asked at once; one answer is for all that wait.
 struct Due {
-    /// A watermark that is wanted, not before.
-    watermark: Instant,
+    /// A watermark that is wanted.
+    watermark: Pace,
     /// A watermark in any case.
     probe: Instant,
     /// After how long the next one is asked for in any case while nothing has been proven.
@@ -175,9 +178,9 @@ struct Due {
 }
 
 impl Due {
-    fn at(now: Instant) -> Due {
+    fn at(now: Instant, watermark: Pace) -> Due {
         Due {
-            watermark: now,
+            watermark,
             probe: now,
             unproven_interval: UNPROVEN_INTERVAL_MIN,
             end_soon: now,
@@ -185,8 +188,8 @@ impl Due {
     }
 
     /// The watermark was asked for, and answered.
-    fn asked_for_watermark(&mut self, asker: &Watermark<'_>, asked_at: Instant) {
-        self.watermark = asked_at + asker.interval_min;
+    fn asked_for_watermark(&mut self, asker: &Watermark<'_>, asked_at: Instant, was_missed: bool) {
+        self.watermark.asked(asked_at, was_missed);
         let interval = if asker.shared.timeline.is_live() {
             self.unproven_interval = UNPROVEN_INTERVAL_MIN;
             asker.probe_interval
@@ -205,7 +208,7 @@ impl Due {
         }
         let mut next = self.probe;
         if shared.is_watermark_wanted() {
-            next = next.min(self.watermark);
+            next = next.min(self.watermark.due(shared.is_watermark_missed())?);
         }
         if shared.is_end_wanted_soon() {
             next = next.min(self.end_soon);
@@ -215,7 +218,9 @@ impl Due {
 
     /// What is to be asked now. The watermark goes first: it is seldom due, and fences wait for it.
     fn what(&self, shared: &UpstreamShared, now: Instant) -> Option<Question> {
-        let watermark = shared.is_watermark_wanted() && now >= self.watermark;
+        let is_missed = shared.is_watermark_missed();
+        let is_due = self.watermark.due(is_missed).is_none_or(|due| now >= due);
+        let watermark = shared.is_watermark_wanted() && is_due;
         let end = shared.is_end_wanted_soon() && now >= self.end_soon;
         if now >= self.probe || watermark {
             Some(Question::Watermark)
@@ -250,6 +255,7 @@ pub(super) struct Watermark<'a> {
     /// Rung when `pending` has become shorter.
     room: Notify,
     interval_min: Duration,
+    interval_max: Duration,
     probe_interval: Duration,
     stuck_after: Duration,
 }
@@ -281,6 +287,7 @@ impl<'a> Watermark<'a> {
             pending: RefCell::new(VecDeque::new()),
             room: Notify::new(),
             interval_min: Duration::from_micros(config.ask_interval_us_min),
+            interval_max: Duration::from_micros(config.ask_interval_us_max),
             probe_interval: Duration::from_millis((config.lag_ms_max / 4).max(1)),
             stuck_after: Duration::from_millis(config.lag_ms_max.max(200) * STUCK_LAGS),
         }
@@ -295,7 +302,8 @@ impl<'a> Watermark<'a> {
     }
 
     async fn ask_for_ever(&self, client: &mut Client) -> Lost {
-        let mut due = Due::at(Instant::now());
+        let pace = Pace::new(self.interval_min, self.interval_max);
+        let mut due = Due::at(Instant::now(), pace);
         loop {
             if let Some(at) = due.next(self.shared) {
                 let _ = timeout_at(at, self.shared.watermark_bell.notified()).await;
@@ -306,9 +314,9 @@ impl<'a> Watermark<'a> {
             let now = Instant::now();
             let asked = match due.what(self.shared, now) {
                 Some(Question::Watermark) => {
-                    self.shared.take_watermark_wanted();
+                    let was_missed = self.shared.take_watermark_wanted();
                     let asked = self.ask_for_watermark(client).await;
-                    due.asked_for_watermark(self, now);
+                    due.asked_for_watermark(self, now, was_missed);
                     asked
                 }
                 Some(Question::End) => {

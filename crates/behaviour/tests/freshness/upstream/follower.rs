@@ -37,6 +37,7 @@ pub(crate) fn config(server: &Server) -> UpstreamConfig {
         lag_ms_max: LAG_MS_MAX,
         check_age_ms_max: 2_000,
         ask_interval_us_min: 500,
+        ask_interval_us_max: 10_000,
         query_timeout_ms: 2_000,
         reconnect_ms_min: 5,
         reconnect_ms_max: 100,

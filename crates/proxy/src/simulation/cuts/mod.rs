@@ -363,9 +363,14 @@ fn with_values(bytes: &[u8], from: u64, to: u64) -> Vec<u8> {
             (from.to_le_bytes().to_vec(), to.to_le_bytes().to_vec()),
         ];
         for (from, to) in forms {
-            let places = bytes.windows(from.len()).enumerate();
-            for (at, _) in places.filter(|(_, window)| *window == from) {
-                replaced[at..at + to.len()].copy_from_slice(&to);
+            let mut at = 0;
+            // To look at each place whole would be most of what a sweep does.
+            while let Some(next) = bytes[at..].iter().position(|byte| *byte == from[0]) {
+                at += next;
+                if bytes[at..].starts_with(&from) {
+                    replaced[at..at + to.len()].copy_from_slice(&to);
+                }
+                at += 1;
             }
         }
     }
