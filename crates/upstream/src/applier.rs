@@ -212,7 +212,7 @@ where
                 Err(Lost::restart(RestartReason::LogChanged, what))
             }
             Event::Checkpoint { file } => {
-                self.settle_file(file);
+                self.settle_file(file, decoded.end_offset);
                 Ok(())
             }
             Event::PreviousGtids(previous) => {
@@ -233,10 +233,12 @@ where
         *file == self.name.file() || LogName::parse(file).as_ref().is_some_and(is_before)
     }
 
-    /// All files before `file` hold only what is visible.
-    fn settle_file(&self, file: &str) {
-        if let Some(name) = LogName::parse(file).filter(|name| name.base == self.name.base) {
-            self.progress.settled(name.number);
+    /// All files before `file` hold only what is visible: an event says so that ends here.
+    fn settle_file(&self, file: &str, end_offset: Option<u64>) {
+        let end = end_offset.and_then(|offset| Position::new(self.name.number, offset));
+        let name = LogName::parse(file).filter(|name| name.base == self.name.base);
+        if let (Some(name), Some(end)) = (name, end) {
+            self.progress.settled(name.number, end);
             self.shared.applied_bell.notify_one();
             self.shared.wake();
         }

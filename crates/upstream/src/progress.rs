@@ -13,6 +13,8 @@ use crate::commits::{Ledger, UnorderedTables, UntoldCommits};
 pub(crate) struct KnownCommits {
     /// Every commit in files before this one is visible.
     pub(crate) settled_file: u64,
+    /// Where the last checkpoint event ended, unless all before it is known to be visible.
+    pub(crate) checkpoint: Option<Position>,
     /// Where the last commit ended that was applied.
     pub(crate) last: Position,
     /// The file in which the timeline was restarted. What lies before it was never read.
@@ -30,6 +32,7 @@ impl KnownCommits {
     pub(crate) fn none_before(start_file: u64, ledger: Option<Ledger>) -> KnownCommits {
         KnownCommits {
             settled_file: 0,
+            checkpoint: None,
             last: Position::ZERO,
             start_file,
             ledger,
@@ -47,6 +50,8 @@ pub(crate) struct Progress {
     last_event: Cell<Instant>,
     /// Every commit in files before this one is visible.
     settled_file: Cell<u64>,
+    /// Where the last checkpoint event ended that said so.
+    checkpoint: Cell<Option<Position>>,
     /// Where the last commit ended that was applied.
     last_commit: Cell<Position>,
     /// The file in which the timeline was restarted. What lies before it was never read.
@@ -75,6 +80,7 @@ impl Progress {
             resumption_due: Cell::new(resumes),
             last_event: Cell::new(Instant::now()),
             settled_file: Cell::new(commits.settled_file),
+            checkpoint: Cell::new(commits.checkpoint),
             last_commit: Cell::new(commits.last),
             start_file: commits.start_file,
             ledger: commits.ledger.map(RefCell::new),
@@ -117,6 +123,7 @@ impl Progress {
     pub(crate) fn into_commits(self) -> KnownCommits {
         KnownCommits {
             settled_file: self.settled_file.get(),
+            checkpoint: self.checkpoint.get(),
             last: self.last_commit.get(),
             start_file: self.start_file,
             ledger: self.ledger.map(RefCell::into_inner),
@@ -134,10 +141,16 @@ impl Progress {
         self.verified.get()
     }
 
-    /// Every commit in files before this one is visible.
-    pub(crate) fn settled(&self, file_number: u64) {
+    /// Every commit in files before this one is visible: so says a checkpoint event, which ends at
+    /// `checkpoint`.
+    pub(crate) fn settled(&self, file_number: u64, checkpoint: Position) {
+        self.checkpoint.set(Some(checkpoint));
         self.settled_file
             .set(self.settled_file.get().max(file_number));
+    }
+
+    pub(crate) fn checkpoint(&self) -> Option<Position> {
+        self.checkpoint.get()
     }
 
     pub(crate) fn settled_file(&self) -> u64 {

@@ -131,6 +131,8 @@ impl SavedLog {
             last: self.last,
             commits: KnownCommits {
                 settled_file: self.settled_file,
+                // A settled process has seen all before it.
+                checkpoint: None,
                 last: Position::from_bits(self.last_commit),
                 start_file: self.start_file,
                 ledger,

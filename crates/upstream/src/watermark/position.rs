@@ -10,10 +10,16 @@
 //!   then on it may be at the new file's beginning.
 //! - An answer asked for after that is believed if the last commit that the follower has applied
 //!   ends there, or if it differs from one before: then a commit of the new file has set it. From
-//!   then on all answers in this file are. The checkpoint event itself also sets the answer, past
-//!   commits that are on their way. If nothing is committed behind it, the answer stays as it is.
-//!   Then only what each connection is doing tells ([`idle`](super::idle)), if the account may see
-//!   that. If not, tables that have changed in this file can't be cached until something commits.
+//!   then on all answers in this file are, but for one.
+//! - The end of the checkpoint event itself is never believed. The event sets the answer to its own
+//!   end, past commits that are on their way. And it does so after it was sent, and after commits
+//!   in progress: the follower may have read it, and asked, before. (MariaDB's
+//!   `write_binlog_checkpoint_event_already_locked` signals first, then waits for
+//!   `LOCK_commit_ordered`. It holds `LOCK_log` all the while, so what is logged behind the event
+//!   can only set the answer later.)
+//! - If nothing is committed behind the event, the answer stays as it is. Then only what each
+//!   connection is doing tells ([`idle`](super::idle)), if the account may see that. If not, tables
+//!   that have changed in this file can't be cached until something commits.
 //! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never
 //!   before a visible commit.
 //!
@@ -58,11 +64,39 @@ pub(super) struct PositionSource<'a> {
     progress: &'a Progress,
     base: &'a str,
     log_status_question: &'static str,
-    /// The file in which answers are believed.
-    trusted_file: Cell<Option<u64>>,
+    trust: Trust,
+    idle: IdleWatch,
+}
+
+/// Which answers are believed.
+#[derive(Debug, Default)]
+struct Trust {
+    /// The file in which they are.
+    file: Cell<Option<u64>>,
     /// An answer that wasn't, since the file was known to be settled.
     doubted: Cell<Option<Position>>,
-    idle: IdleWatch,
+}
+
+impl Trust {
+    /// Whether an answer is believed for what is known already. `checkpoint`: where the last
+    /// checkpoint event ends that the follower has read.
+    fn believes(&self, answer: Position, checkpoint: Option<Position>) -> bool {
+        self.file.get() == Some(answer.file_number()) && checkpoint != Some(answer)
+    }
+
+    /// Takes an answer that isn't, in a settled file. Gives whether it is now.
+    fn weigh(&self, answer: Position, checkpoint: Option<Position>, last_commit: Position) -> bool {
+        let file = answer.file_number();
+        let before = self.doubted.replace(Some(answer));
+        let has_moved = before.is_some_and(|before| {
+            before.file_number() == file && before.offset() != answer.offset()
+        });
+        let is_believed = checkpoint != Some(answer) && (has_moved || answer == last_commit);
+        if is_believed {
+            self.file.set(Some(file));
+        }
+        is_believed
+    }
 }
 
 impl<'a> PositionSource<'a> {
@@ -77,8 +111,7 @@ impl<'a> PositionSource<'a> {
             progress,
             base,
             log_status_question,
-            trusted_file: Cell::new(None),
-            doubted: Cell::new(None),
+            trust: Trust::default(),
             idle: IdleWatch::default(),
         }
     }
@@ -100,8 +133,7 @@ impl<'a> PositionSource<'a> {
         let untold = self.progress.untold();
         UntoldCommits::ask(untold, client).await?;
         let unordered = self.progress.unordered();
-        let waits = untold.borrow().waits_for_idle() || unordered.borrow().has_fences();
-        if self.progress.sees_idle() && waits {
+        if self.waits_for_idle() {
             let applied = self.shared.timeline.applied();
             if let Some(settled) = self.idle.ask(client, applied).await? {
                 untold.borrow_mut().settle(settled);
@@ -109,6 +141,13 @@ impl<'a> PositionSource<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether it is known of a commit that it can be seen once each connection has been idle.
+    pub(super) fn waits_for_idle(&self) -> bool {
+        let (untold, unordered) = (self.progress.untold(), self.progress.unordered());
+        let waits = untold.borrow().waits_for_idle() || unordered.borrow().has_fences();
+        self.progress.sees_idle() && waits
     }
 
     /// Finds out how far an answer can be believed. `settled_file` is of before it was asked for.
@@ -119,7 +158,8 @@ impl<'a> PositionSource<'a> {
         settled_file: u64,
     ) -> Result<Worth, Lost> {
         let file = position.file_number();
-        if self.trusted_file.get() == Some(file) {
+        // What sets the answer to the end of the event comes after the follower can have read it.
+        if self.trust.believes(position, self.progress.checkpoint()) {
             return Ok(Worth {
                 visible: Some(position),
                 complete: Complete::At(position),
@@ -134,12 +174,8 @@ impl<'a> PositionSource<'a> {
                 complete: Complete::At(end),
             });
         }
-        let before = self.doubted.replace(Some(position));
-        let has_moved = before.is_some_and(|before| {
-            before.file_number() == file && before.offset() != position.offset()
-        });
-        if has_moved || position == self.progress.last_commit() {
-            self.trusted_file.set(Some(file));
+        let (checkpoint, last_commit) = (self.progress.checkpoint(), self.progress.last_commit());
+        if self.trust.weigh(position, checkpoint, last_commit) {
             return Ok(Worth {
                 visible: Some(position),
                 complete: Complete::At(end),
@@ -164,5 +200,58 @@ impl<'a> PositionSource<'a> {
         }
         let applied = timeline.applied();
         self.idle.ask(client, applied).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(file: u64, offset: u64) -> Position {
+        Position::new(file, offset).unwrap()
+    }
+
+    /// Where the second file's checkpoint event ends.
+    const CHECKPOINT: Option<Position> = Position::new(2, 900);
+
+    #[test]
+    fn an_answer_that_has_moved_is_believed_and_those_behind_it() {
+        let trust = Trust::default();
+        let nothing_known = at(1, 4_000);
+        assert!(!trust.weigh(at(2, 600), CHECKPOINT, nothing_known));
+        assert!(!trust.weigh(at(2, 600), CHECKPOINT, nothing_known));
+        assert!(trust.weigh(at(2, 1_200), CHECKPOINT, nothing_known));
+        assert!(trust.believes(at(2, 1_500), CHECKPOINT));
+        assert!(!trust.believes(at(3, 700), CHECKPOINT), "another file");
+    }
+
+    #[test]
+    fn the_end_of_the_last_commit_is_believed() {
+        let trust = Trust::default();
+        assert!(trust.weigh(at(2, 1_200), CHECKPOINT, at(2, 1_200)));
+    }
+
+    /// The follower may read the event, and ask, before the event has set the answer. Behind the
+    /// commit at 700, which can't be seen yet, it then moves to 900.
+    #[test]
+    fn an_answer_that_the_checkpoint_event_has_moved_is_not_believed() {
+        let trust = Trust::default();
+        let commit = at(2, 700);
+        assert!(!trust.weigh(at(2, 500), CHECKPOINT, commit));
+        assert!(!trust.weigh(at(2, 900), CHECKPOINT, commit));
+        assert!(!trust.believes(at(2, 900), CHECKPOINT));
+        // The commit can be seen, and goes back to its own end.
+        assert!(trust.weigh(commit, CHECKPOINT, commit));
+    }
+
+    /// One of two commits has been seen when the event sets the answer, past the other.
+    #[test]
+    fn the_end_of_the_checkpoint_event_is_not_believed_in_a_trusted_file() {
+        let trust = Trust::default();
+        let (seen, on_its_way) = (at(2, 600), at(2, 700));
+        assert!(trust.weigh(seen, CHECKPOINT, seen));
+        assert!(!trust.believes(at(2, 900), CHECKPOINT));
+        assert!(!trust.weigh(at(2, 900), CHECKPOINT, on_its_way));
+        assert!(trust.believes(on_its_way, CHECKPOINT));
     }
 }
