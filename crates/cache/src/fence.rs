@@ -195,7 +195,7 @@ impl Fence {
         self.is_answered = true;
     }
 
-    /// Whether it stands in the way of all reads, or of what definitions are loaded for.
+    /// Whether it stops all hits, or marks definitions as changing.
     pub fn stops_all(&self) -> bool {
         matches!(self.scope, FenceScope::Everything) || self.definitions.place().is_some()
     }

@@ -80,7 +80,7 @@ pub enum Unservable {
     Behind,
     /// The result is of an earlier generation.
     Forgotten,
-    /// A write through this Remora to one of its tables has not been passed by the follower yet.
+    /// A write through this Remora to one of its tables isn't known to be visible yet.
     Fenced,
     /// A commit after the result's `as_of` touched the tag with this index in its list.
     Changed(usize),
@@ -136,7 +136,7 @@ impl Unservable {
             }
             Unservable::Forgotten => InvalidationReason::Forgotten.describe(),
             Unservable::Fenced => {
-                "A write through Remora to one of its tables has not come back in the binary log yet, or nothing tells when a commit without two phases can be seen."
+                "A write through Remora to one of its tables isn't known to be visible yet, or nothing tells when a commit without two phases can be seen."
             }
             Unservable::Changed(_) => InvalidationReason::Changed.describe(),
             Unservable::Everything => InvalidationReason::Everything.describe(),

@@ -359,8 +359,8 @@ impl Timeline {
         self.state.store(side.state(), Ordering::SeqCst);
         self.proved_at_ms.0.store(0, Ordering::SeqCst);
         for changed_at in &self.changed_at {
-            // Most are 0, and only the follower, which calls this, makes them anything else: to
-            // look takes a fraction of the time of a store.
+            // Most are 0, and a load is far cheaper than this store. Only the follower, which calls
+            // this, sets others.
             if changed_at.load(Ordering::SeqCst) != 0 {
                 changed_at.store(0, Ordering::SeqCst);
             }

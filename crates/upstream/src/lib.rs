@@ -49,6 +49,7 @@ mod session;
 pub mod simulated;
 pub mod state;
 pub mod table_changes;
+mod want;
 mod watermark;
 
 use std::future::Future;

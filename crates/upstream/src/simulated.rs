@@ -17,6 +17,7 @@ use remora_sql::{CONTACT_SETTINGS, Natives, RESULT_SETTINGS};
 use super::applier::{Applier, Start, TransactionLimits};
 use super::place::LogName;
 use super::progress::Progress;
+use super::want::Want;
 use super::{UpstreamShared, UpstreamState};
 
 /// The log's files are named so, and the first one has this number.
@@ -190,7 +191,10 @@ impl SimulatedFollower {
         let shared = &self.shared;
         let end = shared.is_end_wanted() || shared.is_end_wanted_soon();
         let wanted = [
-            (shared.is_watermark_wanted(), Asked::Visible),
+            (
+                shared.watermark_wanted.now() != Want::Nothing,
+                Asked::Visible,
+            ),
             (end, Asked::End),
         ];
         let wanted = wanted.into_iter().filter(|(is_wanted, _)| *is_wanted);
@@ -202,7 +206,7 @@ impl SimulatedFollower {
         let shared = &self.shared;
         match asked {
             Asked::Visible => {
-                shared.take_watermark_wanted();
+                shared.watermark_wanted.take();
             }
             Asked::End => shared.take_end_wanted(),
         }

@@ -18,6 +18,7 @@ use super::catalogue::Catalogue;
 use super::check::{Finding, Severity};
 use super::privileges::Privileges;
 use super::table_changes::TableChanges;
+use super::want::Wanted;
 use crate::clock::{BEGINS_AT_MS, Clock};
 
 /// What the follower is doing.
@@ -143,8 +144,7 @@ pub struct UpstreamShared {
     pub(super) clock: Clock,
     /// Rung when somebody needs a newer watermark, or to know where the log ends.
     pub(super) watermark_bell: Notify,
-    watermark_wanted: AtomicBool,
-    watermark_missed: AtomicBool,
+    pub(super) watermark_wanted: Wanted,
     end_wanted: AtomicBool,
     end_wanted_soon: AtomicBool,
     /// Rung when the follower has applied everything up to an end of the log.
@@ -191,8 +191,7 @@ impl UpstreamShared {
             timeline,
             clock,
             watermark_bell: Notify::new(),
-            watermark_wanted: AtomicBool::new(false),
-            watermark_missed: AtomicBool::new(false),
+            watermark_wanted: Wanted::default(),
             end_wanted: AtomicBool::new(false),
             end_wanted_soon: AtomicBool::new(false),
             end_bell: Notify::new(),
@@ -218,8 +217,7 @@ impl UpstreamShared {
     /// A newer watermark is needed soon: somebody waits for it, or a fill would be outdated as soon
     /// as it is kept.
     pub fn wake(&self) {
-        let was_missed = self.watermark_missed.swap(true, Ordering::SeqCst);
-        if !self.watermark_wanted.swap(true, Ordering::SeqCst) || !was_missed {
+        if self.watermark_wanted.soon() {
             self.watermark_bell.notify_one();
         }
     }
@@ -227,7 +225,7 @@ impl UpstreamShared {
     /// A newer watermark lowers a fence that was answered. Unless somebody is turned away for that
     /// fence ([`UpstreamShared::turned_away`]), there is time.
     pub fn want_watermark(&self) {
-        if !self.watermark_wanted.swap(true, Ordering::SeqCst) {
+        if self.watermark_wanted.in_time() {
             self.watermark_bell.notify_one();
         }
     }
@@ -235,10 +233,7 @@ impl UpstreamShared {
     /// Somebody wasn't served from memory for want of a newer watermark. If one is wanted, it is
     /// asked for soon.
     pub fn turned_away(&self) {
-        // Many may be turned away at a time; one of them writes.
-        let is_news = !self.watermark_missed.load(Ordering::Relaxed)
-            && !self.watermark_missed.swap(true, Ordering::SeqCst);
-        if is_news && self.is_watermark_wanted() {
+        if self.watermark_wanted.turned_away() {
             self.watermark_bell.notify_one();
         }
     }
@@ -259,16 +254,6 @@ impl UpstreamShared {
         }
     }
 
-    /// Whether a newer watermark is wanted.
-    pub(super) fn is_watermark_wanted(&self) -> bool {
-        self.watermark_wanted.load(Ordering::SeqCst)
-    }
-
-    /// Whether somebody was turned away for want of one since the last was asked for.
-    pub(super) fn is_watermark_missed(&self) -> bool {
-        self.watermark_missed.load(Ordering::SeqCst)
-    }
-
     /// Whether it is wanted where the log ends.
     pub(super) fn is_end_wanted(&self) -> bool {
         self.end_wanted.load(Ordering::SeqCst)
@@ -277,13 +262,6 @@ impl UpstreamShared {
     /// Whether where the log ends is wanted, though nobody waits for it.
     pub(super) fn is_end_wanted_soon(&self) -> bool {
         self.end_wanted_soon.load(Ordering::SeqCst)
-    }
-
-    /// The server is about to be asked for a newer watermark: whoever wants one from now on rings
-    /// again. Gives whether somebody was turned away for want of it.
-    pub(super) fn take_watermark_wanted(&self) -> bool {
-        self.watermark_wanted.store(false, Ordering::SeqCst);
-        self.watermark_missed.swap(false, Ordering::SeqCst)
     }
 
     /// The server is about to be asked where its log ends.

@@ -346,11 +346,16 @@ fn no_read_is_older_than_a_write_in_a_file_that_was_begun_slowly() {
     }
 }
 
-/// The server is asked for what lowers fences as often as reads need it: each question takes its
-/// time.
+/// Each question costs the server time, so it is asked only as often as reads need it.
 #[test]
 fn while_no_read_is_turned_away_the_server_is_asked_seldom() {
-    const WRITES: usize = 1_500;
+    const WRITES: usize = 3_000;
+    if Kind::from_environment().unwrap().skips(
+        Kind::from_environment().unwrap() == Kind::MySql56,
+        "there, each commit takes several questions",
+    ) {
+        return;
+    }
     let setup = [
         "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
         "INSERT INTO t VALUES (1, 0), (2, 0)",
@@ -370,8 +375,8 @@ fn while_no_read_is_turned_away_the_server_is_asked_seldom() {
         written.unwrap();
     }
     let (took, asked) = (began.elapsed(), asks() - before);
-    // One for each 10 ms, and some at the beginning.
-    let most = u64::try_from(took.as_millis() / 10).unwrap() + 10;
+    // One for each 10 ms. At the beginning one for each millisecond, for 100 of them.
+    let most = u64::try_from(took.as_millis() / 10).unwrap() + 130;
     assert!(asked <= most, "{asked} times in {took:?}");
 
     let after = front.direct().query_bytes(read).unwrap().to_vec();

@@ -234,9 +234,11 @@ pub struct FollowOptions {
     /// the server about a tenth of a millisecond. What a transaction waits for is asked at once.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub watermark_interval_us_min: u64,
-    /// Longest time between two such questions while writes go on and no read is turned away from
-    /// memory because of them. Each question without such a read doubles the time, from the
-    /// shortest to this. After such a read it is the shortest again.
+    /// Longest time between two questions to the server about its position after writes through
+    /// Remora, while no read needs the answer. Each such question doubles the time, from the
+    /// shortest to this. A read that misses for want of the answer brings the shortest back; so
+    /// does a write that stops all hits. If this is below `watermark_interval_us_min`, that one
+    /// counts. Four questions per `lag_ms_max` are asked anyway.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub watermark_interval_us_max: u64,
     /// The largest event of the log that is read whole. Of a larger one only the tables count; a

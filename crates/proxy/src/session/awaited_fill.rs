@@ -100,9 +100,12 @@ impl Session {
         match self.shared.fills.wait_for(digest) {
             Ok(wait) => {
                 let (timeline, now_ms) = (&self.shared.timeline, self.shared.clock.now_ms());
-                if timeline.check(wait.as_of(), tags, now_ms).is_ok() {
-                    self.looked_again_for = Some(digest);
-                    self.look_again = Some(Prerequisite::AwaitFill(Box::new(wait)));
+                match timeline.check(wait.as_of(), tags, now_ms) {
+                    Ok(()) => {
+                        self.looked_again_for = Some(digest);
+                        self.look_again = Some(Prerequisite::AwaitFill(Box::new(wait)));
+                    }
+                    Err(why) => self.note_turned_away(why),
                 }
             }
             Err(NoWait::Nothing) => {}

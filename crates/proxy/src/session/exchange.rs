@@ -392,6 +392,7 @@ impl Session {
             stops_all |= fence.stops_all();
             fence.answered();
         }
+        // Such a fence stops too much to wait for a read that needs it lowered.
         if stops_all {
             self.shared.upstream.wake();
         } else {

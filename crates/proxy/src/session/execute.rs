@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use remora_cache::KeyRef;
+use remora_cache::{KeyRef, Tag};
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_engine::session::found_rows::FoundRows;
 use remora_engine::session::planned_writes::PlannedWrites;
@@ -183,9 +183,25 @@ impl Session {
         if now != Some(read.fingerprint.id) || read.types_were_named_elsewhere(&execution) {
             return Err(Bypass::PreparedElsewhere);
         }
-        read.put_key(&execution, &self.shared.timeline, key)?;
+        let placed = read.put_key(&execution, &self.shared.timeline, key);
+        if placed == Err(Bypass::PreparedBeforeDefinition) {
+            self.want_definitions_seen();
+        }
+        placed?;
         let digest = KeyRef { scope, text: key }.digest();
         Ok(Place { scope, digest })
+    }
+
+    /// A statement was prepared before a definition changed. When the server has prepared it again,
+    /// only a newer watermark tells that this was after the change.
+    fn want_definitions_seen(&self) {
+        let shared = &self.shared;
+        if shared
+            .timeline
+            .needs_fresher_watermark(&[Tag::any_definition()])
+        {
+            shared.upstream.wake();
+        }
     }
 
     fn execute_placed(

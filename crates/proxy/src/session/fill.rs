@@ -549,6 +549,8 @@ impl Fill {
         if let Err(why) = shared.timeline.check(self.taken.as_of, &self.tags, now_ms)
             && why.invalidation().is_some()
         {
+            // With a newer watermark the next one is kept.
+            shared.upstream.turned_away();
             return Err(Bypass::Outdated(why));
         }
         let bytes = self.captured.len() + last_piece.len();

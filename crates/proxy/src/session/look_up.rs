@@ -164,17 +164,21 @@ impl Session {
         look.unwrap_or(Err(Look::Nothing))
     }
 
-    /// An entry isn't served now. If a newer watermark would have changed that, or will for the
-    /// next transaction, it is asked for soon.
+    /// What the look-up of an entry found that isn't served now.
     fn turn_away(&self, entry: &Entry, why: Unservable) -> Look {
-        if matches!(why, Unservable::Fenced | Unservable::NewerThanSnapshot) {
-            self.shared.upstream.turned_away();
-        }
+        self.note_turned_away(why);
         if self.state.must_have_snapshot() {
             // The server answers, and what its answer tells of the snapshot is wanted.
             return Look::Nothing;
         }
         Look::NotNow(Note::of(entry).label, why)
+    }
+
+    /// Has a newer watermark asked for soon, if for want of one a result isn't served.
+    pub(super) fn note_turned_away(&self, why: Unservable) {
+        if matches!(why, Unservable::Fenced | Unservable::NewerThanSnapshot) {
+            self.shared.upstream.turned_away();
+        }
     }
 
     /// Sends what is stored.

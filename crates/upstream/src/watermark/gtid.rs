@@ -145,6 +145,13 @@ impl<'a> GtidSource<'a> {
         })
     }
 
+    /// Whether it is known of a commit that it can be seen once each connection has been idle.
+    pub(super) fn waits_for_idle(&self) -> bool {
+        let ledger = self.progress.ledger();
+        self.visibility.needs_process_list()
+            && ledger.is_some_and(|ledger| ledger.borrow().needs_other_evidence())
+    }
+
     async fn end_of_log(&self, client: &mut Client) -> Result<Position, Lost> {
         let timeline = &self.shared.timeline;
         end_of_followed_log(client, self.log_status_question, self.base, timeline).await

@@ -19,7 +19,7 @@
 //! | `gtid` | MySQL's |
 //! | `idle` | what connections are doing, where neither tells |
 //!
-//! `pace` says how often it is asked for a watermark.
+//! [`want`](crate::want) says who wants a watermark, `pace` how often it is asked for one then.
 //!
 //! What is known of the commits themselves is in [`commits`](crate::commits).
 //!
@@ -60,6 +60,7 @@ use super::place::LogName;
 use super::progress::Progress;
 use super::server_facts::{ServerFacts, Visibility};
 use super::state::{UpstreamShared, count};
+use super::want::Want;
 
 /// Questions whose answers the follower has yet to catch up with. With more, asking waits.
 const PENDING_MAX: usize = 64;
@@ -188,8 +189,8 @@ impl Due {
     }
 
     /// The watermark was asked for, and answered.
-    fn asked_for_watermark(&mut self, asker: &Watermark<'_>, asked_at: Instant, was_missed: bool) {
-        self.watermark.asked(asked_at, was_missed);
+    fn asked_for_watermark(&mut self, asker: &Watermark<'_>, asked_at: Instant, want: Want) {
+        self.watermark.asked(asked_at, want);
         let interval = if asker.shared.timeline.is_live() {
             self.unproven_interval = UNPROVEN_INTERVAL_MIN;
             asker.probe_interval
@@ -202,13 +203,13 @@ impl Due {
     }
 
     /// When something is to be asked unless the bell rings before; `None`: at once.
-    fn next(&self, shared: &UpstreamShared) -> Option<Instant> {
+    fn next(&self, shared: &UpstreamShared, want: Want) -> Option<Instant> {
         if shared.is_end_wanted() {
             return None;
         }
         let mut next = self.probe;
-        if shared.is_watermark_wanted() {
-            next = next.min(self.watermark.due(shared.is_watermark_missed())?);
+        if want != Want::Nothing {
+            next = next.min(self.watermark.due(want)?);
         }
         if shared.is_end_wanted_soon() {
             next = next.min(self.end_soon);
@@ -217,10 +218,9 @@ impl Due {
     }
 
     /// What is to be asked now. The watermark goes first: it is seldom due, and fences wait for it.
-    fn what(&self, shared: &UpstreamShared, now: Instant) -> Option<Question> {
-        let is_missed = shared.is_watermark_missed();
-        let is_due = self.watermark.due(is_missed).is_none_or(|due| now >= due);
-        let watermark = shared.is_watermark_wanted() && is_due;
+    fn what(&self, shared: &UpstreamShared, want: Want, now: Instant) -> Option<Question> {
+        let is_due = self.watermark.due(want).is_none_or(|due| now >= due);
+        let watermark = want != Want::Nothing && is_due;
         let end = shared.is_end_wanted_soon() && now >= self.end_soon;
         if now >= self.probe || watermark {
             Some(Question::Watermark)
@@ -305,18 +305,20 @@ impl<'a> Watermark<'a> {
         let pace = Pace::new(self.interval_min, self.interval_max);
         let mut due = Due::at(Instant::now(), pace);
         loop {
-            if let Some(at) = due.next(self.shared) {
+            if let Some(at) = due.next(self.shared, self.want()) {
                 let _ = timeout_at(at, self.shared.watermark_bell.notified()).await;
             }
             while self.pending.borrow().len() >= PENDING_MAX {
                 self.room.notified().await;
             }
             let now = Instant::now();
-            let asked = match due.what(self.shared, now) {
+            let want = self.want();
+            let asked = match due.what(self.shared, want, now) {
                 Some(Question::Watermark) => {
-                    let was_missed = self.shared.take_watermark_wanted();
+                    // Of both, the more urgent one: what is wanted may have come in between.
+                    let want = want.max(self.shared.watermark_wanted.take());
                     let asked = self.ask_for_watermark(client).await;
-                    due.asked_for_watermark(self, now, was_missed);
+                    due.asked_for_watermark(self, now, want);
                     asked
                 }
                 Some(Question::End) => {
@@ -329,6 +331,19 @@ impl<'a> Watermark<'a> {
             if let Err(lost) = asked {
                 return lost;
             }
+        }
+    }
+
+    /// Who wants a newer watermark. Where it takes several answers until a commit is known to be
+    /// visible, they are asked for soon.
+    fn want(&self) -> Want {
+        let gathers_evidence = match &self.source {
+            Source::Positions(source) => source.waits_for_idle(),
+            Source::Gtids(source) => source.waits_for_idle(),
+        };
+        match self.shared.watermark_wanted.now() {
+            Want::InTime if gathers_evidence => Want::Soon,
+            want => want,
         }
     }
 

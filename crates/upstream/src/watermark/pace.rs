@@ -2,18 +2,25 @@
 //!
 //! Each question costs the server about 100 microseconds, and a server under writes could be asked
 //! a thousand times a second although nobody reads what was written. So the pace depends on whether
-//! anybody was turned away for want of an answer. If somebody was, the next question may come after
-//! the shortest interval. If nobody was, the interval doubles with each question, up to the
+//! anybody was turned away for want of an answer. If somebody was, the questions come at the
+//! shortest interval for a while. If nobody was, the interval doubles with each question, up to the
 //! longest.
 //!
-//! Nothing depends on this for its rightness: a fence stands until an answer lowers it.
+//! Correctness doesn't depend on this: a fence stands until an answer lowers it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The first interval behind one of no length.
+use crate::want::Want;
+
+/// The interval that follows one of zero.
 const STEP: Duration = Duration::from_millis(1);
+/// For how long questions come at the shortest interval after somebody was turned away: reads of
+/// what is written may miss ten times a second without being slowed down.
+const HURRY: Duration = Duration::from_millis(100);
+/// After so many times the longest interval without a question, it begins at the shortest again.
+const IDLE_INTERVALS: u32 = 4;
 
 /// The intervals between questions. An asker that was idle for the present interval doesn't wait.
 pub(super) struct Pace {
@@ -21,6 +28,7 @@ pub(super) struct Pace {
     longest: Duration,
     interval: Duration,
     asked_at: Option<Instant>,
+    hurries_until: Option<Instant>,
 }
 
 impl Pace {
@@ -31,13 +39,13 @@ impl Pace {
             longest: longest.max(shortest),
             interval: shortest,
             asked_at: None,
+            hurries_until: None,
         }
     }
 
-    /// When the next question may be asked; `None`: at once. `is_missed`: somebody has been turned
-    /// away since the last one.
-    pub(super) fn due(&self, is_missed: bool) -> Option<Instant> {
-        let interval = if is_missed {
+    /// When the next question may be asked; `None`: at once.
+    pub(super) fn due(&self, want: Want) -> Option<Instant> {
+        let interval = if want == Want::Soon {
             self.shortest
         } else {
             self.interval
@@ -45,14 +53,20 @@ impl Pace {
         self.asked_at.map(|asked_at| asked_at + interval)
     }
 
-    /// One was asked. `was_missed`: somebody had been turned away since the one before.
-    pub(super) fn asked(&mut self, at: Instant, was_missed: bool) {
-        let is_first = self.asked_at.replace(at).is_none();
-        self.interval = if was_missed || is_first {
-            self.shortest
-        } else {
-            (2 * self.interval).max(STEP).min(self.longest)
-        };
+    /// One was asked, and so it was wanted.
+    pub(super) fn asked(&mut self, at: Instant, want: Want) {
+        let before = self.asked_at.replace(at);
+        let is_idle = |before| at >= before + IDLE_INTERVALS * self.longest;
+        let was_idle = before.is_none_or(is_idle);
+        if want == Want::Soon {
+            self.hurries_until = Some(at + HURRY);
+        }
+        let hurries = self.hurries_until.is_some_and(|until| at < until);
+        if hurries || was_idle {
+            self.interval = self.shortest;
+        } else if want == Want::InTime {
+            self.interval = (2 * self.interval).max(STEP).min(self.longest);
+        }
     }
 }
 
@@ -62,50 +76,67 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Asks as soon as it may, after each of these; gives the waits, milliseconds.
-    fn waits(pace: &mut Pace, missed: &[bool]) -> Vec<u128> {
-        let mut now = Instant::now();
+    /// Asks as soon as it may, once for each of these; gives the waits, milliseconds.
+    fn waits(pace: &mut Pace, now: &mut Instant, wants: &[Want]) -> Vec<u128> {
         let mut waits = Vec::new();
-        for &is_missed in missed {
-            let due = pace.due(is_missed).unwrap_or(now).max(now);
-            waits.push((due - now).as_millis());
-            now = due;
-            pace.asked(now, is_missed);
+        for &want in wants {
+            let due = pace.due(want).unwrap_or(*now).max(*now);
+            waits.push((due - *now).as_millis());
+            *now = due;
+            pace.asked(due, want);
         }
         waits
     }
 
+    fn pace() -> (Pace, Instant) {
+        (Pace::new(MS, 10 * MS), Instant::now())
+    }
+
     #[test]
     fn while_nobody_is_turned_away_questions_come_ever_more_seldom() {
-        let mut pace = Pace::new(MS, 10 * MS);
-        assert_eq!(waits(&mut pace, &[false; 8]), [0, 1, 2, 4, 8, 10, 10, 10]);
+        let (mut pace, mut now) = pace();
+        let waits = waits(&mut pace, &mut now, &[Want::InTime; 8]);
+        assert_eq!(waits, [0, 1, 2, 4, 8, 10, 10, 10]);
     }
 
     #[test]
-    fn whoever_is_turned_away_waits_for_the_shortest_interval() {
-        let mut pace = Pace::new(MS, 10 * MS);
-        let missed = [false, false, false, false, true, true, false, false];
-        assert_eq!(waits(&mut pace, &missed), [0, 1, 2, 4, 1, 1, 1, 2]);
+    fn after_somebody_was_turned_away_they_come_often_for_a_while() {
+        let (mut pace, mut now) = pace();
+        waits(&mut pace, &mut now, &[Want::InTime; 8]);
+        assert_eq!(waits(&mut pace, &mut now, &[Want::Soon]), [1]);
+        let often = waits(&mut pace, &mut now, &[Want::InTime; 100]);
+        assert_eq!(often, [1; 100]);
+        let seldom = waits(&mut pace, &mut now, &[Want::InTime; 5]);
+        assert_eq!(seldom, [2, 4, 8, 10, 10]);
     }
 
     #[test]
-    fn an_asker_that_was_idle_does_not_wait() {
-        let mut pace = Pace::new(MS, 10 * MS);
-        waits(&mut pace, &[false; 8]);
-        let later = Instant::now() + 200 * MS;
-        assert!(pace.due(false).is_some_and(|due| due <= later));
+    fn an_asker_that_was_idle_begins_at_the_shortest() {
+        let (mut pace, mut now) = pace();
+        waits(&mut pace, &mut now, &[Want::InTime; 8]);
+        now += 40 * MS;
+        let waits = waits(&mut pace, &mut now, &[Want::InTime; 4]);
+        assert_eq!(waits, [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn what_nobody_wants_is_no_reason_to_ask_more_seldom() {
+        let (mut pace, mut now) = pace();
+        let waits = waits(&mut pace, &mut now, &[Want::Nothing; 4]);
+        assert_eq!(waits, [0, 1, 1, 1]);
     }
 
     #[test]
     fn the_longest_interval_is_not_below_the_shortest() {
-        let mut pace = Pace::new(20 * MS, 10 * MS);
-        assert_eq!(waits(&mut pace, &[false; 4]), [0, 20, 20, 20]);
+        let (mut pace, mut now) = (Pace::new(20 * MS, 10 * MS), Instant::now());
+        let waits = waits(&mut pace, &mut now, &[Want::InTime; 4]);
+        assert_eq!(waits, [0, 20, 20, 20]);
     }
 
     #[test]
-    fn without_a_shortest_interval_only_what_is_missed_comes_at_once() {
-        let mut pace = Pace::new(Duration::ZERO, 4 * MS);
-        let missed = [false, true, true, false, false, false, false];
-        assert_eq!(waits(&mut pace, &missed), [0, 0, 0, 0, 1, 2, 4]);
+    fn without_a_shortest_interval_only_what_is_wanted_soon_comes_at_once() {
+        let (mut pace, mut now) = (Pace::new(Duration::ZERO, 4 * MS), Instant::now());
+        let wants = [Want::InTime, Want::InTime, Want::InTime, Want::Soon];
+        assert_eq!(waits(&mut pace, &mut now, &wants), [0, 0, 1, 0]);
     }
 }
