@@ -147,6 +147,13 @@ where
             return Ok(());
         }
         self.check_stream(&decoded)?;
+        if matches!(decoded.event, Event::Incident) && self.progress.ledger().is_none() {
+            let end = decoded.end_offset.unwrap_or(u64::MAX);
+            let at = Position::new(self.name.number, end);
+            let at = at.unwrap_or(Position::from_bits(u64::MAX));
+            let mut unordered = self.progress.unordered().borrow_mut();
+            unordered.fence_for_incident(&self.shared.timeline, at);
+        }
         let (over_bound, of_many_tags) = (self.transactions.over_bound(), self.tags.over_bound());
         self.tags.take(&decoded.event, &self.shared.shapes);
         let mut has_committed = false;

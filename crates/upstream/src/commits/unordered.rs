@@ -15,6 +15,11 @@
 //! connection has been idle since. Changes of tables that are never cached end in the same way and
 //! need no fence, if the catalogue knows them by then.
 //!
+//! **An incident** is an event by which a server says that it has lost changes. MariaDB moves its
+//! position to the event's end, past commits that are on their way, and may begin the next file
+//! without waiting for them. So from the event on everything is fenced, until each connection has
+//! been idle, or following restarts.
+//!
 //! **Why these end it.** A transaction keeps its metadata locks until its commit is over in all
 //! engines (`trans_commit`: first `ha_commit_trans`, then `release_transactional_locks`). `RENAME
 //! TABLE`, `DROP TABLE` and an `ALTER` to an engine, which always makes the table anew, are logged
@@ -28,7 +33,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use remora_binlog::{Commit, LoggedTable, Touched};
-use remora_cache::{Fence, FenceScope, TableTags, Timeline};
+use remora_cache::{Fence, FenceScope, Position, TableTags, Timeline};
 use remora_engine::reason::TableRefusal;
 
 use crate::catalogue::Lookup;
@@ -37,6 +42,8 @@ use crate::state::UpstreamShared;
 /// Tables that are fenced one by one, until the catalogue knows that they aren't cached anyway. If
 /// there are more, everything is.
 const TABLES_MAX: usize = 1_024;
+const WHY_INCIDENT: &str = "the log has an incident, by which the server says that it has lost changes, \
+     and nothing tells when earlier ones can be seen";
 const WHY: &str = "a transaction that used an engine without two-phase commit changed it, and nothing \
      tells when that can be seen";
 const REMEDY: &str = "give the follower's account PROCESS";
@@ -49,6 +56,8 @@ const PROVEN: &str = "all connections have been idle since transactions changed 
 pub(crate) struct UnorderedTables {
     tables: HashMap<LoggedTable, Fence>,
     everything: Option<Fence>,
+    /// Where the last incident ended.
+    incident: Option<Position>,
 }
 
 impl fmt::Debug for UnorderedTables {
@@ -63,6 +72,19 @@ impl UnorderedTables {
     pub(crate) fn fence(&mut self, shared: &UpstreamShared, touched: &Touched) {
         let is_never_cached = |table: &LoggedTable| is_never_cached(shared, table);
         self.fence_in(&shared.timeline, touched, is_never_cached);
+    }
+
+    /// Fences everything, for the log has an incident that ends at `at`. Before that counts as
+    /// applied.
+    pub(crate) fn fence_for_incident(&mut self, timeline: &Arc<Timeline>, at: Position) {
+        self.incident = Some(at);
+        if self.everything.is_none() {
+            self.raise_over_everything(timeline);
+            tracing::warn!(
+                remedy = REMEDY,
+                "nothing is answered from memory: {WHY_INCIDENT}"
+            );
+        }
     }
 
     /// What was changed in these tables before can be seen, as a statement for which
@@ -82,9 +104,14 @@ impl UnorderedTables {
         self.everything.is_some() || !self.tables.is_empty()
     }
 
-    /// Every commit can be seen that anything was fenced for. Results that were read before are
-    /// forgotten: nothing told what they had seen.
-    pub(crate) fn settle_all(&mut self, timeline: &Timeline) {
+    /// Every commit up to `settled` can be seen. All that anything was fenced for lie there, but
+    /// perhaps for an incident. Results that were read before are forgotten: nothing told what they
+    /// had seen.
+    pub(crate) fn settle_all(&mut self, timeline: &Timeline, settled: Position) {
+        if self.incident.is_some_and(|incident| settled < incident) {
+            return;
+        }
+        self.incident = None;
         if self.has_fences() {
             timeline.forget();
             let fences = self.tables.drain().map(|(_, fence)| fence);
@@ -127,9 +154,13 @@ impl UnorderedTables {
         }
     }
 
-    fn fence_everything(&mut self, timeline: &Arc<Timeline>) {
+    fn raise_over_everything(&mut self, timeline: &Arc<Timeline>) {
         self.everything = Some(timeline.raise(FenceScope::Everything));
         self.tables.clear();
+    }
+
+    fn fence_everything(&mut self, timeline: &Arc<Timeline>) {
+        self.raise_over_everything(timeline);
         tracing::warn!(remedy = REMEDY, "nothing is answered from memory: {WHY}");
     }
 }
@@ -186,7 +217,7 @@ fn is_never_cached(shared: &UpstreamShared, table: &LoggedTable) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use remora_cache::{BrokenRules, Position, Tag, TimelineLimits};
+    use remora_cache::{BrokenRules, Tag, TimelineLimits};
 
     use super::*;
 
@@ -205,6 +236,10 @@ mod tests {
 
     fn touched(numbers: impl IntoIterator<Item = usize>) -> Touched {
         Touched::Tables(numbers.into_iter().map(table).collect())
+    }
+
+    fn at(offset: u64) -> Position {
+        Position::new(1, offset).unwrap()
     }
 
     fn is_fenced(timeline: &Timeline, number: usize) -> bool {
@@ -261,18 +296,34 @@ mod tests {
     #[test]
     fn once_all_connections_have_been_idle_nothing_is_fenced_and_nothing_of_before_is_served() {
         let timeline = timeline();
-        timeline.restart(Position::new(1, 4).unwrap());
+        timeline.restart(at(4));
         assert!(timeline.prove(timeline.epoch(), 1));
         let before = timeline.as_of().unwrap();
         let mut unordered = UnorderedTables::default();
-        unordered.settle_all(&timeline);
+        unordered.settle_all(&timeline, at(4));
         assert_eq!(timeline.as_of(), Some(before));
         unordered.fence_in(&timeline, &touched([1, 2]), |_| false);
         assert!(unordered.has_fences());
-        unordered.settle_all(&timeline);
+        unordered.settle_all(&timeline, at(4));
         timeline.take_answered().lower();
         assert!(!unordered.has_fences() && !is_fenced(&timeline, 1));
         assert_ne!(timeline.as_of(), Some(before));
+    }
+
+    #[test]
+    fn after_an_incident_everything_is_fenced_until_all_connections_have_been_idle() {
+        let timeline = timeline();
+        let mut unordered = UnorderedTables::default();
+        unordered.fence_in(&timeline, &touched([1]), |_| false);
+        unordered.fence_for_incident(&timeline, at(900));
+        unordered.settle(&touched([1, 2]));
+        // It was asked before the incident came.
+        unordered.settle_all(&timeline, at(700));
+        timeline.take_answered().lower();
+        assert!(is_fenced(&timeline, 1) && is_fenced(&timeline, 2));
+        unordered.settle_all(&timeline, at(900));
+        timeline.take_answered().lower();
+        assert!(!is_fenced(&timeline, 1) && !is_fenced(&timeline, 2));
     }
 
     #[test]

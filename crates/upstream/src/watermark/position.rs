@@ -23,6 +23,9 @@
 //! - Until then proofs and fences go by the end of the log (`SHOW MASTER STATUS`), which is never
 //!   before a visible commit.
 //!
+//! What MariaDB logs directly, past its queue of commits (`MYSQL_BIN_LOG::write`), also sets the
+//! answer. It waits for `LOCK_after_binlog_sync`, so it can't pass commits in the queue.
+//!
 //! **Two kinds of commits** aren't waited for by the position, the ends of prepared XA transactions
 //! and what isn't committed in two phases: see [`UntoldCommits`](crate::commits::UntoldCommits).
 
@@ -119,13 +122,17 @@ impl<'a> PositionSource<'a> {
     /// Asks, and finds out what the answer is worth. `told` is what was told before.
     pub(super) async fn ask(&self, client: &mut Client, told: Position) -> Result<Worth, Lost> {
         self.ask_of_untold(client).await?;
+        // Before the question: until its answer is weighed the follower may read the next file's
+        // beginning, and with that another checkpoint event.
         let settled_file = self.progress.settled_file();
+        let checkpoint = self.progress.checkpoint();
         let position = ask(client).await?.place(self.base)?;
         if position < told {
             let what = format!("the server was at {told} and says {position}");
             return Err(Lost::restart(RestartReason::PositionWentBack, what));
         }
-        self.weigh(client, position, settled_file).await
+        self.weigh(client, position, (settled_file, checkpoint))
+            .await
     }
 
     /// Asks what it takes to know that the commits can be seen that the position doesn't tell.
@@ -137,7 +144,9 @@ impl<'a> PositionSource<'a> {
             let applied = self.shared.timeline.applied();
             if let Some(settled) = self.idle.ask(client, applied).await? {
                 untold.borrow_mut().settle(settled);
-                unordered.borrow_mut().settle_all(&self.shared.timeline);
+                unordered
+                    .borrow_mut()
+                    .settle_all(&self.shared.timeline, settled);
             }
         }
         Ok(())
@@ -150,16 +159,17 @@ impl<'a> PositionSource<'a> {
         self.progress.sees_idle() && waits
     }
 
-    /// Finds out how far an answer can be believed. `settled_file` is of before it was asked for.
+    /// Finds out how far an answer can be believed. What the checkpoint events
+    /// say, `settled_file` and where the last one ended, is of before it was asked for.
     async fn weigh(
         &self,
         client: &mut Client,
         position: Position,
-        settled_file: u64,
+        (settled_file, checkpoint): (u64, Option<Position>),
     ) -> Result<Worth, Lost> {
         let file = position.file_number();
         // What sets the answer to the end of the event comes after the follower can have read it.
-        if self.trust.believes(position, self.progress.checkpoint()) {
+        if self.trust.believes(position, checkpoint) {
             return Ok(Worth {
                 visible: Some(position),
                 complete: Complete::At(position),
@@ -174,7 +184,7 @@ impl<'a> PositionSource<'a> {
                 complete: Complete::At(end),
             });
         }
-        let (checkpoint, last_commit) = (self.progress.checkpoint(), self.progress.last_commit());
+        let last_commit = self.progress.last_commit();
         if self.trust.weigh(position, checkpoint, last_commit) {
             return Ok(Worth {
                 visible: Some(position),
