@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::certificates::CertificateFiles;
 use crate::client::ConnectOptions;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, get};
 use crate::process::{Process, Program, Signal, wait_for};
 use crate::scratch::Scratch;
 use crate::servers::{FOLLOW_USER, Server};
@@ -241,8 +241,12 @@ impl Remora {
 
 /// Something if the Remora whose metrics are there serves from memory.
 pub(super) fn is_caching(admin: SocketAddr) -> Option<()> {
-    let metrics = Metrics::fetch(admin).ok()?;
-    (metrics.sum("remora_caching") > 0.0).then_some(())
+    // All metrics would take far longer, and this is asked again and again.
+    let page = get(admin, "/readyz").ok()?;
+    page.body
+        .lines()
+        .any(|line| line == "caching: on")
+        .then_some(())
 }
 
 /// What the Remora whose metrics are there says of its caching.

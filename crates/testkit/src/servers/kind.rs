@@ -199,6 +199,8 @@ impl Kind {
             "--mysqlx=OFF",
             // Threads that share a count spin until the last one has started.
             "--innodb-parallel-read-threads=1",
+            // With few processors the threads that write the redo log take time from all others.
+            "--innodb-log-writer-threads=OFF",
             // As in all the others.
             "--local-infile=ON",
         ];
