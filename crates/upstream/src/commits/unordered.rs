@@ -18,7 +18,7 @@
 //! **An incident** is an event by which a server says that it has lost changes. MariaDB moves its
 //! position to the event's end, past commits that are on their way, and may begin the next file
 //! without waiting for them. So from the event on everything is fenced, until each connection has
-//! been idle, or following restarts.
+//! been idle, or following restarts in a later file: in this one it comes to the event again.
 //!
 //! **Why these end it.** A transaction keeps its metadata locks until its commit is over in all
 //! engines (`trans_commit`: first `ha_commit_trans`, then `release_transactional_locks`). `RENAME

@@ -71,6 +71,9 @@ pub(super) struct PositionSource<'a> {
     idle: IdleWatch,
 }
 
+/// Where the last checkpoint event ended that the follower has read: before a question, and by now.
+type Checkpoints = [Option<Position>; 2];
+
 /// Which answers are believed.
 #[derive(Debug, Default)]
 struct Trust {
@@ -81,20 +84,21 @@ struct Trust {
 }
 
 impl Trust {
-    /// Whether an answer is believed for what is known already. `checkpoint`: where the last
-    /// checkpoint event ends that the follower has read.
-    fn believes(&self, answer: Position, checkpoint: Option<Position>) -> bool {
-        self.file.get() == Some(answer.file_number()) && checkpoint != Some(answer)
+    /// Whether an answer is believed for what is known already. `checkpoints`: where checkpoint
+    /// events end, by what the follower has read before the question and by now.
+    fn believes(&self, answer: Position, checkpoints: Checkpoints) -> bool {
+        self.file.get() == Some(answer.file_number()) && !checkpoints.contains(&Some(answer))
     }
 
     /// Takes an answer that isn't, in a settled file. Gives whether it is now.
-    fn weigh(&self, answer: Position, checkpoint: Option<Position>, last_commit: Position) -> bool {
+    fn weigh(&self, answer: Position, checkpoints: Checkpoints, last_commit: Position) -> bool {
         let file = answer.file_number();
         let before = self.doubted.replace(Some(answer));
         let has_moved = before.is_some_and(|before| {
             before.file_number() == file && before.offset() != answer.offset()
         });
-        let is_believed = checkpoint != Some(answer) && (has_moved || answer == last_commit);
+        let is_of_checkpoint = checkpoints.contains(&Some(answer));
+        let is_believed = !is_of_checkpoint && (has_moved || answer == last_commit);
         if is_believed {
             self.file.set(Some(file));
         }
@@ -169,7 +173,10 @@ impl<'a> PositionSource<'a> {
     ) -> Result<Worth, Lost> {
         let file = position.file_number();
         // What sets the answer to the end of the event comes after the follower can have read it.
-        if self.trust.believes(position, checkpoint) {
+        if self
+            .trust
+            .believes(position, [checkpoint, self.progress.checkpoint()])
+        {
             return Ok(Worth {
                 visible: Some(position),
                 complete: Complete::At(position),
@@ -185,7 +192,8 @@ impl<'a> PositionSource<'a> {
             });
         }
         let last_commit = self.progress.last_commit();
-        if self.trust.weigh(position, checkpoint, last_commit) {
+        let checkpoints = [checkpoint, self.progress.checkpoint()];
+        if self.trust.weigh(position, checkpoints, last_commit) {
             return Ok(Worth {
                 visible: Some(position),
                 complete: Complete::At(end),
@@ -222,7 +230,7 @@ mod tests {
     }
 
     /// Where the second file's checkpoint event ends.
-    const CHECKPOINT: Option<Position> = Position::new(2, 900);
+    const CHECKPOINT: Checkpoints = [Position::new(2, 900); 2];
 
     #[test]
     fn an_answer_that_has_moved_is_believed_and_those_behind_it() {
@@ -252,6 +260,19 @@ mod tests {
         assert!(!trust.believes(at(2, 900), CHECKPOINT));
         // The commit can be seen, and goes back to its own end.
         assert!(trust.weigh(commit, CHECKPOINT, commit));
+    }
+
+    /// What the follower reads while a question is on its way counts, too.
+    #[test]
+    fn the_end_of_a_checkpoint_event_is_not_believed_whenever_it_was_read() {
+        let (before, after) = (Position::new(2, 900), Position::new(3, 400));
+        for checkpoints in [[before, after], [after, before], [None, before]] {
+            let trust = Trust::default();
+            let seen = at(2, 600);
+            assert!(trust.weigh(seen, checkpoints, seen));
+            assert!(!trust.believes(at(2, 900), checkpoints));
+            assert!(!trust.weigh(at(2, 900), checkpoints, seen));
+        }
     }
 
     /// One of two commits has been seen when the event sets the answer, past the other.
