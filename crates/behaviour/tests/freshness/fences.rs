@@ -350,8 +350,9 @@ fn no_read_is_older_than_a_write_in_a_file_that_was_begun_slowly() {
 #[test]
 fn while_no_read_is_turned_away_the_server_is_asked_seldom() {
     const WRITES: usize = 3_000;
-    if Kind::from_environment().unwrap().skips(
-        Kind::from_environment().unwrap() == Kind::MySql56,
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(
+        kind == Kind::MySql56,
         "there, each commit takes several questions",
     ) {
         return;

@@ -250,3 +250,39 @@ impl Row {
         u8::from(self.group != other.group) << 1 | u8::from(self.value != other.value) << 2
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use remora_cache::BrokenRules;
+    use remora_upstream::simulated::SimulatedFollower;
+
+    use super::super::server::{MARK_HOLDER, instance};
+    use super::*;
+
+    /// A server that says that it has lost changes has moved its position past commits that can't
+    /// be seen yet.
+    #[test]
+    fn after_an_incident_everything_is_fenced() {
+        let settings = super::super::settings("after_snapshot", 0);
+        let (shared, _metrics) = super::super::shared(&settings, BrokenRules::default());
+        let upstream = Arc::clone(&shared.upstream);
+        let mut follower = SimulatedFollower::start(upstream, instance(), MARK_HOLDER);
+        let format = Format {
+            is_minimal: false,
+            one_text_in: 0,
+            one_long_in: 0,
+        };
+        let mut log = Log::new(format, instance().server_id);
+        let mut follow = |log: &mut Log| {
+            for event in log.unread.drain(..) {
+                follower.take(&event.kept, event.bytes);
+            }
+            shared.timeline.has_fences()
+        };
+        assert!(!follow(&mut log));
+        log.put(event_type::INCIDENT, &[1, 0, 0]);
+        assert!(follow(&mut log));
+    }
+}

@@ -24,7 +24,8 @@
 //!   before a visible commit.
 //!
 //! What MariaDB logs directly, past its queue of commits (`MYSQL_BIN_LOG::write`), also sets the
-//! answer. It waits for `LOCK_after_binlog_sync`, so it can't pass commits in the queue.
+//! answer. By the source it first waits for `LOCK_after_binlog_sync`, so it can't pass commits in
+//! the queue. That wasn't measured.
 //!
 //! **Two kinds of commits** aren't waited for by the position, the ends of prepared XA transactions
 //! and what isn't committed in two phases: see [`UntoldCommits`](crate::commits::UntoldCommits).
@@ -126,8 +127,8 @@ impl<'a> PositionSource<'a> {
     /// Asks, and finds out what the answer is worth. `told` is what was told before.
     pub(super) async fn ask(&self, client: &mut Client, told: Position) -> Result<Worth, Lost> {
         self.ask_of_untold(client).await?;
-        // Before the question: until its answer is weighed the follower may read the next file's
-        // beginning, and with that another checkpoint event.
+        // Before the question: until its answer is weighed, the follower may read the next file's
+        // first checkpoint event. What it has read by then counts, too.
         let settled_file = self.progress.settled_file();
         let checkpoint = self.progress.checkpoint();
         let position = ask(client).await?.place(self.base)?;
@@ -163,8 +164,8 @@ impl<'a> PositionSource<'a> {
         self.progress.sees_idle() && waits
     }
 
-    /// Finds out how far an answer can be believed. What the checkpoint events
-    /// say, `settled_file` and where the last one ended, is of before it was asked for.
+    /// Finds out how far an answer can be believed. What the checkpoint events say is of before the
+    /// question: `settled_file`, and where the last one ended.
     async fn weigh(
         &self,
         client: &mut Client,
@@ -172,7 +173,6 @@ impl<'a> PositionSource<'a> {
         (settled_file, checkpoint): (u64, Option<Position>),
     ) -> Result<Worth, Lost> {
         let file = position.file_number();
-        // What sets the answer to the end of the event comes after the follower can have read it.
         if self
             .trust
             .believes(position, [checkpoint, self.progress.checkpoint()])
