@@ -9,6 +9,7 @@
 //! | `freshness` | is no row older than it may be? |
 //! | `faults` | the same while servers, logs and connections fail |
 //! | `operations` | what operators see, set and survive |
+//! | `differential` | is every packet of every answer the server's own? |
 //! | `once` | what need not be asked of every server |
 //! | `proof` | what asks so much that it keeps the processors busy |
 

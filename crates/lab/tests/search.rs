@@ -7,7 +7,7 @@
 //!
 //! Servers: every
 //! Load: waits
-//! Tier: test
+//! Tier: test on mariadb-10.11, mysql-8.0
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};

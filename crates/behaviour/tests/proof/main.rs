@@ -1,13 +1,12 @@
-//! What asks so much that it keeps the processors busy: long loads, suites and sweeps.
+//! What asks so much that it keeps the processors busy: long loads and sweeps.
 //!
 //! Servers: every
-//! Tier: test
+//! Tier: test on mariadb-10.11, mysql-8.0
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod collations;
 mod comparisons;
 mod consistency;
-mod differential;
 mod recount;
 mod restarts;
 mod snapshots;

@@ -11,8 +11,8 @@ use super::compare::{Change, Outcome, compare};
 use super::testing::{Synthetic, everything};
 use super::tests::{assert_well_formed, written};
 
-/// What `make check` leaves out.
-mod long {
+/// What `make check` and `make test` leave out.
+mod exhaustive {
     use super::*;
 
     #[test]

@@ -32,6 +32,8 @@ const MEMORY_KIB_MIN: u64 = 8 << 20;
 
 /// Where the tests are that a quick check leaves out: in modules of this name inside others.
 const LONG_TESTS: &str = "::long::";
+/// Those that only a long run takes.
+const EXHAUSTIVE_TESTS: &str = "::exhaustive::";
 
 /// What the generator of random values of the `proptest` library starts from. The same in each run,
 /// so that no change is held back by chance; `make soak` gives other seeds.
@@ -56,8 +58,18 @@ pub(crate) struct ProgramRun {
     pub(crate) round: usize,
     /// Whether tests run too that are usually left out (`#[ignore]`).
     pub(crate) with_ignored: bool,
-    /// Whether tests that take long are left out ([`LONG_TESTS`]).
-    pub(crate) is_quick: bool,
+    pub(crate) extent: Extent,
+}
+
+/// How much of a program's tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    /// Without those that take long ([`LONG_TESTS`], [`EXHAUSTIVE_TESTS`]).
+    Quick,
+    /// Without [`EXHAUSTIVE_TESTS`].
+    Usual,
+    /// All.
+    Long,
 }
 
 impl fmt::Display for Job {
@@ -186,8 +198,11 @@ impl ProgramRun {
         if self.with_ignored {
             command.arg("--include-ignored");
         }
-        if self.is_quick {
+        if self.extent < Extent::Usual {
             command.args(["--skip", LONG_TESTS]);
+        }
+        if self.extent < Extent::Long {
+            command.args(["--skip", EXHAUSTIVE_TESTS]);
         }
         if program.statement.load == Load::Waits {
             command.args(["--test-threads", WAITING_THREADS]);

@@ -23,7 +23,7 @@ use anyhow::{bail, ensure};
 use clap::Args;
 
 use build::Program;
-use job::{Job, ProgramRun};
+use job::{Extent, Job, ProgramRun};
 use statement::{KINDS, Servers, Tier};
 
 /// The program whose tests that are usually left out only take long. Those of others need
@@ -37,7 +37,7 @@ pub(crate) struct TestOptions {
     /// don't run.
     kinds: Vec<String>,
     /// Only what a quick check takes: no program that says `Tier: test`, and the first server only.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "long")]
     check: bool,
     /// Only this program, by its name (`answers`) or with its package (`remora-wire::packets`). Can
     /// be repeated.
@@ -50,7 +50,8 @@ pub(crate) struct TestOptions {
     /// Only tests whose names contain this.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Also the tests of the simulation that take long (`#[ignore]`).
+    /// Also what takes long: programs that say `Tier: test on …` on their other servers, modules
+    /// called `exhaustive`, and the simulation's tests that are usually left out (`#[ignore]`).
     #[arg(long)]
     long: bool,
     /// Runs this command of the shell as well, beside the test programs, once they are built. Can
@@ -117,9 +118,16 @@ fn wanted(options: &TestOptions) -> anyhow::Result<(usize, Vec<String>)> {
 }
 
 fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
-    if options.check && program.statement.tier != Tier::Check {
+    let tier = &program.statement.tier;
+    if options.check && *tier != Tier::Check {
         return Vec::new();
     }
+    let asks_for_it =
+        !options.kinds.is_empty() || !options.only.is_empty() || !options.repeat.is_empty();
+    let is_taken = |kind: &str| match tier {
+        Tier::TestOn(kinds) => options.long || asks_for_it || kinds.contains(&kind),
+        Tier::Check | Tier::Test => true,
+    };
     let kinds: Vec<Option<&'static str>> = match &program.statement.servers {
         Servers::None if options.kinds.is_empty() => vec![None],
         Servers::None => Vec::new(),
@@ -127,8 +135,14 @@ fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
             .iter()
             .filter(|kind| options.kinds.is_empty() || options.kinds.iter().any(|one| one == *kind))
             .filter(|kind| !options.check || **kind == KINDS[0])
+            .filter(|kind| is_taken(kind))
             .map(|kind| Some(*kind))
             .collect(),
+    };
+    let extent = match (options.check, options.long) {
+        (true, _) => Extent::Quick,
+        (false, false) => Extent::Usual,
+        (false, true) => Extent::Long,
     };
     kinds
         .into_iter()
@@ -139,7 +153,7 @@ fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
                 filter: options.filter.clone(),
                 round,
                 with_ignored: options.long && program.name == LONG,
-                is_quick: options.check,
+                extent,
             })
         })
         .collect()

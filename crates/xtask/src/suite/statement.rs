@@ -4,6 +4,8 @@
 //! //! Servers: every | none | mariadb-10.11, mysql-8.0
 //! //! Load: waits           its tests mostly wait: more of them run at once
 //! //! Tier: test            `make check` leaves it out
+//! //! Tier: test on mariadb-10.11, mysql-8.0
+//! //!                       and `make test` runs it on these; on its other servers, `.ci/run` does
 //! ```
 
 use anyhow::{Context as _, bail};
@@ -36,12 +38,15 @@ pub(crate) enum Load {
 }
 
 /// Who runs a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tier {
     /// Everybody.
     Check,
     /// `make test`, not `make check`.
     Test,
+    /// `make test` runs it on these of its servers. `.ci/run` and whoever asks for the program or
+    /// for a server run it on all.
+    TestOn(Vec<&'static str>),
 }
 
 /// All of it.
@@ -85,7 +90,9 @@ impl Statement {
             tier: match said("Tier: ") {
                 None => Tier::Check,
                 Some("test") => Tier::Test,
-                Some(other) => bail!("`Tier: {other}` is not known; there is `Tier: test`"),
+                Some(tier) => Tier::TestOn(kinds_of(tier.strip_prefix("test on ").with_context(
+                    || format!("`Tier: {tier}` is not known; there are `test` and `test on …`"),
+                )?)?),
             },
         })
     }
@@ -97,11 +104,15 @@ fn servers_of(text: &str) -> anyhow::Result<Servers> {
         "every" => return Ok(Servers::These(KINDS.to_vec())),
         _ => {}
     }
+    Ok(Servers::These(kinds_of(text)?))
+}
+
+fn kinds_of(text: &str) -> anyhow::Result<Vec<&'static str>> {
     let kinds = text.split(", ").map(|name| {
         let known = KINDS.into_iter().find(|kind| *kind == name);
         known.with_context(|| format!("'{name}' is no server; there are {}", KINDS.join(", ")))
     });
-    Ok(Servers::These(kinds.collect::<anyhow::Result<_>>()?))
+    kinds.collect()
 }
 
 #[cfg(test)]
@@ -137,6 +148,8 @@ mod tests {
         let two = vec!["mysql-8.0", "mariadb-11.4"];
         assert_eq!(stated.servers, Servers::These(two));
         assert_eq!((stated.load, stated.tier), (Load::Computes, Tier::Test));
+        let stated = Statement::read("//! Servers: every\n//! Tier: test on mysql-8.0\n");
+        assert_eq!(stated.unwrap().tier, Tier::TestOn(vec!["mysql-8.0"]));
     }
 
     #[test]
@@ -146,6 +159,7 @@ mod tests {
             "//! Servers: oracle\n",
             "//! Servers: every\n//! Load: sleeps\n",
             "//! Servers: every\n//! Tier: gold\n",
+            "//! Servers: every\n//! Tier: test on oracle\n",
         ] {
             assert!(Statement::read(source).is_err(), "{source}");
         }

@@ -425,7 +425,7 @@ fn an_old_row_after_a_cut_write_is_found() {
     sweep_all(STEP, broken, |kind| kind.name == "write");
 }
 
-mod long {
+mod exhaustive {
     use super::{BrokenRules, sweep_all};
 
     #[test]

@@ -3,6 +3,10 @@
 //! `REMORA_TEST_SERVER` chooses the server; `REMORA_DIFFERENTIAL_CASE` and
 //! `REMORA_DIFFERENTIAL_MODE` leave out all but those that they name, separated by `;`.
 //! `REMORA_DIFFERENTIAL_OUTCOMES=1` prints what became of each read.
+//!
+//! Servers: every
+//! Tier: test
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::time::Instant;
