@@ -8,7 +8,7 @@
 //! What does something else under another reading could write unseen, so it counts as anything.
 //! Mostly all readings agree, and then it doesn't matter which one is right.
 
-use crate::classify::{analyse, analyse_prepared};
+use crate::classify::{analyse, analyse_prepared, may_move_rows_unlogged};
 use crate::cursor::Cursor;
 use crate::dialect::Dialect;
 use crate::everything::EverythingReason;
@@ -60,6 +60,7 @@ impl Ambiguity {
             }
             let otherwise = analyse(text, other);
             statement.diagnostics |= otherwise.diagnostics;
+            statement.unlogged |= otherwise.unlogged;
             if statement.narrowed != otherwise.narrowed {
                 statement.narrowed = None;
             }
@@ -75,13 +76,13 @@ impl Ambiguity {
         if agree {
             statement
         } else {
-            self.ambiguous(&statement)
+            self.ambiguous(&statement, text)
         }
     }
 
     /// A statement that may write anything, because readings of it differ. What it does to the
     /// session is believed where there can be nothing behind it.
-    fn ambiguous(self, statement: &Statement) -> Statement {
+    fn ambiguous(self, statement: &Statement, text: &[u8]) -> Statement {
         let anything = Statement::anything(
             statement.kind,
             Refusal::Ambiguous,
@@ -97,6 +98,7 @@ impl Ambiguity {
             session,
             transaction,
             diagnostics: statement.diagnostics,
+            unlogged: statement.unlogged || may_move_rows_unlogged(text),
             ..anything
         }
     }

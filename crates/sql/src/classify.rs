@@ -4,8 +4,11 @@ mod administration;
 mod definition;
 mod manipulation;
 mod narrowed;
+mod partitions;
 mod set;
 mod several;
+
+pub use partitions::may_move_rows_unlogged;
 
 use crate::cursor::{Cursor, NameRead};
 use crate::dialect::Dialect;
@@ -54,11 +57,16 @@ fn begins_select(cursor: Cursor<'_>) -> bool {
 }
 
 fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {
-    let statement = analyse_one(text, dialect, placeholders);
-    if statement.kind != Kind::Multi {
-        return statement;
+    let mut statement = analyse_one(text, dialect, placeholders);
+    if statement.kind == Kind::Multi
+        && let Some(several) = several::several(text, dialect)
+    {
+        return several;
     }
-    several::several(text, dialect).unwrap_or(statement)
+    if matches!(statement.session, SessionEffect::Unknown(_)) {
+        statement.unlogged |= may_move_rows_unlogged(text);
+    }
+    statement
 }
 
 fn analyse_one(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Statement {
@@ -78,12 +86,16 @@ fn analyse_one(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> Sta
 /// told.
 pub fn analyse_prefix(prefix: &[u8], dialect: Dialect) -> Statement {
     let cursor = Cursor::new(prefix, dialect);
-    Statement::anything(
+    let anything = Statement::anything(
         kind_of(&cursor),
         Refusal::Truncated,
         EverythingReason::Truncated,
         UnknownEffect::Truncated,
-    )
+    );
+    Statement {
+        unlogged: may_move_rows_unlogged(prefix),
+        ..anything
+    }
 }
 
 /// What a statement does beside what its scan has found.
@@ -96,6 +108,8 @@ struct Head {
     /// The offset of a table's name after which `(` opens a list of columns.
     target: Option<usize>,
     diagnostics: bool,
+    /// Whether it may move rows between partitions without a trace in the log.
+    unlogged: bool,
     /// Whether a name before `(` in its text can be a call.
     can_call: bool,
 }
@@ -110,6 +124,7 @@ impl Head {
             control: None,
             target: None,
             diagnostics: false,
+            unlogged: false,
             can_call: true,
         }
     }
@@ -150,6 +165,11 @@ impl Head {
 
     fn transaction(mut self, transaction: Transaction) -> Head {
         self.transaction = transaction;
+        self
+    }
+
+    fn unlogged(mut self, unlogged: bool) -> Head {
+        self.unlogged = unlogged;
         self
     }
 
@@ -306,6 +326,7 @@ fn finish(head: Head, refusal: Refusal, scanned: Scanned) -> Statement {
         transaction: head.transaction,
         control: head.control,
         diagnostics: head.diagnostics,
+        unlogged: head.unlogged,
     };
     apply(&mut statement, findings);
     statement

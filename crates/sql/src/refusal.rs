@@ -34,6 +34,8 @@ reasons! {
         ClockFunction: "clock_function", "It calls a function that depends on the time of the call.";
         TimeOfDay: "time_of_day",
             "It makes a TIME value, which the server may complete with today's date.";
+        FullTextScore: "full_text_score",
+            "It uses how well rows fit a full-text search. That depends on the server's count of rows, to which uncommitted ones belong.";
         RandomFunction: "random_function", "It calls a function whose value is random or unique.";
         SessionFunction: "session_function",
             "It calls a function that depends on the account, the connection or the server.";

@@ -97,6 +97,10 @@ pub(crate) struct SelectParser<'a> {
     wants_conditions: bool,
     /// Something was found whose value for a row depends on the table's other rows.
     depends_on_other_rows: bool,
+    /// Whether of an operand at the cursor only the truth counts.
+    may_take_score: bool,
+    /// The full-text searches in the condition so far.
+    scores: usize,
     /// Something may give a row without one of a table having been read by the transaction: an
     /// aggregate function, `GROUP BY`, `HAVING`, a search in a full-text index.
     gives_rows_of_nothing: bool,
@@ -145,6 +149,8 @@ impl<'a> SelectParser<'a> {
             aliases: Vec::new(),
             wants_conditions: false,
             depends_on_other_rows: false,
+            may_take_score: false,
+            scores: 0,
             gives_rows_of_nothing: false,
             filters_by_more: false,
             counts_found_rows: false,
@@ -162,8 +168,10 @@ impl<'a> SelectParser<'a> {
     /// Parses what stands after `WHERE` or `ON`: conditions that hold where it is TRUE.
     pub(crate) fn condition(&mut self) -> Result<Vec<Condition>, Refusal> {
         let outer = std::mem::replace(&mut self.wants_conditions, true);
+        let scores = self.scores;
         let value = self.value()?;
         self.wants_conditions = outer;
+        self.scores = scores;
         let Value::Conjuncts(conditions) = value else {
             self.filters_by_more = true;
             return Ok(Vec::new());

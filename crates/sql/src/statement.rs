@@ -238,6 +238,10 @@ pub struct Statement {
     /// `SHOW WARNINGS`, `GET DIAGNOSTICS`, `@@warning_count`…): it must reach a server that has
     /// executed that statement.
     pub diagnostics: bool,
+    /// It may change what a read of its tables gives without a trace in the log: it moves rows from
+    /// one partition to another, with `LOCAL` or `NO_WRITE_TO_BINLOG`. Or it isn't understood and
+    /// has such words.
+    pub unlogged: bool,
 }
 
 impl Statement {
@@ -252,6 +256,7 @@ impl Statement {
             transaction: Transaction::None,
             control: None,
             diagnostics: false,
+            unlogged: false,
         }
     }
 
@@ -271,6 +276,7 @@ impl Statement {
             transaction: Transaction::ImplicitCommit,
             control: None,
             diagnostics: false,
+            unlogged: false,
         }
     }
 }

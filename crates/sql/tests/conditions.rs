@@ -8,7 +8,7 @@ mod common;
 use common::default;
 use common::describe::{conditions, described};
 use remora_sql::{
-    CONDITIONS_MAX, Dialect, EQUALITIES_MAX, NameUse, Reads, Select, Test, analyse,
+    CONDITIONS_MAX, Dialect, EQUALITIES_MAX, NameUse, Reads, Refusal, Select, Test, analyse,
     analyse_prepared,
 };
 
@@ -512,8 +512,9 @@ fn every_name_that_can_mean_a_column_is_noted() {
     );
     assert_eq!(
         names(
-            "SELECT MATCH (a, t.b) AGAINST ('x'), SUM(c) OVER (PARTITION BY d ORDER BY e) FROM t \
-             WHERE f IN (SELECT g FROM u WHERE h = i) GROUP BY j HAVING k ORDER BY l LIMIT 3"
+            "SELECT SUM(c) OVER (PARTITION BY d ORDER BY e) FROM t \
+             WHERE f IN (SELECT g FROM u WHERE h = i) AND MATCH (a, t.b) AGAINST ('x') \
+             GROUP BY j HAVING k ORDER BY l LIMIT 3"
         ),
         ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
     );
@@ -636,13 +637,62 @@ fn what_a_star_means_is_only_shown_where_it_is_listed() {
 #[test]
 fn a_full_text_search_depends_on_rows_that_the_conditions_leave_out() {
     blocks(
-        "SELECT MATCH (a) AGAINST ('x') FROM t WHERE id = 5",
+        "SELECT a FROM t WHERE id = 5 AND MATCH (a) AGAINST ('x')",
         &["t#0 | "],
     );
     blocks(
         "SELECT 1 FROM t WHERE id = 5 AND c IN (SELECT c FROM u WHERE MATCH (a) AGAINST ('x'))",
         &["t#0 | ", "u#1 | "],
     );
+}
+
+#[test]
+fn a_full_text_search_may_say_which_rows_fit_and_not_how_well() {
+    let refusal = |text: &str| {
+        let analysed = analyse_prepared(text.as_bytes(), Dialect::default());
+        analysed.cacheable.err()
+    };
+    let search = "MATCH (a) AGAINST ('x')";
+    for (text, is_score) in [
+        ("SELECT b FROM t WHERE @", false),
+        ("SELECT b FROM t WHERE NOT @ OR (@ AND b = 1) XOR @", false),
+        (
+            "SELECT b FROM t WHERE b > 1 AND @ ORDER BY b LIMIT 3",
+            false,
+        ),
+        ("SELECT b FROM t JOIN u ON t.i = u.i AND @", false),
+        (
+            "SELECT b FROM t WHERE MATCH (a) AGAINST ('+x -y' IN BOOLEAN MODE)",
+            false,
+        ),
+        (
+            "SELECT b FROM t WHERE b IN (SELECT b FROM u WHERE @) AND c = 2",
+            false,
+        ),
+        ("SELECT (SELECT COUNT(*) FROM u WHERE @) + 1 FROM t", false),
+        ("SELECT b, @ FROM t", true),
+        ("SELECT b, @ AS score FROM t WHERE @", true),
+        ("SELECT b FROM t WHERE @ ORDER BY @", true),
+        ("SELECT b FROM t WHERE @ > 0.5", true),
+        ("SELECT b FROM t WHERE (@) > 0.5", true),
+        ("SELECT b FROM t WHERE 0.5 < (@)", true),
+        ("SELECT b FROM t WHERE (@ AND 1) + 1", true),
+        ("SELECT b FROM t WHERE -@", true),
+        ("SELECT b FROM t WHERE @ IS TRUE", true),
+        ("SELECT b FROM t WHERE b BETWEEN 0 AND @", true),
+        ("SELECT b FROM t WHERE ROUND(@) = 1", true),
+        ("SELECT b FROM t WHERE IF(@, 1, 0)", true),
+        ("SELECT b FROM t WHERE b IN (SELECT @ FROM u)", true),
+        ("SELECT b FROM t GROUP BY b HAVING MAX(@) > 1", true),
+        (
+            "SELECT b FROM t WHERE MATCH (a) AGAINST ('x' WITH QUERY EXPANSION)",
+            true,
+        ),
+    ] {
+        let text = text.replace('@', search);
+        let expected = is_score.then_some(Refusal::FullTextScore);
+        assert_eq!(refusal(&text), expected, "{text}");
+    }
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_table_is_found_wherever_a_query_can_stand() {
         "SELECT x FROM a WHERE ROW(1, (SELECT 1 FROM b)) = ROW(1, 2)",
         "SELECT TRIM(BOTH (SELECT 1 FROM b) FROM x) FROM a",
         "WITH c AS (SELECT * FROM a) SELECT * FROM c, b",
-        "SELECT MATCH (x) AGAINST ('y' IN BOOLEAN MODE) FROM a, b",
+        "SELECT x FROM a, b WHERE MATCH (x) AGAINST ('y' IN BOOLEAN MODE)",
     ] {
         let mut found = tables_read(text);
         found.sort();

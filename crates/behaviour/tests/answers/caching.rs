@@ -270,6 +270,10 @@ const REASONS: &[(&str, &str)] = &[
     ("SELECT a FROM versioned", "table_system_versioned"),
     ("SELECT CAST(s AS SIGNED) FROM t", "answer_has_warnings"),
     ("SELECT a / 0 FROM t", "answer_has_warnings"),
+    (
+        "SELECT a, MATCH (s) AGAINST ('one') FROM searched",
+        "statement_full_text_score",
+    ),
 ];
 
 #[test]
@@ -280,6 +284,7 @@ fn what_depends_on_more_than_its_tables_passes_through_with_its_reason() {
         "CREATE VIEW v AS SELECT a FROM t WHERE a < UNIX_TIMESTAMP()",
         "CREATE TABLE isam (a INT) ENGINE=MyISAM",
         "CREATE TABLE timed (a INT, at TIME)",
+        "CREATE TABLE searched (a INT PRIMARY KEY, s VARCHAR(20), FULLTEXT (s))",
         "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1",
     ]);
     if !kind.is_mysql() {
@@ -334,6 +339,35 @@ fn what_depends_on_more_than_its_tables_passes_through_with_its_reason() {
         assert_eq!(seen.outcome, "write", "{sql} may write");
     }
     assert_eq!(front.hits(), 0);
+}
+
+/// Inserts that aren't committed count in how well each row fits, and in nothing else.
+#[test]
+fn a_full_text_search_says_from_memory_which_rows_fit() {
+    let front = Front::new(
+        "searched",
+        &[
+            "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40), FULLTEXT (s))",
+            "INSERT INTO t VALUES (1, 'alpha beta'), (2, 'gamma delta'), (3, 'alpha gamma')",
+        ],
+    );
+    let which = "SELECT a FROM t WHERE MATCH (s) AGAINST ('alpha') ORDER BY a";
+    let score = "SELECT a, MATCH (s) AGAINST ('alpha') FROM t ORDER BY a";
+    let mut guest = front.guest();
+    let mut writer = front.direct();
+    writer.query("BEGIN").unwrap();
+    for a in 100..200 {
+        let insert = format!("INSERT INTO t VALUES ({a}, 'filler')");
+        writer.query(&insert).unwrap();
+    }
+    let expected = front.direct().query_bytes(which).unwrap().to_vec();
+    guest.becomes_hit(which, &expected);
+    guest.always_passes(score, "statement_full_text_score");
+    writer.query("ROLLBACK").unwrap();
+    for sql in [which, score] {
+        let expected = front.direct().query_bytes(sql).unwrap().to_vec();
+        assert_eq!(guest.run(sql).bytes, expected, "{sql}");
+    }
 }
 
 /// A stored function can write, so a call of one must never be taken for a call of a built-in.

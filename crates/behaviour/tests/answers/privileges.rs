@@ -680,6 +680,47 @@ fn a_role_taken_up_before_it_lost_a_privilege_shares_nothing_with_one_taken_up_a
     }
 }
 
+/// MariaDB goes on with the other accounts, and logs nothing if one of them isn't there.
+#[test]
+fn a_privilege_that_a_statement_took_although_it_failed_is_lost() {
+    let accounts = Accounts::new("half");
+    let front = &accounts.front;
+    for form in [
+        "REVOKE SELECT ON {db}.t FROM {alice}@'%', nobody@'%'",
+        "REVOKE SELECT ON {db}.* FROM {alice}@'%', nobody@'%'",
+    ] {
+        accounts.begin();
+        let mut admin = front.guest();
+        accounts.run(
+            admin.client(),
+            &[
+                "GRANT SELECT ON {db}.* TO {alice}@'%'",
+                "GRANT SELECT ON {db}.t TO {alice}@'%'",
+            ],
+        );
+        let other = if form.contains(".t ") {
+            "REVOKE SELECT ON {db}.* FROM {alice}@'%'"
+        } else {
+            "REVOKE SELECT ON {db}.t FROM {alice}@'%'"
+        };
+        accounts.run(admin.client(), &[other]);
+        front.catch_up();
+        let query = accounts.fill_in("SELECT a + 17 FROM {db}.t");
+        let mut direct = accounts.alice(false).connect().unwrap();
+        let mut guest = front.guest_as(&accounts.alice(false));
+        let allowed = direct.query_bytes(&query).unwrap().to_vec();
+        guest.becomes_hit(&query, &allowed);
+        let failed = admin.client().query(&accounts.fill_in(form));
+        assert!(failed.is_err(), "{form}");
+        for _ in 0..3 {
+            front.catch_up();
+            let expected = direct.query_bytes(&query).unwrap().to_vec();
+            assert_same(form, &guest.run(&query).bytes, &expected);
+            guest.setup(&[CERTAIN]);
+        }
+    }
+}
+
 /// Sends a statement, or only has it prepared. That it fails is fine.
 fn run(client: &mut Client, sql: &str, is_prepared: bool) {
     if is_prepared {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
+use remora_testkit::servers::Kind;
 use remora_upstream::catalogue::Lookup;
 
 use remora_behaviour::front::{Front, Guest, PATIENCE, lease};
@@ -75,6 +76,106 @@ fn tables_that_change_places_are_never_taken_for_each_other() {
         "SELECT a FROM t WHERE a = 1",
     ];
     never_old(&front, &steps, &reads);
+}
+
+/// `LOCAL` and `NO_WRITE_TO_BINLOG` keep a change of partitions out of the log.
+#[test]
+fn rows_that_change_partitions_without_a_word_in_the_log_leave_no_old_row() {
+    let front = Front::new(
+        "unlogged",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
+            "INSERT INTO t VALUES (1), (2), (3), (4)",
+            "CREATE TABLE r (id INT PRIMARY KEY) PARTITION BY RANGE (id) \
+             (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))",
+            "INSERT INTO r VALUES (1), (11)",
+        ],
+    );
+    let steps = [
+        "ALTER TABLE t ADD PARTITION LOCAL PARTITIONS 2",
+        "ALTER TABLE t COALESCE PARTITION NO_WRITE_TO_BINLOG 1",
+        "ALTER TABLE r REORGANIZE PARTITION LOCAL p0, p1 INTO \
+         (PARTITION p0 VALUES LESS THAN (15), PARTITION p1 VALUES LESS THAN (20))",
+    ];
+    let reads = [
+        "SELECT id FROM t PARTITION (p0) ORDER BY id",
+        "SELECT id FROM t PARTITION (p1) ORDER BY id",
+        "SELECT id FROM r PARTITION (p0) ORDER BY id",
+    ];
+    never_old(&front, &steps, &reads);
+    let prepared = "ALTER TABLE t ADD PARTITION LOCAL PARTITIONS 1";
+    let mut reader = front.guest();
+    let mut writer = front.guest();
+    for is_last in [false, true] {
+        for sql in reads {
+            reader.becomes_hit(sql, &direct(&front, sql));
+        }
+        if is_last {
+            let both = "DO 1; ALTER TABLE t COALESCE PARTITION LOCAL 2";
+            writer.client().query(both).unwrap();
+        } else {
+            let id = writer.client().prepare(prepared.as_bytes()).unwrap();
+            writer.client().execute(id, &[]).unwrap();
+        }
+        for sql in reads {
+            assert_eq!(reader.run(sql).bytes, direct(&front, sql), "{sql}");
+        }
+    }
+}
+
+/// Such a repair moves rows that stand in the wrong partition.
+#[test]
+fn rows_that_a_repair_moves_without_a_word_in_the_log_leave_no_old_row() {
+    let front = Front::new(
+        "misplaced",
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
+            "CREATE TABLE x (id INT PRIMARY KEY)",
+        ],
+    );
+    let kind = front.server().kind();
+    let without = "ALTER TABLE t EXCHANGE PARTITION p1 WITH TABLE x WITHOUT VALIDATION";
+    let can = !matches!(kind, Kind::MySql56 | Kind::MariaDb1011);
+    if kind.skips(!can, "it always validates") {
+        return;
+    }
+    let steps = [
+        "INSERT INTO x VALUES (2), (4)",
+        without,
+        "ALTER TABLE t REPAIR PARTITION LOCAL p1",
+        "TRUNCATE t",
+        "INSERT INTO x VALUES (6)",
+        without,
+        "REPAIR LOCAL TABLE t",
+    ];
+    let reads = [
+        "SELECT id FROM t PARTITION (p0) ORDER BY id",
+        "SELECT id FROM t PARTITION (p1) ORDER BY id",
+    ];
+    never_old(&front, &steps, &reads);
+}
+
+/// The foreign key is there before its parent: the parent's definition says nothing of it.
+#[test]
+fn a_parent_that_comes_after_its_child_cascades_as_any_other() {
+    let front = Front::new("late_parent", &[]);
+    let steps = [
+        "SET foreign_key_checks = 0",
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT, \
+         FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE)",
+        "INSERT INTO c VALUES (1, 1), (2, 2), (3, 3)",
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        "INSERT INTO p VALUES (1), (2), (3)",
+        "SET foreign_key_checks = 1",
+        "DELETE FROM p WHERE id = 1",
+        "UPDATE p SET id = 9 WHERE id = 2",
+        "SET foreign_key_checks = 0",
+        "RENAME TABLE p TO q",
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        "SET foreign_key_checks = 1",
+        "DELETE FROM q WHERE id = 3",
+    ];
+    never_old(&front, &steps, &["SELECT id, p FROM c ORDER BY id"]);
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct PreparedStatement {
     pub mentions: Mentions,
     /// Whether its result tells of the statement before it.
     pub diagnostics: bool,
+    /// Whether it may change what reads give without a trace in the log.
+    pub unlogged: bool,
     /// What it does with the count that `FOUND_ROWS()` gives.
     pub found_rows: FoundRows,
     /// Whether its result tells that count.

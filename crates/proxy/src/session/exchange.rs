@@ -262,12 +262,16 @@ impl Writing {
             return;
         };
         let is_refused = matches!(ending, Some(Ending::Err(code)) if NOT_ALLOWED.contains(&code));
+        let has_failed = matches!(ending, Some(Ending::Err(_)) | None);
         match kind {
             PrivilegeStatement::Logged | PrivilegeStatement::Reload if is_refused => {
                 change.refused();
             }
-            PrivilegeStatement::Logged => drop(change),
-            PrivilegeStatement::Reload | PrivilegeStatement::Hidden => {
+            PrivilegeStatement::Logged if !has_failed => drop(change),
+            // Of several accounts MariaDB changes those that it can, and then logs nothing.
+            PrivilegeStatement::Logged
+            | PrivilegeStatement::Reload
+            | PrivilegeStatement::Hidden => {
                 drop(change);
                 self.forgets = true;
             }

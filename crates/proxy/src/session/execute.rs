@@ -78,6 +78,7 @@ impl Session {
             writes,
             mentions,
             diagnostics: statement.diagnostics,
+            unlogged: statement.unlogged,
             found_rows: FoundRows::after(text),
             asks_for_found_rows: statement.diagnostics && FoundRows::is_asked_for_alone(text),
             kind,
@@ -354,7 +355,7 @@ impl Session {
         let mut plan = Plan {
             effects: statement.effects.clone(),
             writes: statement.writes.clone(),
-            forgets: statement.effects.session == SessionEffect::BinlogOff,
+            forgets: statement.unlogged || statement.effects.session == SessionEffect::BinlogOff,
             counted: Some((statement.label, Instant::now())),
             ..Plan::plain(expect)
         };

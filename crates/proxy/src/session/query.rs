@@ -13,7 +13,7 @@ use remora_engine::settings::TextCharset;
 use remora_engine::tags::StringConversion;
 use remora_sql::{
     Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
-    Transaction, Writes,
+    Transaction, Writes, may_move_rows_unlogged,
 };
 use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
@@ -107,6 +107,7 @@ impl Session {
                 ..effects_of(&statement, start)
             },
             writes: self.plan_writes(&statement),
+            forgets: statement.unlogged,
             ..Plan::plain(ResponseKind::Results)
         }
     }
@@ -217,17 +218,8 @@ impl Session {
             if self.should_ask_about_log() {
                 return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
-            let mut plan = Plan::unknown(ResponseKind::Results);
-            plan.effects.may_turn_log_off = may_run_text(text);
-            if names_the_log(text) {
-                plan.effects.session = SessionEffect::BinlogOff;
-                plan.forgets = true;
-            }
-            if names_privileges(text) {
-                plan.writes = PlannedWrites::Privileges(PrivilegeStatement::Hidden);
-            }
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
-            return self.forward(message, plan, outcome);
+            return self.forward(message, plan_unreadable(text), outcome);
         };
         let analysed = self.analyse_miss(text, dialect, place, began);
         let statement = &*analysed;
@@ -309,6 +301,7 @@ impl Session {
         let mut plan = Plan {
             effects: effects_of(statement, text),
             writes: self.plan_writes(statement),
+            forgets: statement.unlogged,
             looked_up: place.map(|_| began),
             counted: Some((label, began)),
             ..Plan::plain(ResponseKind::Results)
@@ -613,6 +606,21 @@ impl Session {
         let dialect = known.map_or(Some(Dialect::default()), |known| known.dialect)?;
         Some(self.shared.upstream.aged(dialect))
     }
+}
+
+/// For a statement in a language that Remora doesn't read: it may do whatever its words say.
+fn plan_unreadable(text: &[u8]) -> Plan {
+    let mut plan = Plan::unknown(ResponseKind::Results);
+    plan.effects.may_turn_log_off = may_run_text(text);
+    plan.forgets = may_move_rows_unlogged(text);
+    if names_the_log(text) {
+        plan.effects.session = SessionEffect::BinlogOff;
+        plan.forgets = true;
+    }
+    if names_privileges(text) {
+        plan.writes = PlannedWrites::Privileges(PrivilegeStatement::Hidden);
+    }
+    plan
 }
 
 /// Whether text can be a read, by its first letters.

@@ -1,6 +1,6 @@
 //! Transactions, locks, `EXPLAIN`, `SHOW`, and what administers a server.
 
-use super::{Head, Targets, definition, inner};
+use super::{Head, Targets, definition, inner, partitions};
 use crate::cursor::Cursor;
 use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
@@ -213,7 +213,11 @@ fn show(mut cursor: Cursor<'_>) -> Head {
 
 /// `CHECK | OPTIMIZE | REPAIR [options] TABLE names`; `ANALYZE` likewise.
 fn maintained_tables(mut cursor: Cursor<'_>) -> Head {
-    cursor.advance();
+    let repairs = cursor.take_word(K::Repair);
+    if !repairs {
+        cursor.advance();
+    }
+    let unlogged = repairs && partitions::is_at_local(&cursor);
     cursor.skip_words(&[K::NoWriteToBinlog, K::Local]);
     if !matches!(cursor.word(), K::Table | K::Tables | K::View) {
         return Head::unreadable(Kind::Ddl);
@@ -223,7 +227,7 @@ fn maintained_tables(mut cursor: Cursor<'_>) -> Head {
     if !targets.read_list(&mut cursor) {
         return Head::unreadable(Kind::Ddl);
     }
-    definition::maintenance(targets.into_writes())
+    definition::maintenance(targets.into_writes()).unlogged(unlogged)
 }
 
 /// `EXPLAIN`, `DESCRIBE`, and MariaDB's `ANALYZE`, which executes its statement.

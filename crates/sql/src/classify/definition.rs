@@ -1,6 +1,6 @@
 //! Statements that define: tables and everything else, accounts too.
 
-use super::{Head, Targets};
+use super::{Head, Targets, partitions};
 use crate::cursor::Cursor;
 use crate::everything::EverythingReason;
 use crate::keyword::Keyword as K;
@@ -153,9 +153,11 @@ fn alter_table(mut cursor: Cursor<'_>) -> Head {
     if !targets.read(&mut cursor) {
         return Head::unreadable(Kind::Ddl);
     }
+    let mut unlogged = false;
     loop {
+        unlogged |= partitions::is_unlogged(cursor);
         match cursor.kind() {
-            T::End | T::Invalid => return tables(targets),
+            T::End | T::Invalid => return tables(targets).unlogged(unlogged),
             T::Word(K::Rename) => {
                 cursor.advance();
                 let renames_part = matches!(cursor.word(), K::Column | K::Index | K::Key);

@@ -71,12 +71,17 @@ impl SelectParser<'_> {
     }
 
     fn operation(&mut self, power_min: Power) -> Valued {
+        let scores = self.scores;
+        self.may_take_score = self.wants_conditions && power_min <= NOT;
         let mut value = self.prefix()?;
         while let Some((power, infix)) = self.infix() {
             if power < power_min {
                 break;
             }
             value = self.infix_operation(value, power, &infix)?;
+            if power > AND && self.scores != scores {
+                return Err(Refusal::FullTextScore);
+            }
         }
         Ok(value)
     }
@@ -449,8 +454,17 @@ impl SelectParser<'_> {
     }
 
     /// `MATCH (columns) AGAINST (expression [modifier])`
+    ///
+    /// Its value is a score, for which InnoDB takes the number of rows from its statistics: inserts
+    /// count there before they are committed, and stay for a while if they never are. No log tells
+    /// of that. Whether a row fits at all doesn't depend on it. So the search may only stand where
+    /// no more than its truth counts: as a condition, or joined to others by logical operators.
     fn match_against(&mut self) -> Parsed {
         self.expect_word(K::Match)?;
+        if !self.may_take_score {
+            return Err(Refusal::FullTextScore);
+        }
+        self.scores += 1;
         // A word's weight depends on how many of the table's rows contain it.
         self.depends_on_other_rows = true;
         // MySQL can answer from the full-text index alone, without the transaction's snapshot.
@@ -469,6 +483,8 @@ impl SelectParser<'_> {
             if parser.cursor.take_word(K::With) {
                 parser.expect_word(K::Query)?;
                 parser.expect_word(K::Expansion)?;
+                // Which words are added depends on which rows fit best.
+                return Err(Refusal::FullTextScore);
             }
             Ok(())
         })
