@@ -92,8 +92,13 @@ pub fn analyse_prefix(prefix: &[u8], dialect: Dialect) -> Statement {
         EverythingReason::Truncated,
         UnknownEffect::Truncated,
     );
+    // A long text is most often an `INSERT`, and its values may be words of any kind.
+    let changes_rows = matches!(
+        anything.kind,
+        Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete | Kind::Select
+    );
     Statement {
-        unlogged: may_move_rows_unlogged(prefix),
+        unlogged: !changes_rows && may_move_rows_unlogged(prefix),
         ..anything
     }
 }

@@ -97,7 +97,9 @@ pub(crate) struct SelectParser<'a> {
     wants_conditions: bool,
     /// Something was found whose value for a row depends on the table's other rows.
     depends_on_other_rows: bool,
-    /// Whether of an operand at the cursor only the truth counts.
+    /// Whether of what is parsed only the truth counts.
+    wants_truth: bool,
+    /// The same of an operand at the cursor.
     may_take_score: bool,
     /// The full-text searches in the condition so far.
     scores: usize,
@@ -149,6 +151,7 @@ impl<'a> SelectParser<'a> {
             aliases: Vec::new(),
             wants_conditions: false,
             depends_on_other_rows: false,
+            wants_truth: false,
             may_take_score: false,
             scores: 0,
             gives_rows_of_nothing: false,
@@ -167,11 +170,7 @@ impl<'a> SelectParser<'a> {
 
     /// Parses what stands after `WHERE` or `ON`: conditions that hold where it is TRUE.
     pub(crate) fn condition(&mut self) -> Result<Vec<Condition>, Refusal> {
-        let outer = std::mem::replace(&mut self.wants_conditions, true);
-        let scores = self.scores;
-        let value = self.value()?;
-        self.wants_conditions = outer;
-        self.scores = scores;
+        let value = self.truth(true)?;
         let Value::Conjuncts(conditions) = value else {
             self.filters_by_more = true;
             return Ok(Vec::new());

@@ -20,6 +20,15 @@ fn writes(text: &str, kind: Kind, expected: &[&str]) {
 }
 
 #[test]
+fn a_score_in_a_write_makes_it_no_less_readable() {
+    writes(
+        "UPDATE t JOIN u ON MATCH (u.s) AGAINST ('x') > 0 SET t.a = 1",
+        Kind::Update,
+        &["t", "u"],
+    );
+}
+
+#[test]
 fn data_changes_name_their_tables() {
     writes(
         "INSERT INTO t (a, b) VALUES (1, NOW()), (2, UUID())",

@@ -688,6 +688,7 @@ fn a_privilege_that_a_statement_took_although_it_failed_is_lost() {
     for form in [
         "REVOKE SELECT ON {db}.t FROM {alice}@'%', nobody@'%'",
         "REVOKE SELECT ON {db}.* FROM {alice}@'%', nobody@'%'",
+        "DO 1; REVOKE SELECT ON {db}.* FROM {alice}@'%', nobody@'%'",
     ] {
         accounts.begin();
         let mut admin = front.guest();

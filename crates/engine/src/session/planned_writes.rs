@@ -32,6 +32,9 @@ pub enum PlannedWrites {
 pub enum PrivilegeStatement {
     /// It says in the log that it has.
     Logged,
+    /// It takes privileges away. If it does so for all accounts that it names, it says so in the
+    /// log. If it fails, MariaDB may have done so for some of them, and says nothing.
+    Revoke,
     /// It has the server read the tables of privileges again, perhaps without a trace in the log.
     Reload,
     /// The same may be in a text that isn't understood, among other things.

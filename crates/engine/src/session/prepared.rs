@@ -466,6 +466,8 @@ pub struct PreparedStatements {
     text_bytes_max: usize,
     text_bytes: usize,
     last: Option<StatementId>,
+    /// One that isn't kept may be unlogged.
+    lost_unlogged: bool,
 }
 
 /// What of a statement could not be kept.
@@ -486,6 +488,7 @@ impl PreparedStatements {
             text_bytes_max,
             text_bytes: 0,
             last: None,
+            lost_unlogged: false,
         }
     }
 
@@ -500,6 +503,7 @@ impl PreparedStatements {
         self.remove(id);
         self.last = Some(id);
         if self.known.len() >= self.capacity {
+            self.lost_unlogged |= statement.unlogged;
             return Err(NotKept::Statement);
         }
         let mut kept = Ok(());
@@ -523,9 +527,20 @@ impl PreparedStatements {
         kept
     }
 
-    /// A preparation failed, or isn't noted: nobody knows a statement that was prepared last.
+    /// A preparation failed: nobody knows a statement that was prepared last.
     pub fn none_prepared(&mut self) {
         self.last = None;
+    }
+
+    /// A preparation isn't noted. `unlogged`: what it may be.
+    pub fn is_not_noted(&mut self, unlogged: bool) {
+        self.last = None;
+        self.lost_unlogged |= unlogged;
+    }
+
+    /// Whether a statement that isn't kept may be unlogged.
+    pub fn has_lost_unlogged(&self) -> bool {
+        self.lost_unlogged
     }
 
     /// Which statement a message means. `last_is_known`: the server is one of those on which a

@@ -13,7 +13,7 @@ use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::prepared::StatementId;
 use remora_engine::session::state::Effects;
-use remora_sql::{SessionEffect, Transaction};
+use remora_sql::{SessionEffect, Transaction, may_move_rows_unlogged};
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, Command};
@@ -243,7 +243,7 @@ impl Session {
             Command::Query => self.plan_long_query(body),
             // A long preparation stays unknown, and counts as everything when it is executed.
             Command::StmtPrepare => {
-                self.prepared.none_prepared();
+                self.prepared.is_not_noted(may_move_rows_unlogged(body));
                 Plan::plain(command.response_kind())
             }
             Command::StmtExecute | Command::StmtBulkExecute => match self.statement_meant(body) {
@@ -255,7 +255,7 @@ impl Session {
                     sent = typed.message;
                     plan
                 }
-                None => Plan::unknown(command.response_kind_with(body)),
+                None => self.plan_unknown_execution(command.response_kind_with(body)),
             },
             other => self.plan_other(other, body),
         };

@@ -38,6 +38,8 @@ use crate::digests::Count;
 /// `ER_DBACCESS_DENIED_ERROR`, `ER_ACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR` and
 /// `ER_SPECIFIC_ACCESS_DENIED_ERROR`: the account may not change privileges, so it hasn't.
 const NOT_ALLOWED: [u16; 4] = [1044, 1045, 1142, 1227];
+/// `ER_PARSE_ERROR`: nothing has run.
+const PARSE_ERROR: u16 = 1064;
 
 /// What a message will do, decided before it is sent.
 pub(super) struct Plan {
@@ -262,14 +264,22 @@ impl Writing {
             return;
         };
         let is_refused = matches!(ending, Some(Ending::Err(code)) if NOT_ALLOWED.contains(&code));
-        let has_failed = matches!(ending, Some(Ending::Err(_)) | None);
+        let may_be_partial = match ending {
+            Some(Ending::Err(code)) => code != PARSE_ERROR,
+            None => true,
+            Some(_) => false,
+        };
         match kind {
-            PrivilegeStatement::Logged | PrivilegeStatement::Reload if is_refused => {
+            PrivilegeStatement::Logged
+            | PrivilegeStatement::Revoke
+            | PrivilegeStatement::Reload
+                if is_refused =>
+            {
                 change.refused();
             }
-            PrivilegeStatement::Logged if !has_failed => drop(change),
-            // Of several accounts MariaDB changes those that it can, and then logs nothing.
-            PrivilegeStatement::Logged
+            PrivilegeStatement::Logged => drop(change),
+            PrivilegeStatement::Revoke if !may_be_partial => drop(change),
+            PrivilegeStatement::Revoke
             | PrivilegeStatement::Reload
             | PrivilegeStatement::Hidden => {
                 drop(change);

@@ -14,7 +14,7 @@ use remora_engine::session::prepared::{
     NotKept, PreparedKind, PreparedRead, PreparedStatement, StatementId,
 };
 use remora_engine::session::state::{Effects, UnseenCode};
-use remora_sql::SessionEffect;
+use remora_sql::{SessionEffect, may_move_rows_unlogged};
 use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
@@ -38,7 +38,7 @@ impl Session {
         let outcome = Outcome::Bypass(Bypass::NotAQuery);
         let Some(dialect) = self.dialect() else {
             // Unknown when it is executed, and counted as everything.
-            self.prepared.none_prepared();
+            self.prepared.is_not_noted(may_move_rows_unlogged(text));
             return self.forward(message, Plan::plain(ResponseKind::Prepared), outcome);
         };
         let statement = self.analyse_prepared(text, dialect);
@@ -107,7 +107,7 @@ impl Session {
                 return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
             self.trace_execution(Stage::Key, None);
-            let plan = Plan::unknown(command.response_kind_with(body));
+            let plan = self.plan_unknown_execution(command.response_kind_with(body));
             return self.forward(message, plan, Outcome::Write);
         };
         if let Some(step) = self.before_execution(id) {
@@ -343,6 +343,14 @@ impl Session {
         plan
     }
 
+    /// The same for a statement that isn't known.
+    pub(super) fn plan_unknown_execution(&self, expect: ResponseKind) -> Plan {
+        Plan {
+            forgets: self.prepared.has_lost_unlogged(),
+            ..Plan::unknown(expect)
+        }
+    }
+
     /// The same for one that isn't certain to be sent.
     fn plan_unsent(&mut self, typed: &Typed<'_>, id: StatementId, command: Command) -> Plan {
         let message = &typed.message[..];
@@ -350,7 +358,7 @@ impl Session {
         let expect =
             command.response_kind_with(message.get(HEADER_BYTES + 1..).unwrap_or_default());
         let Some(statement) = self.prepared.get(id) else {
-            return Plan::unknown(expect);
+            return self.plan_unknown_execution(expect);
         };
         let mut plan = Plan {
             effects: statement.effects.clone(),

@@ -130,8 +130,8 @@ pub(super) fn turns_the_log_off(statement: &Statement, text: &[u8]) -> bool {
 }
 
 /// How a statement may change privileges without a trace in the log; `None` if it can't. Either it
-/// isn't understood and mentions them, so that the server may read them again. Or it changes a
-/// setting by which the server judges them.
+/// isn't understood and mentions them, so that the server may read them again. Or it takes them
+/// away, and may fail in the middle. Or it changes a setting by which the server judges them.
 pub(super) fn privileges_unlogged(
     statement: &Statement,
     text: &[u8],
@@ -141,12 +141,15 @@ pub(super) fn privileges_unlogged(
     if is_several || matches!(statement.session, SessionEffect::Unknown(_)) {
         return names_privileges(text).then_some(PrivilegeStatement::Hidden);
     }
+    if statement.kind == StatementKind::AccountManagement && has_word(text, b"revoke") {
+        return Some(PrivilegeStatement::Revoke);
+    }
     sets_privileges(statement, text).then_some(PrivilegeStatement::Reload)
 }
 
 /// Whether a text mentions privileges, or a setting by which the server judges them.
 pub(super) fn names_privileges(text: &[u8]) -> bool {
-    contains(text, b"privileges") || names_privilege_setting(text)
+    contains(text, b"privileges") || has_word(text, b"revoke") || names_privilege_setting(text)
 }
 
 /// Settings of the server that change what accounts may do, without a word in the log.

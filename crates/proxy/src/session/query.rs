@@ -98,7 +98,7 @@ impl Session {
             return Plan::unknown(ResponseKind::Results);
         };
         let Some(dialect) = self.dialect() else {
-            return Plan::unknown(ResponseKind::Results);
+            return plan_unreadable(start);
         };
         let statement = remora_sql::analyse_prefix(start, dialect);
         Plan {

@@ -213,11 +213,9 @@ fn show(mut cursor: Cursor<'_>) -> Head {
 
 /// `CHECK | OPTIMIZE | REPAIR [options] TABLE names`; `ANALYZE` likewise.
 fn maintained_tables(mut cursor: Cursor<'_>) -> Head {
-    let repairs = cursor.take_word(K::Repair);
-    if !repairs {
-        cursor.advance();
-    }
-    let unlogged = repairs && partitions::is_at_local(&cursor);
+    let moves_rows = matches!(cursor.word(), K::Repair | K::Optimize);
+    cursor.advance();
+    let unlogged = moves_rows && partitions::is_at_local(&cursor);
     cursor.skip_words(&[K::NoWriteToBinlog, K::Local]);
     if !matches!(cursor.word(), K::Table | K::Tables | K::View) {
         return Head::unreadable(Kind::Ddl);

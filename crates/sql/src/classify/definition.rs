@@ -153,11 +153,12 @@ fn alter_table(mut cursor: Cursor<'_>) -> Head {
     if !targets.read(&mut cursor) {
         return Head::unreadable(Kind::Ddl);
     }
-    let mut unlogged = false;
+    let (mut of_partitions, mut is_local) = (false, false);
     loop {
-        unlogged |= partitions::is_unlogged(cursor);
+        of_partitions |= cursor.at_word(K::Partition);
+        is_local |= partitions::is_at_local(&cursor);
         match cursor.kind() {
-            T::End | T::Invalid => return tables(targets).unlogged(unlogged),
+            T::End | T::Invalid => return tables(targets).unlogged(of_partitions && is_local),
             T::Word(K::Rename) => {
                 cursor.advance();
                 let renames_part = matches!(cursor.word(), K::Column | K::Index | K::Key);

@@ -2,21 +2,16 @@
 //!
 //! `ALTER TABLE … ADD | COALESCE | REORGANIZE PARTITION LOCAL` rebuilds partitions. `REPAIR LOCAL
 //! TABLE` and `ALTER TABLE … REPAIR PARTITION LOCAL` put rows where they belong that an `EXCHANGE
-//! PARTITION … WITHOUT VALIDATION` has misplaced. `NO_WRITE_TO_BINLOG` is another word for `LOCAL`.
-//! No row changes; but a read of `t PARTITION (p0)` gives others, and so does one that the server
-//! prunes to some partitions.
+//! PARTITION … WITHOUT VALIDATION` has misplaced, and `OPTIMIZE` may copy them there.
+//! `NO_WRITE_TO_BINLOG` is another word for `LOCAL`. No row changes; but a read of `t PARTITION
+//! (p0)` gives others, and so does one that the server prunes to some partitions.
 //!
 //! MySQL 8.0 logs the first kind all the same.
 
 use crate::cursor::Cursor;
 use crate::keyword::Keyword as K;
 
-/// Whether the cursor stands at a `PARTITION` that these words follow.
-pub(super) fn is_unlogged(mut cursor: Cursor<'_>) -> bool {
-    cursor.take_word(K::Partition) && is_at_local(&cursor)
-}
-
-/// Whether the cursor stands at one of them.
+/// Whether the cursor stands at one of these words.
 pub(super) fn is_at_local(cursor: &Cursor<'_>) -> bool {
     matches!(cursor.word(), K::Local | K::NoWriteToBinlog)
 }
@@ -28,7 +23,8 @@ pub fn may_move_rows_unlogged(text: &[u8]) -> bool {
         parts.any(|part| part.eq_ignore_ascii_case(word))
     };
     let is_local = || names(b"local") || names(b"no_write_to_binlog");
-    (names(b"partition") || names(b"repair")) && is_local()
+    let moves_rows = [&b"partition"[..], b"repair", b"optimize"];
+    moves_rows.iter().any(|word| names(word)) && is_local()
 }
 
 #[cfg(test)]
@@ -48,6 +44,11 @@ mod tests {
                 true,
             ),
             ("ALTER TABLE t REPAIR PARTITION LOCAL ALL", true),
+            (
+                "ALTER TABLE t ADD PARTITION IF NOT EXISTS LOCAL PARTITIONS 2",
+                true,
+            ),
+            ("OPTIMIZE LOCAL TABLE t", true),
             ("ALTER TABLE t /*!50100 REBUILD PARTITION LOCAL p */", true),
             ("REPAIR LOCAL TABLE t", true),
             ("REPAIR NO_WRITE_TO_BINLOG TABLE t, u", true),

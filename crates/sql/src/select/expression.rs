@@ -48,12 +48,23 @@ impl SelectParser<'_> {
 
     /// Any expression. Gives the column if the expression is a column alone.
     pub(super) fn column_alone(&mut self) -> Result<Option<(Token, Noted)>, Refusal> {
-        let outer = std::mem::replace(&mut self.wants_conditions, false);
+        let outer = (self.wants_conditions, self.wants_truth);
+        (self.wants_conditions, self.wants_truth) = (false, false);
         let value = self.value()?;
-        self.wants_conditions = outer;
+        (self.wants_conditions, self.wants_truth) = outer;
         Ok(self
             .last_noted
             .filter(|_| matches!(value, Value::Column(_))))
+    }
+
+    /// Any expression of which only the truth counts. `wants_conditions`: whether what it says of
+    /// columns is worth recognising.
+    pub(super) fn truth(&mut self, wants_conditions: bool) -> Valued {
+        let outer = (self.wants_conditions, self.wants_truth, self.scores);
+        (self.wants_conditions, self.wants_truth) = (wants_conditions, true);
+        let value = self.value()?;
+        (self.wants_conditions, self.wants_truth, self.scores) = outer;
+        Ok(value)
     }
 
     /// Any expression.
@@ -63,7 +74,11 @@ impl SelectParser<'_> {
 
     /// An expression without comparisons and logical operators outside parentheses (`bit_expr`).
     pub(super) fn bit_expression(&mut self) -> Parsed {
-        self.operand(BIT_OR).map(drop)
+        let outer = (self.wants_conditions, self.wants_truth);
+        (self.wants_conditions, self.wants_truth) = (false, false);
+        self.operand(BIT_OR)?;
+        (self.wants_conditions, self.wants_truth) = outer;
+        Ok(())
     }
 
     fn operand(&mut self, power: Power) -> Valued {
@@ -72,7 +87,7 @@ impl SelectParser<'_> {
 
     fn operation(&mut self, power_min: Power) -> Valued {
         let scores = self.scores;
-        self.may_take_score = self.wants_conditions && power_min <= NOT;
+        self.may_take_score = self.wants_truth && power_min <= NOT;
         let mut value = self.prefix()?;
         while let Some((power, infix)) = self.infix() {
             if power < power_min {
@@ -80,7 +95,7 @@ impl SelectParser<'_> {
             }
             value = self.infix_operation(value, power, &infix)?;
             if power > AND && self.scores != scores {
-                return Err(Refusal::FullTextScore);
+                self.refuse(Refusal::FullTextScore);
             }
         }
         Ok(value)
@@ -428,11 +443,16 @@ impl SelectParser<'_> {
 
     fn case(&mut self) -> Parsed {
         self.expect_word(K::Case)?;
-        if !self.cursor.at_word(K::When) {
+        let compares = !self.cursor.at_word(K::When);
+        if compares {
             self.expression()?;
         }
         while self.cursor.take_word(K::When) {
-            self.expression()?;
+            if compares {
+                self.expression()?;
+            } else {
+                self.truth(false)?;
+            }
             self.expect_word(K::Then)?;
             self.expression()?;
         }
@@ -459,10 +479,12 @@ impl SelectParser<'_> {
     /// count there before they are committed, and stay for a while if they never are. No log tells
     /// of that. Whether a row fits at all doesn't depend on it. So the search may only stand where
     /// no more than its truth counts: as a condition, or joined to others by logical operators.
+    /// Rows come in the order of their scores if nothing else orders them, so `LIMIT` alone would
+    /// choose by the score.
     fn match_against(&mut self) -> Parsed {
         self.expect_word(K::Match)?;
         if !self.may_take_score {
-            return Err(Refusal::FullTextScore);
+            self.refuse(Refusal::FullTextScore);
         }
         self.scores += 1;
         // A word's weight depends on how many of the table's rows contain it.
@@ -484,7 +506,7 @@ impl SelectParser<'_> {
                 parser.expect_word(K::Query)?;
                 parser.expect_word(K::Expansion)?;
                 // Which words are added depends on which rows fit best.
-                return Err(Refusal::FullTextScore);
+                parser.refuse(Refusal::FullTextScore);
             }
             Ok(())
         })

@@ -27,6 +27,7 @@ impl SelectParser<'_> {
 
     /// What may follow the first operand: set operations, then order, limit and locks.
     pub(super) fn query_tail(&mut self) -> Parsed {
+        let mut is_sorted = false;
         loop {
             match self.cursor.word() {
                 K::Union | K::Except | K::Intersect => {
@@ -39,8 +40,14 @@ impl SelectParser<'_> {
                     self.cursor.advance();
                     self.expect_word(K::By)?;
                     self.list(Self::sorting_element)?;
+                    is_sorted = true;
                 }
-                K::Limit => self.limit()?,
+                K::Limit => {
+                    if self.depends_on_other_rows && !is_sorted {
+                        self.refuse(Refusal::FullTextScore);
+                    }
+                    self.limit()?;
+                }
                 K::For | K::Lock => self.locking_clause()?,
                 K::Into => return Err(Refusal::Into),
                 K::Procedure => return Err(Refusal::Procedure),

@@ -122,10 +122,10 @@ fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
     if options.check && *tier != Tier::Check {
         return Vec::new();
     }
-    let asks_for_it =
-        !options.kinds.is_empty() || !options.only.is_empty() || !options.repeat.is_empty();
+    let names_program = !options.only.is_empty() || !options.repeat.is_empty();
+    let takes_all = options.long || names_program;
     let is_taken = |kind: &str| match tier {
-        Tier::TestOn(kinds) => options.long || asks_for_it || kinds.contains(&kind),
+        Tier::TestOn(kinds) => takes_all || !options.kinds.is_empty() || kinds.contains(&kind),
         Tier::Check | Tier::Test => true,
     };
     let kinds: Vec<Option<&'static str>> = match &program.statement.servers {
@@ -139,7 +139,7 @@ fn jobs_of(program: &Program, options: &TestOptions, round: usize) -> Vec<Job> {
             .map(|kind| Some(*kind))
             .collect(),
     };
-    let extent = match (options.check, options.long) {
+    let extent = match (options.check, takes_all) {
         (true, _) => Extent::Quick,
         (false, false) => Extent::Usual,
         (false, true) => Extent::Long,
