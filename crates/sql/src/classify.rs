@@ -63,9 +63,12 @@ fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> St
     {
         return several;
     }
-    if matches!(statement.session, SessionEffect::Unknown(_)) {
-        statement.unlogged |= may_move_rows_unlogged(text);
-    }
+    // A function can't change definitions.
+    let may_run_more = match statement.session {
+        SessionEffect::Unknown(why) => why != UnknownEffect::StoredFunction,
+        _ => false,
+    };
+    statement.unlogged |= may_run_more && may_move_rows_unlogged(text);
     statement
 }
 
@@ -93,13 +96,28 @@ pub fn analyse_prefix(prefix: &[u8], dialect: Dialect) -> Statement {
         UnknownEffect::Truncated,
     );
     // A long text is most often an `INSERT`, and its values may be words of any kind.
-    let changes_rows = matches!(
+    let is_of_rows = matches!(
         anything.kind,
         Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete | Kind::Select
     );
+    // What is quickly found out first: few long texts have a semicolon.
+    let unlogged = (!is_of_rows || prefix.contains(&b';'))
+        && may_move_rows_unlogged(prefix)
+        && (!is_of_rows || has_semicolon(cursor));
     Statement {
-        unlogged: !changes_rows && may_move_rows_unlogged(prefix),
+        unlogged,
         ..anything
+    }
+}
+
+/// Whether a statement may end in the text before its end.
+fn has_semicolon(mut cursor: Cursor<'_>) -> bool {
+    loop {
+        match cursor.kind() {
+            T::Semicolon => return true,
+            T::End | T::Invalid => return false,
+            _ => cursor.advance(),
+        };
     }
 }
 

@@ -9,7 +9,7 @@ use remora_sql::{Mentions, Select};
 use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
 use super::found_rows::FoundRows;
-use super::planned_writes::PlannedWrites;
+use super::planned_writes::{PlannedWrites, PrivilegeStatement};
 use super::state::Effects;
 use crate::key::Label;
 use crate::reason::Bypass;
@@ -121,6 +121,16 @@ impl PreparedStatement {
             PreparedKind::Read(_) => true,
             PreparedKind::Other { parameters, .. } => parameters.may_be_new(body, capabilities),
         }
+    }
+
+    /// Whether it may change what reads give without a trace in the log, privileges included.
+    fn may_be_unlogged(&self) -> bool {
+        use PrivilegeStatement::{Hidden, Reload, Revoke};
+        let of_privileges = matches!(
+            self.writes,
+            PlannedWrites::Privileges(Revoke | Reload | Hidden)
+        );
+        self.unlogged || of_privileges
     }
 
     /// How much of what is limited it takes, bytes.
@@ -466,7 +476,7 @@ pub struct PreparedStatements {
     text_bytes_max: usize,
     text_bytes: usize,
     last: Option<StatementId>,
-    /// One that isn't kept may be unlogged.
+    /// One that isn't kept may change what reads give without a trace in the log.
     lost_unlogged: bool,
 }
 
@@ -503,7 +513,7 @@ impl PreparedStatements {
         self.remove(id);
         self.last = Some(id);
         if self.known.len() >= self.capacity {
-            self.lost_unlogged |= statement.unlogged;
+            self.lost_unlogged |= statement.may_be_unlogged();
             return Err(NotKept::Statement);
         }
         let mut kept = Ok(());
@@ -532,13 +542,14 @@ impl PreparedStatements {
         self.last = None;
     }
 
-    /// A preparation isn't noted. `unlogged`: what it may be.
+    /// A preparation isn't noted. `unlogged`: it may change what reads give without a trace in the
+    /// log.
     pub fn is_not_noted(&mut self, unlogged: bool) {
         self.last = None;
         self.lost_unlogged |= unlogged;
     }
 
-    /// Whether a statement that isn't kept may be unlogged.
+    /// Whether a statement that isn't kept may change what reads give without a trace in the log.
     pub fn has_lost_unlogged(&self) -> bool {
         self.lost_unlogged
     }
@@ -609,5 +620,6 @@ impl PreparedStatements {
         self.known.clear();
         self.text_bytes = 0;
         self.last = None;
+        self.lost_unlogged = false;
     }
 }

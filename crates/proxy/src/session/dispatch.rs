@@ -13,7 +13,7 @@ use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
 use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::prepared::StatementId;
 use remora_engine::session::state::Effects;
-use remora_sql::{SessionEffect, Transaction, may_move_rows_unlogged};
+use remora_sql::{SessionEffect, Transaction};
 use remora_wire::message::MessageWalker;
 use remora_wire::packet::HEADER_BYTES;
 use remora_wire::{Capabilities, Command};
@@ -21,6 +21,7 @@ use remora_wire::{Capabilities, Command};
 use super::early::SentOpening;
 use super::emulation::Assigning;
 use super::exchange::{Exchange, OnSuccess, Plan, PrivilegeWrite, Writing};
+use super::hidden::may_be_unlogged;
 use super::{Ended, Session};
 use crate::shared::Waiting;
 
@@ -243,7 +244,7 @@ impl Session {
             Command::Query => self.plan_long_query(body),
             // A long preparation stays unknown, and counts as everything when it is executed.
             Command::StmtPrepare => {
-                self.prepared.is_not_noted(may_move_rows_unlogged(body));
+                self.prepared.is_not_noted(may_be_unlogged(body));
                 Plan::plain(command.response_kind())
             }
             Command::StmtExecute | Command::StmtBulkExecute => match self.statement_meant(body) {

@@ -14,7 +14,7 @@ use remora_engine::session::prepared::{
     NotKept, PreparedKind, PreparedRead, PreparedStatement, StatementId,
 };
 use remora_engine::session::state::{Effects, UnseenCode};
-use remora_sql::{SessionEffect, may_move_rows_unlogged};
+use remora_sql::SessionEffect;
 use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
@@ -23,7 +23,7 @@ use remora_wire::{Capabilities, Command};
 use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Executed, OnSuccess, Plan, Relay};
 use super::fill::Read;
-use super::hidden::{effects_of, privileges_unlogged, turns_the_log_off};
+use super::hidden::{effects_of, may_be_unlogged, privileges_unlogged, turns_the_log_off};
 use super::look_up::{Look, Place};
 use super::types::{Namer, Typed};
 use super::{Ended, Session};
@@ -38,7 +38,7 @@ impl Session {
         let outcome = Outcome::Bypass(Bypass::NotAQuery);
         let Some(dialect) = self.dialect() else {
             // Unknown when it is executed, and counted as everything.
-            self.prepared.is_not_noted(may_move_rows_unlogged(text));
+            self.prepared.is_not_noted(may_be_unlogged(text));
             return self.forward(message, Plan::plain(ResponseKind::Prepared), outcome);
         };
         let statement = self.analyse_prepared(text, dialect);

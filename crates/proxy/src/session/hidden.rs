@@ -25,7 +25,7 @@ use remora_engine::session::snapshot::Evidence;
 use remora_engine::session::state::{Effects, OwnTransaction, UnseenCode};
 use remora_sql::{
     Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
-    TableName, UnknownEffect, Writes,
+    TableName, UnknownEffect, Writes, may_move_rows_unlogged,
 };
 use remora_upstream::catalogue::{CodeBasis, Lookup};
 use remora_wire::Capabilities;
@@ -137,14 +137,26 @@ pub(super) fn privileges_unlogged(
     text: &[u8],
 ) -> Option<PrivilegeStatement> {
     // That one of several statements was refused says nothing of the others.
-    let is_several = statement.kind == StatementKind::Multi;
-    if is_several || matches!(statement.session, SessionEffect::Unknown(_)) {
-        return names_privileges(text).then_some(PrivilegeStatement::Hidden);
-    }
-    if statement.kind == StatementKind::AccountManagement && has_word(text, b"revoke") {
-        return Some(PrivilegeStatement::Revoke);
+    let may_hide = match (statement.kind, statement.session) {
+        // No function can change privileges.
+        (_, SessionEffect::Unknown(UnknownEffect::StoredFunction)) => false,
+        (_, SessionEffect::Unknown(_)) => names_privileges(text),
+        // Those that are understood change rows and settings.
+        (StatementKind::Multi, _) => names_privilege_setting(text),
+        (StatementKind::AccountManagement, _) if contains(text, b"revoke") => {
+            return Some(PrivilegeStatement::Revoke);
+        }
+        _ => false,
+    };
+    if may_hide {
+        return Some(PrivilegeStatement::Hidden);
     }
     sets_privileges(statement, text).then_some(PrivilegeStatement::Reload)
+}
+
+/// Whether a text that isn't understood may change what reads give without a trace in the log.
+pub(super) fn may_be_unlogged(text: &[u8]) -> bool {
+    may_move_rows_unlogged(text) || names_privileges(text)
 }
 
 /// Whether a text mentions privileges, or a setting by which the server judges them.

@@ -18,13 +18,26 @@ pub(super) fn is_at_local(cursor: &Cursor<'_>) -> bool {
 
 /// Whether a text that isn't understood has such words: it may run such a statement among others.
 pub fn may_move_rows_unlogged(text: &[u8]) -> bool {
-    let names = |word: &[u8]| {
-        let mut parts = text.windows(word.len());
-        parts.any(|part| part.eq_ignore_ascii_case(word))
-    };
+    let names = |word: &[u8]| has_word(text, word);
     let is_local = || names(b"local") || names(b"no_write_to_binlog");
     let moves_rows = [&b"partition"[..], b"repair", b"optimize"];
     moves_rows.iter().any(|word| names(word)) && is_local()
+}
+
+/// Whether a text has this word, not as a part of a longer one. A number may stand right before it:
+/// `/*!50100LOCAL */`.
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    let is_letter = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || !byte.is_ascii())
+    };
+    let is_at = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        let after = text.get(at + word.len());
+        let goes_on = is_letter(after) || after.is_some_and(u8::is_ascii_digit);
+        !is_letter(before) && !goes_on
+    };
+    let mut windows = text.windows(word.len()).enumerate();
+    windows.any(|(at, window)| window.eq_ignore_ascii_case(word) && is_at(at))
 }
 
 #[cfg(test)]
@@ -59,12 +72,37 @@ mod tests {
             ("REPAIR TABLE t", false),
             ("ANALYZE LOCAL TABLE t", false),
             ("SELECT local FROM t PARTITION (p)", false),
+            (
+                "SELECT f(a), ROW_NUMBER() OVER (PARTITION BY local) FROM t",
+                false,
+            ),
+            (
+                "DO 1; SELECT SUM(a) OVER (PARTITION BY locale) FROM t",
+                false,
+            ),
+            ("BEGIN; /*!50100REPAIR LOCAL TABLE t */", true),
             ("CALL p()", false),
         ] {
             let statement = analyse(text.as_bytes(), Dialect::default());
             assert_eq!(statement.unlogged, unlogged, "{text}");
             let prepared = analyse_prepared(text.as_bytes(), Dialect::default());
             assert_eq!(prepared.unlogged, unlogged, "{text}, prepared");
+        }
+    }
+
+    #[test]
+    fn of_a_long_text_the_beginning_tells() {
+        for (prefix, unlogged) in [
+            ("INSERT INTO t VALUES ('local'), ('partition; '), ('", false),
+            (
+                "INSERT INTO t VALUES (1); REPAIR LOCAL TABLE t; INSERT",
+                true,
+            ),
+            ("ALTER TABLE t ADD PARTITION LOCAL (PARTITION p", true),
+            ("CALL p('local partition', '", true),
+        ] {
+            let statement = crate::analyse_prefix(prefix.as_bytes(), Dialect::default());
+            assert_eq!(statement.unlogged, unlogged, "{prefix}");
         }
     }
 }

@@ -110,8 +110,13 @@ impl SelectParser<'_> {
             T::Bang => COLLATION,
             _ => return self.primary(),
         };
+        let scores = self.scores;
         let operator = self.cursor.advance().kind;
         let operand = self.operand(power)?;
+        let negates = matches!(operator, T::Word(K::Not) | T::Bang);
+        if !negates && self.scores != scores {
+            self.refuse(Refusal::FullTextScore);
+        }
         Ok(signed(operator, &operand))
     }
 

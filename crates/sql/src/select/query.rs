@@ -39,8 +39,8 @@ impl SelectParser<'_> {
                 K::Order => {
                     self.cursor.advance();
                     self.expect_word(K::By)?;
+                    is_sorted = !matches!(self.cursor.kind(), T::Word(K::Null) | T::String);
                     self.list(Self::sorting_element)?;
-                    is_sorted = true;
                 }
                 K::Limit => {
                     if self.depends_on_other_rows && !is_sorted {
