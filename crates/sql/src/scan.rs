@@ -83,6 +83,8 @@ pub(crate) enum Scanned {
 
 /// How many calls of window functions may be open at once in a scan before it gives up.
 const OPEN_WINDOW_CALLS_MAX: usize = 16;
+/// How many tables of JSON are looked for in a scan: to find the columns of each, it reads on.
+const JSON_TABLES_MAX: usize = 16;
 
 struct Scan<'a> {
     cursor: Cursor<'a>,
@@ -93,6 +95,7 @@ struct Scan<'a> {
     /// Depths of the parentheses that must be followed by `OVER`.
     open_window_calls: [usize; OPEN_WINDOW_CALLS_MAX],
     open_window_call_count: usize,
+    json_tables: usize,
 }
 
 /// Scans from the cursor to the end of the text. `target` is the offset of a table's name after
@@ -105,6 +108,7 @@ pub(crate) fn scan(cursor: Cursor<'_>, target: Option<usize>) -> Scanned {
         depth: 0,
         open_window_calls: [0; OPEN_WINDOW_CALLS_MAX],
         open_window_call_count: 0,
+        json_tables: 0,
     };
     let mut previous = Token {
         kind: T::Semicolon,
@@ -169,7 +173,10 @@ impl Scan<'_> {
                 // without windows.
                 || (word == K::Over && previous.kind == T::Word(K::Nulls))
                 // `INSERT INTO t VALUE (…)`: the name before it is the target.
-                || (word == K::Value && self.target == Some(previous.start));
+                || (word == K::Value && self.target == Some(previous.start))
+                || (word == K::JsonTable && self.makes_table_of_json())
+                // The columns of such a table. No call can stand right behind a string.
+                || (word == K::Columns && previous.kind == T::String);
             if !is_syntax {
                 self.everything(EverythingReason::UnknownFunction);
             }
@@ -182,6 +189,29 @@ impl Scan<'_> {
             self.open_window_call();
         }
         self.findings.note_known(function.class);
+    }
+
+    /// Whether `JSON_TABLE (` at the cursor makes a table: it names columns, as no call of a stored
+    /// function can. Where servers have no such tables, that is a syntax error.
+    fn makes_table_of_json(&mut self) -> bool {
+        if self.json_tables >= JSON_TABLES_MAX {
+            return false;
+        }
+        self.json_tables += 1;
+        let (mut cursor, mut depth) = (self.cursor, 0);
+        loop {
+            let previous = cursor.advance();
+            match cursor.kind() {
+                T::LeftParen => depth += 1,
+                T::RightParen if depth == 1 => return false,
+                T::RightParen => depth -= 1,
+                T::Word(K::Columns) if depth == 1 => {
+                    return previous.kind == T::String && cursor.next_kind() == T::LeftParen;
+                }
+                T::End | T::Invalid | T::Semicolon => return false,
+                _ => {}
+            }
+        }
     }
 
     fn open_window_call(&mut self) {

@@ -20,6 +20,29 @@ fn writes(text: &str, kind: Kind, expected: &[&str]) {
 }
 
 #[test]
+fn a_table_made_of_json_is_no_call() {
+    for text in [
+        "SELECT jt.* FROM j, JSON_TABLE(doc, '$.b[*]' \
+         COLUMNS (n FOR ORDINALITY, v VARCHAR(20) PATH '$')) AS jt WHERE id = 1",
+        "SELECT * FROM JSON_TABLE (UPPER('[]'), '$' COLUMNS (x INT PATH '$', \
+         NESTED PATH '$.y[*]' COLUMNS (y DECIMAL(5,2) PATH '$' DEFAULT '0' ON EMPTY))) j",
+    ] {
+        nothing(text, Kind::Select, Session::None, Tx::None);
+    }
+    let many = "JSON_TABLE(a, '$' COLUMNS (x INT PATH '$')), ".repeat(17);
+    for text in [
+        "SELECT JSON_TABLE(a, '$') FROM t",
+        "SELECT JSON_TABLE(a, columns) FROM t",
+        "SELECT JSON_TABLE(a, ('$' COLUMNS (x INT PATH '$'))) FROM t",
+        "SELECT a FROM JSON_TABLE(f(a), '$' COLUMNS (x INT PATH '$')) j",
+        "SELECT COLUMNS(a) FROM t",
+        &format!("SELECT 1 FROM {many} t"),
+    ] {
+        everything(text, Why::UnknownFunction);
+    }
+}
+
+#[test]
 fn a_score_in_a_write_makes_it_no_less_readable() {
     writes(
         "UPDATE t JOIN u ON MATCH (u.s) AGAINST ('x') > 0 SET t.a = 1",
