@@ -8,7 +8,7 @@ mod partitions;
 mod set;
 mod several;
 
-pub use partitions::may_move_rows_unlogged;
+pub use partitions::{has_word, may_move_rows_unlogged};
 
 use crate::cursor::{Cursor, NameRead};
 use crate::dialect::Dialect;

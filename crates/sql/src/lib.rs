@@ -37,7 +37,7 @@ mod template;
 mod token;
 
 pub use ambiguity::Ambiguity;
-pub use classify::{analyse, analyse_prefix, analyse_prepared, may_move_rows_unlogged};
+pub use classify::{analyse, analyse_prefix, analyse_prepared, has_word, may_move_rows_unlogged};
 pub use dialect::{Dialect, Natives};
 pub use digest::{DIGEST_TEXT_BYTES_MAX, Digest, normalise};
 pub use emulation::{

@@ -25,7 +25,7 @@ use remora_engine::session::snapshot::Evidence;
 use remora_engine::session::state::{Effects, OwnTransaction, UnseenCode};
 use remora_sql::{
     Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
-    TableName, UnknownEffect, Writes, may_move_rows_unlogged,
+    TableName, UnknownEffect, Writes, has_word, may_move_rows_unlogged,
 };
 use remora_upstream::catalogue::{CodeBasis, Lookup};
 use remora_wire::Capabilities;
@@ -234,11 +234,6 @@ fn created_count(kind: StatementKind, text: &[u8]) -> CreatedCount {
         StatementKind::Flush => CreatedCount::Unknown,
         _ => CreatedCount::Same,
     }
-}
-
-/// Whether this stands in a text by itself, not as a part of a longer word.
-fn has_word(text: &[u8], word: &[u8]) -> bool {
-    words(text).any(|one| one.eq_ignore_ascii_case(word))
 }
 
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -626,6 +621,30 @@ mod tests {
         let statement = remora_sql::analyse(several, Dialect::default());
         let how = privileges_unlogged(&statement, several);
         assert_eq!(how, Some(PrivilegeStatement::Hidden), "one may be refused");
+        for (text, how) in [
+            (
+                "REVOKE SELECT ON t FROM a, b",
+                Some(PrivilegeStatement::Revoke),
+            ),
+            (
+                "DO 1; REVOKE SELECT ON t FROM a, b",
+                Some(PrivilegeStatement::Hidden),
+            ),
+            (
+                "DO 1; /*!50000REVOKE SELECT ON t FROM a */",
+                Some(PrivilegeStatement::Hidden),
+            ),
+            ("INSERT INTO t VALUES ('revoke'); SELECT 1", None),
+            ("SELECT f('revoke') FROM t", None),
+            ("GRANT SELECT ON t TO a, b", None),
+        ] {
+            let statement = remora_sql::analyse(text.as_bytes(), Dialect::default());
+            assert_eq!(
+                privileges_unlogged(&statement, text.as_bytes()),
+                how,
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -24,9 +24,9 @@ pub fn may_move_rows_unlogged(text: &[u8]) -> bool {
     moves_rows.iter().any(|word| names(word)) && is_local()
 }
 
-/// Whether a text has this word, not as a part of a longer one. A number may stand right before it:
-/// `/*!50100LOCAL */`.
-fn has_word(text: &[u8], word: &[u8]) -> bool {
+/// Whether a text has this word, in any case, and not as a part of a longer one. A number may stand
+/// right before it: `/*!50100LOCAL */`.
+pub fn has_word(text: &[u8], word: &[u8]) -> bool {
     let is_letter = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || !byte.is_ascii())
     };
