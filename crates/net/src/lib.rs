@@ -33,7 +33,7 @@ use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
 pub use self::endpoint::{Endpoint, NotAnEndpoint};
 pub use self::keepalive::Keepalive;
-pub use self::listen::{Accepted, Listener};
+pub use self::listen::{Accepted, Bound, Listener};
 pub use self::proxy_protocol::{
     Addresses, ProxyProtocol, header as proxy_header, receive as receive_proxy_header,
 };

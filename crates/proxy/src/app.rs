@@ -23,7 +23,7 @@ use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use remora_engine::reason::StateOutcome;
 use remora_engine::settings::Fingerprints;
 use remora_net::tls::TlsError;
-use remora_net::{Endpoint, Keepalive, Listener};
+use remora_net::{Bound, Endpoint, Listener};
 use remora_upstream::client::Account;
 use remora_upstream::clock::Clock;
 use remora_upstream::link::ServerLink;
@@ -37,6 +37,8 @@ use crate::advise::on_demand::ReadingOnDemand;
 use crate::config::{Settings, server_link};
 use crate::digests::Digests;
 use crate::explain::Explainer;
+use crate::listeners;
+pub use crate::listeners::ListenError;
 use crate::metrics::Metrics;
 use crate::observe::{Observer, configured_off};
 use crate::shared::{
@@ -53,15 +55,8 @@ use crate::worker::{self, Phase, WorkerHandle};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A listening address can't be used.
-    #[error(
-        "listen.addresses: got {endpoint}, which can't be listened on ({source}); accepts a free address of this host"
-    )]
-    Listen {
-        /// The address.
-        endpoint: Endpoint,
-        /// What the system says.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// A certificate or key can't be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -99,17 +94,33 @@ impl App {
         App::start_with(settings, BrokenRules::default())
     }
 
+    /// The same on sockets that are bound already, see [`listeners::bind`].
+    pub(crate) fn start_on(settings: &Settings, bound: Vec<Bound>) -> Result<App, StartError> {
+        App::start_on_with(settings, bound, BrokenRules::default())
+    }
+
     /// The same with rules of consistency broken, for the tests that must notice it.
     #[doc(hidden)]
     pub fn start_with(settings: &Settings, broken: BrokenRules) -> Result<App, StartError> {
+        App::start_on_with(settings, listeners::bind(&settings.listen)?, broken)
+    }
+
+    fn start_on_with(
+        settings: &Settings,
+        bound: Vec<Bound>,
+        broken: BrokenRules,
+    ) -> Result<App, StartError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let listeners = runtime.block_on(bind(settings))?;
-        let endpoints = listeners
+        let endpoints = bound
             .iter()
-            .map(Listener::endpoint)
+            .map(Bound::endpoint)
             .collect::<io::Result<Vec<_>>>()?;
+        let listeners = runtime.block_on(async {
+            let listeners = bound.into_iter().map(Bound::into_listener);
+            listeners.collect::<io::Result<Vec<_>>>()
+        })?;
         let metrics = Metrics::new(settings.workers.threads);
         let link = Arc::new(server_link(&settings.listen, &settings.upstream)?);
         let admin_token = Arc::new(AdminToken::load(settings.admin.token_file.as_deref())?);
@@ -182,7 +193,8 @@ impl App {
         self.admin_token.reload()
     }
 
-    /// Stops accepting, lets running statements finish within the grace period, and ends.
+    /// Stops accepting, lets running statements and open transactions finish within the grace
+    /// period, and ends.
     pub fn stop(mut self) {
         self.shut_down();
     }
@@ -396,21 +408,6 @@ async fn until_followed(shared: &Shared, limit: Duration, mut phase: watch::Rece
         _ = tokio::time::timeout(limit, followed) => {}
         _ = phase.wait_for(|phase| *phase != Phase::Running) => {}
     }
-}
-
-async fn bind(settings: &Settings) -> Result<Vec<Listener>, StartError> {
-    let mut listeners = Vec::new();
-    for endpoint in &settings.listen.addresses {
-        let listen = &settings.listen;
-        let keepalive = Keepalive::after_ms(listen.keepalive_ms);
-        let bound = Listener::bind(endpoint, listen.backlog, keepalive).await;
-        let failed = |source| StartError::Listen {
-            endpoint: endpoint.clone(),
-            source,
-        };
-        listeners.push(bound.map_err(failed)?);
-    }
-    Ok(listeners)
 }
 
 /// What all sessions share. `broken` are rules that tests break.

@@ -16,6 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::advise::{self, AdviseError, Pace};
 use crate::app::{App, StartError, upstream_config};
 use crate::config::{Settings, server_link};
+use crate::listeners;
+use crate::service_manager::ServiceManager;
 
 /// Serves until SIGTERM or SIGINT. SIGHUP has certificates, keys, the admin listener's token and
 /// the rules read again.
@@ -31,7 +33,11 @@ pub fn serve(settings: &Settings) -> Result<(), StartError> {
             signal(SignalKind::hangup())?,
         ))
     })?;
-    let app = App::start(settings)?;
+    let manager = ServiceManager::from_environment();
+    let app = App::start_on(
+        settings,
+        listeners::bind_or_take(&settings.listen, manager)?,
+    )?;
     for endpoint in app.endpoints() {
         tracing::info!(
             "serving clients on {endpoint}, server at {}",
@@ -41,16 +47,22 @@ pub fn serve(settings: &Settings) -> Result<(), StartError> {
     if let Some(address) = app.admin_address() {
         tracing::info!("metrics and health on http://{address}");
     }
+    manager.ready();
     runtime.block_on(async {
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
-                _ = hang_up.recv() => reload(&app),
+                _ = hang_up.recv() => {
+                    manager.reloading();
+                    reload(&app);
+                    manager.ready();
+                }
             }
         }
     });
-    tracing::info!("stopping: running statements may finish");
+    manager.stopping();
+    tracing::info!("stopping: running statements and open transactions may finish");
     app.stop();
     Ok(())
 }

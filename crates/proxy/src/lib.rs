@@ -11,11 +11,13 @@ pub mod commands;
 pub mod config;
 pub mod digests;
 pub mod explain;
+mod listeners;
 pub mod logging;
 pub mod metrics;
 mod observe;
 pub mod open_files;
 mod sampler;
+mod service_manager;
 pub mod session;
 pub mod shared;
 #[cfg(any(test, fuzzing))]

@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 
 use crate::digests::WorkerDigests;
 use crate::metrics::WorkerMetrics;
-use crate::session::{self, WorkerContext};
+use crate::session::{self, ClientConnection, WorkerContext};
 use crate::shared::Shared;
 
 /// The acceptor's end of a worker.
@@ -31,7 +31,7 @@ pub(crate) struct WorkerHandle {
 pub(crate) enum Phase {
     /// Serving.
     Running,
-    /// No new connections or statements; running statements may finish.
+    /// No new connections, statements or transactions; those under way may finish.
     Draining,
 }
 
@@ -113,7 +113,7 @@ fn spawn(
 ) {
     let counted = Counted(Arc::clone(load));
     let client = match accepted.into_stream() {
-        Ok(stream) => Rc::new(stream),
+        Ok(stream) => Rc::new(ClientConnection::new(stream)),
         Err(error) => {
             tracing::debug!(%error, "a connection was gone before it could be served");
             return;

@@ -9,10 +9,11 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
@@ -38,6 +39,7 @@ pub struct Program {
     path: PathBuf,
     arguments: Vec<OsString>,
     log: PathBuf,
+    standard_input: Option<Arc<OwnedFd>>,
 }
 
 impl Program {
@@ -48,6 +50,7 @@ impl Program {
             path,
             arguments: Vec::new(),
             log,
+            standard_input: None,
         }
     }
 
@@ -79,8 +82,22 @@ impl Program {
         self
     }
 
+    /// With a standard input other than none.
+    #[must_use]
+    pub fn standard_input(mut self, file: Arc<OwnedFd>) -> Program {
+        self.standard_input = Some(file);
+        self
+    }
+
     /// Starts it.
     pub fn spawn(self) -> anyhow::Result<Process> {
+        let input = match &self.standard_input {
+            Some(file) => file
+                .try_clone()
+                .context("can't pass its standard input on")?
+                .into(),
+            None => Stdio::null(),
+        };
         let log = OpenOptions::new()
             .create(true)
             .append(true)
@@ -89,7 +106,7 @@ impl Program {
         let mut command = tied_to_this_process(&self.path);
         command
             .args(&self.arguments)
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(log.try_clone().context("can't write the log twice")?)
             .stderr(log)
             .process_group(0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use remora_net::Endpoint;
-use remora_net::{Keepalive, Listener, Stream};
+use remora_net::{Bound, Keepalive, Stream};
 use remora_testkit::certificates::Authority;
 use remora_testkit::load::Random;
 use remora_wire::compress::{Algorithm, Role};
@@ -51,8 +51,9 @@ async fn connected() -> (Stream, Stream) {
         port: 0,
     };
     let keepalive = Keepalive::after_ms(60_000);
-    let listener = Listener::bind(&any, 16, keepalive).await.unwrap();
-    let endpoint = listener.endpoint().unwrap();
+    let bound = Bound::bind(&any, 16, keepalive).unwrap();
+    let endpoint = bound.endpoint().unwrap();
+    let listener = bound.into_listener().unwrap();
     let (accepted, connected) = tokio::join!(
         listener.accept(),
         Stream::connect(&endpoint, Duration::from_secs(5), keepalive)

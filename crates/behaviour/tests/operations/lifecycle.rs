@@ -20,7 +20,7 @@ use remora_behaviour::front::raw::Raw;
 use remora_behaviour::front::{Front, Guest, PATIENCE, lease};
 
 /// The built program; builds it if nobody has.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(build_if_missing).clone()
 }
@@ -357,6 +357,66 @@ fn a_statement_that_outlasts_the_grace_period_does_not_keep_it_from_ending() {
     assert!(remora.stop().unwrap(), "the exit status is 0");
     assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(running.join().unwrap(), None);
+}
+
+/// A transaction of which the server knows, and one that memory has answered so far.
+#[test]
+fn at_sigterm_open_transactions_may_go_on_to_their_end() {
+    let server = lease();
+    server
+        .execute([
+            "CREATE TABLE unit (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO unit VALUES (1, 0), (2, 0)",
+        ])
+        .unwrap();
+    let options = RemoraOptions::following()
+        .with("shutdown.grace_ms", "3600000")
+        .with("cache.transaction_reads", "early");
+    let mut remora = serve(&server, &options);
+    let mut idle = Raw::log_in(remora.address(), "lab");
+    let mut writer = through(&remora, &server).unwrap();
+    writer.query("BEGIN").unwrap();
+    writer.query("UPDATE unit SET v = 1 WHERE id = 1").unwrap();
+    let mut reader = through(&remora, &server).unwrap();
+    reader.query("BEGIN").unwrap();
+    std::thread::scope(|scope| {
+        let stopping = scope.spawn(|| remora.stop().unwrap());
+        assert_eq!(idle.receive(), None, "an idle connection is closed");
+        let read = "SELECT v FROM unit WHERE id = 1";
+        assert_eq!(reader.query_value(read).unwrap().as_deref(), Some("0"));
+        writer.query("UPDATE unit SET v = 1 WHERE id = 2").unwrap();
+        assert_eq!(reader.query_value(read).unwrap().as_deref(), Some("0"));
+        writer.query("COMMIT").unwrap();
+        assert!(writer.query(read).is_err(), "then its connection is closed");
+        assert!(!stopping.is_finished(), "one is still open");
+        reader.query("ROLLBACK").unwrap();
+        assert!(reader.query(read).is_err());
+        assert!(stopping.join().unwrap(), "the exit status is 0");
+    });
+    let mut direct = server.app().connect().unwrap();
+    let sum = direct.query_value("SELECT SUM(v) FROM unit").unwrap();
+    assert_eq!(sum.as_deref(), Some("2"));
+}
+
+#[test]
+fn a_transaction_that_outlasts_the_grace_period_is_rolled_back() {
+    let server = lease();
+    server
+        .execute(["CREATE TABLE unit (id INT PRIMARY KEY)"])
+        .unwrap();
+    let options = RemoraOptions::following().with("shutdown.grace_ms", "100");
+    let mut remora = serve(&server, &options);
+    let mut client = through(&remora, &server).unwrap();
+    client.query("BEGIN").unwrap();
+    client.query("INSERT INTO unit VALUES (1)").unwrap();
+    assert!(remora.stop().unwrap(), "the exit status is 0");
+    assert!(client.query("COMMIT").is_err());
+    let mut direct = server.app().connect().unwrap();
+    wait_for("the server to roll back", PATIENCE, || {
+        let open = direct.query_value("SELECT COUNT(*) FROM unit LOCK IN SHARE MODE")?;
+        Ok((open.as_deref() == Some("0")).then_some(()))
+    })
+    .unwrap();
 }
 
 fn refusal_of(configuration: &str, arguments: &[&str]) -> (Option<i32>, String) {

@@ -9,6 +9,7 @@ mod emulation;
 mod emulation_settings;
 mod explain;
 mod gone_clients;
+mod handover;
 mod lifecycle;
 mod limited_statements;
 mod restarting;

@@ -776,6 +776,13 @@ impl SessionState {
             && self.status.has(StatusFlags::AUTOCOMMIT)
     }
 
+    /// Whether a transaction is open, as far as the server has last told, or one that the server
+    /// doesn't know of yet.
+    #[inline]
+    pub fn has_open_transaction(&self) -> bool {
+        self.status.has(StatusFlags::IN_TRANSACTION) || self.is_early()
+    }
+
     /// Whether the session may hold locks that another statement waits for: of a transaction, of
     /// `LOCK TABLES`, of `GET_LOCK()`, or of something that isn't known.
     #[inline]

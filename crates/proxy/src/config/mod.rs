@@ -25,6 +25,7 @@ pub use host_name::HostName;
 pub use in_force::OptionInForce;
 pub use merge::Override;
 pub use opentelemetry::{Collector, OpenTelemetryOptions};
+pub(crate) use options::ListenOptions;
 pub use options::Options;
 pub use print::{example_toml, reference_markdown};
 pub(crate) use secret::{open_file_warning, read_secret};

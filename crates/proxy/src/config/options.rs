@@ -656,7 +656,8 @@ impl Default for AdminOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShutdownOptions {
-    /// Time for running statements to finish before their connections are closed.
+    /// Time for running statements and open transactions to finish before their connections are
+    /// closed.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub grace_ms: u64,
 }

@@ -63,10 +63,8 @@ impl Session {
         match self.client.try_read(&mut scratch[..room]) {
             Ok(0) => {
                 self.client_has_finished = true;
-                if !worker.is_stopping() {
-                    // A server that is gone shows when it is read.
-                    let _ = self.server.shutdown(Shutdown::Write);
-                }
+                // A server that is gone shows when it is read.
+                let _ = self.server.shutdown(Shutdown::Write);
                 Ok(())
             }
             Ok(count) => {

@@ -12,6 +12,7 @@
 //! | `outdated.rs` | what outdated a result that was looked up |
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `backlog.rs` | reading an answer ahead of a client that doesn't take it |
+//! | `client_connection.rs` | the client's connection, and when a shutdown may end it |
 //! | `listening.rs` | listening to the client while the server works |
 //! | `tunnel.rs` | relaying what the client sends while the server answers |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
@@ -38,6 +39,7 @@
 
 mod awaited_fill;
 mod backlog;
+mod client_connection;
 mod counted_rows;
 mod counts;
 mod dispatch;
@@ -86,6 +88,7 @@ use remora_wire::packet::{Extent, extent};
 use remora_wire::response::ServerError;
 use tokio::time::{Instant, timeout_at};
 
+pub(crate) use self::client_connection::ClientConnection;
 use self::counted_rows::CountedRows;
 use self::dispatch::{Prerequisite, Step};
 use self::early::EarlyTransaction;
@@ -174,7 +177,7 @@ async fn either_readable(client: &Stream, server: &Stream) -> io::Result<Side> {
 pub(crate) struct Session {
     shared: Arc<Shared>,
     worker: Rc<WorkerContext>,
-    client: Rc<Stream>,
+    client: Rc<ClientConnection>,
     server: Stream,
     state: SessionState,
     prepared: PreparedStatements,
@@ -245,7 +248,7 @@ pub(crate) struct Session {
 pub(crate) async fn serve(
     shared: Arc<Shared>,
     worker: Rc<WorkerContext>,
-    client: Rc<Stream>,
+    client: Rc<ClientConnection>,
     server: Option<Box<Stream>>,
 ) {
     let metrics = Arc::clone(&shared.metrics);
@@ -275,7 +278,13 @@ pub(crate) async fn serve(
             protocol_errors.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, "the server sent what the protocol does not allow; closing");
         }
-        Ended::Closed(error) => tracing::trace!(%error, "connection closed"),
+        Ended::Closed(error) => {
+            tracing::trace!(%error, "connection closed");
+            if client.has_stopped_reading() {
+                // Its last answer may still be on its way to it.
+                read_away(&client);
+            }
+        }
         Ended::Refused => {}
     }
 }
@@ -295,7 +304,7 @@ impl Session {
     async fn log_in(
         shared: Arc<Shared>,
         worker: Rc<WorkerContext>,
-        client: Rc<Stream>,
+        client: Rc<ClientConnection>,
         server: Option<Box<Stream>>,
     ) -> Result<Session, Ended> {
         // Before the server looks at privileges, so that a change of them can't be missed.
@@ -447,12 +456,21 @@ impl Session {
             {
                 return Ok(step);
             }
+            // A statement that has come in part is under way as well.
+            let is_busy = self.state.has_open_transaction() || !self.inbox.is_empty();
+            self.client.awaits_next(is_busy, self.worker.is_stopping());
+            if self.client.has_stopped_reading() {
+                return Err(Ended::closed());
+            }
             let side = match asks_at {
                 None => Some(either_readable(&self.client, &self.server).await?),
                 Some(at) => self.readable_before(at).await?,
             };
             match side {
                 None => {}
+                // What came in the moment in which reading was stopped isn't run. It might begin
+                // a transaction.
+                Some(Side::Client) if !self.client.has_sent() => return Err(Ended::closed()),
                 Some(Side::Client) => {
                     if let Some(step) = self.read_client()? {
                         return Ok(step);

@@ -62,8 +62,7 @@ impl Session {
         let began = Instant::now();
         let until = began + self.shared.limits.statement_wait;
         let turn = loop {
-            let is_stopping = self.worker.is_stopping();
-            let watches_client = self.inbox.len() <= WATCHED_BYTES_MAX && !is_stopping;
+            let watches_client = self.inbox.len() <= WATCHED_BYTES_MAX;
             let side = tokio::select! {
                 // So that a seed of the simulation always does the same.
                 biased;
@@ -75,8 +74,6 @@ impl Session {
                 }
             };
             match side {
-                // Nothing more is read from it. What it has sent may still be answered.
-                Side::Client if self.worker.is_stopping() => {}
                 // It has left, or sends the next statement already.
                 Side::Client => self.read_into_inbox().await?,
                 // It ends the session: a KILL, a shutdown of the server.

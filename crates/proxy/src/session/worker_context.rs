@@ -2,12 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::net::Shutdown;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use remora_net::Stream;
-
+use super::client_connection::ClientConnection;
 use super::fill::WaitingFill;
 use super::first_read::FirstReads;
 use crate::digests::{Digester, WorkerDigests};
@@ -41,8 +39,7 @@ pub(crate) struct WorkerContext {
     pub verify: Sampler,
     /// Chooses the statements that are traced.
     pub trace: Countdown,
-    clients: RefCell<Vec<Weak<Stream>>>,
-    /// Remora is stopping: a client that seems to have left may still be there.
+    clients: RefCell<Vec<Weak<ClientConnection>>>,
     is_stopping: Cell<bool>,
 }
 
@@ -90,13 +87,13 @@ impl WorkerContext {
         }
     }
 
-    /// Whether Remora is about to stop, and nothing more is read from clients.
+    /// Whether Remora is about to stop: no client begins anything any more.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.get()
     }
 
     /// Knows of a client's connection from now on.
-    pub(crate) fn remember(&self, client: &Rc<Stream>) {
+    pub(crate) fn remember(&self, client: &Rc<ClientConnection>) {
         let mut clients = self.clients.borrow_mut();
         if clients.len() == clients.capacity() {
             clients.retain(|client| client.strong_count() > 0);
@@ -104,13 +101,12 @@ impl WorkerContext {
         clients.push(Rc::downgrade(client));
     }
 
-    /// Ends the clients' side of each connection: an idle session sees its client leave, a running
-    /// statement is answered first.
+    /// Ends the sessions that are idle: each sees its client leave. The others go on until their
+    /// statement is answered and their transaction has ended.
     pub(crate) fn stop_reading(&self) {
         self.is_stopping.set(true);
         for client in self.clients.borrow().iter().filter_map(Weak::upgrade) {
-            // A socket that is closed already needs nothing.
-            let _ = client.shutdown(Shutdown::Read);
+            client.stop_reading();
         }
     }
 }

@@ -71,7 +71,7 @@ use self::statement::{Mix, Statement, Write};
 use crate::app::build_shared;
 use crate::config::{Override, Settings, server_link};
 use crate::metrics::Metrics;
-use crate::session::{self, FirstReads, WorkerContext};
+use crate::session::{self, ClientConnection, FirstReads, WorkerContext};
 use crate::shared::Shared;
 
 /// Steps of one simulation.
@@ -301,7 +301,12 @@ impl World {
         let number = self.server.borrow().connections.len() % WORKERS;
         let (shared, worker) = (Arc::clone(&self.shared), Rc::clone(&self.workers[number]));
         let of_server = Some(Box::new(of_server));
-        let session = session::serve(shared, worker, Rc::new(of_client), of_server);
+        let session = session::serve(
+            shared,
+            worker,
+            Rc::new(ClientConnection::new(of_client)),
+            of_server,
+        );
         let session = tokio::task::spawn_local(session);
         self.sessions.borrow_mut().push(session);
         let near = Rc::new(near);

@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -26,6 +28,8 @@ pub struct RemoraOptions {
     /// A command that it is to run under, such as valgrind's: its path and its arguments. It must
     /// become the program without a process between. Empty: none.
     pub under: Vec<OsString>,
+    /// What it gets as its standard input; `None`: nothing.
+    pub standard_input: Option<Arc<OwnedFd>>,
     /// Whether it follows the server's log. If not, it caches nothing.
     pub follow: bool,
     /// Threads that serve clients; `None`: as many as Remora itself chooses.
@@ -154,11 +158,14 @@ impl Remora {
         let scratch = Scratch::new()?;
         let path = options.program.clone().map_or_else(programs::remora, Ok)?;
         let command = options.under.iter().cloned().chain([path.into()]);
-        let program = Program::of_command("remora", command, scratch.join("log"))?
+        let mut program = Program::of_command("remora", command, scratch.join("log"))?
             .arg("serve")
             .arg(format!("--listen={address}"))
             .arg(format!("--admin={admin}"))
             .args(options.arguments(server));
+        if let Some(file) = &options.standard_input {
+            program = program.standard_input(Arc::clone(file));
+        }
         let process = program.spawn()?;
         let mut remora = Remora {
             process,

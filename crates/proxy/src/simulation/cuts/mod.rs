@@ -38,7 +38,7 @@ use self::kinds::{Kind, kinds, next_client};
 use self::relay::{Traffic, Way};
 use self::server::Storage;
 use super::server::{MARK_HOLDER, instance};
-use crate::session::{self, WorkerContext};
+use crate::session::{self, ClientConnection, WorkerContext};
 use crate::shared::Shared;
 
 /// What a socket holds, bytes: less than the long result set, so that its writers wait.
@@ -182,7 +182,12 @@ impl World {
         let relay = spawn_local(relay);
         let (shared, worker) = (Arc::clone(&self.shared), Rc::clone(&self.worker));
         let of_server = Some(Box::new(of_server));
-        let session = session::serve(shared, worker, Rc::new(of_client), of_server);
+        let session = session::serve(
+            shared,
+            worker,
+            Rc::new(ClientConnection::new(of_client)),
+            of_server,
+        );
         let session = spawn_local(session);
         let caller = spawn_local(caller::play(near, leave, kind.commands(self.tag)));
         let all = async {

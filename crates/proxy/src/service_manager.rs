@@ -1,0 +1,139 @@
+//! What Remora and the program that started it tell each other, in systemd's protocol.
+//!
+//! Sockets that listen outlive the process: the service manager keeps those that it is sent, and
+//! gives them to the next process. So clients that connect during a restart aren't refused. They
+//! wait in the system's queue, at most `listen.backlog` of them.
+//!
+//! Without a service manager nothing here does anything. See `sd_notify(3)`, `sd_listen_fds(3)`.
+
+use std::os::fd::AsFd as _;
+
+use listenfd::ListenFd;
+use remora_net::{Bound, Endpoint};
+use sd_notify::NotifyState;
+
+/// The bytes that a name of a kept socket may have.
+const NAME_BYTES_MAX: usize = 255;
+
+/// The program that has started Remora, if it is one that can be told something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServiceManager {
+    is_there: bool,
+}
+
+impl ServiceManager {
+    /// As the environment says.
+    pub(crate) fn from_environment() -> ServiceManager {
+        ServiceManager {
+            is_there: std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty()),
+        }
+    }
+
+    /// Clients can connect.
+    pub(crate) fn ready(self) {
+        self.tell(&[NotifyState::Ready]);
+    }
+
+    /// Certificates, rules and the like are read again, until Remora is ready again.
+    pub(crate) fn reloading(self) {
+        // Without a clock there is nothing to be told.
+        if let Ok(now) = NotifyState::monotonic_usec_now() {
+            self.tell(&[NotifyState::Reloading, now]);
+        }
+    }
+
+    /// Remora was asked to stop.
+    pub(crate) fn stopping(self) {
+        self.tell(&[NotifyState::Stopping]);
+    }
+
+    /// Has a socket kept for the next process.
+    pub(crate) fn keep(self, bound: &mut Bound) {
+        let Some(name) = name_of(bound).filter(|_| self.is_there) else {
+            return;
+        };
+        let state = [
+            NotifyState::FdStore,
+            NotifyState::FdName(&name),
+            // A socket that listens has no end that would have to be noticed.
+            NotifyState::Custom("FDPOLL=0"),
+        ];
+        match sd_notify::notify_with_fds(&state, &[bound.as_fd()]) {
+            Ok(()) => bound.is_held_elsewhere(),
+            Err(error) => warn(&error),
+        }
+    }
+
+    /// Has a socket closed that was kept.
+    pub(crate) fn forget(self, bound: &Bound) {
+        if let Some(name) = name_of(bound) {
+            self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name)]);
+        }
+    }
+
+    fn tell(self, state: &[NotifyState<'_>]) {
+        if self.is_there
+            && let Err(error) = sd_notify::notify(state)
+        {
+            warn(&error);
+        }
+    }
+}
+
+fn warn(error: &std::io::Error) {
+    tracing::warn!("the service manager can't be told anything (NOTIFY_SOCKET): {error}");
+}
+
+/// The sockets that the service manager has given to this process.
+pub(crate) fn passed_sockets() -> Vec<Bound> {
+    let mut passed = ListenFd::from_env();
+    let mut sockets = Vec::new();
+    for place in 0..passed.len() {
+        let bound = match passed.take_tcp_listener(place) {
+            Ok(listener) => listener.map(Bound::from_tcp),
+            // It may be of the other kind.
+            Err(_) => passed
+                .take_unix_listener(place)
+                .ok()
+                .flatten()
+                .and_then(Bound::from_unix),
+        };
+        if let Some(bound) = bound {
+            sockets.push(bound);
+        } else {
+            tracing::warn!(
+                "the service manager passed something that isn't a socket to listen on; it isn't \
+                 used"
+            );
+        }
+    }
+    sockets
+}
+
+/// What a kept socket is called: its address, in bytes that a name may have.
+fn name_of(bound: &Bound) -> Option<String> {
+    let name = name_at(&bound.endpoint().ok()?);
+    (name.len() <= NAME_BYTES_MAX).then_some(name)
+}
+
+fn name_at(endpoint: &Endpoint) -> String {
+    let is_allowed = |c: &char| c.is_ascii_graphic() && *c != ':';
+    endpoint
+        .to_string()
+        .chars()
+        .map(|c| if is_allowed(&c) { c } else { '-' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_sockets_name_is_its_address_without_colons() {
+        let name = |endpoint: &str| name_at(&endpoint.parse().unwrap());
+        assert_eq!(name("127.0.0.1:3307"), "127.0.0.1-3307");
+        assert_eq!(name("[::1]:3307"), "[--1]-3307");
+        assert_eq!(name("unix:/run/ein könig"), "unix-/run/ein-k-nig");
+    }
+}
