@@ -62,14 +62,14 @@ impl Natives {
 }
 
 /// Modes under which the server reads another language, which this crate can't.
-const FOREIGN_MODES: &[&str] = &["ORACLE", "MSSQL"];
+const FOREIGN_MODES: &[&str] = &["ORACLE", "MSSQL", "EMPTY_STRING_IS_NULL"];
 
 impl Dialect {
     /// The dialect of a session whose `@@sql_mode` reads `sql_mode` (names separated by commas).
     ///
     /// `None` if a mode is set that this crate can't read (`ORACLE` has another grammar, in which
-    /// even `s.nextval` writes; `MSSQL` quotes names by brackets): such a session must pass
-    /// through.
+    /// even `s.nextval` writes; `MSSQL` quotes names by brackets; `EMPTY_STRING_IS_NULL` reads `''`
+    /// as NULL, so that `a <=> ''` finds other rows): such a session must pass through.
     pub fn from_sql_mode(sql_mode: &str) -> Option<Dialect> {
         let mut dialect = Dialect::default();
         for mode in sql_mode.split(',') {
@@ -110,5 +110,6 @@ mod tests {
     fn another_servers_language_is_not_read() {
         assert_eq!(Dialect::from_sql_mode("PIPES_AS_CONCAT,ORACLE"), None);
         assert_eq!(Dialect::from_sql_mode("MSSQL"), None);
+        assert_eq!(Dialect::from_sql_mode("EMPTY_STRING_IS_NULL"), None);
     }
 }

@@ -55,7 +55,10 @@ const GENERATION_EXPRESSIONS_SINCE: Release = (10, 2, 5);
 
 /// The log's filters, from `SHOW MASTER STATUS`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogFilters {
+pub struct LogStatus {
+    /// Whether there is one. A server that couldn't open its next file goes on without, and
+    /// `log_bin` stays on.
+    pub is_open: bool,
     /// `Binlog_Do_DB`.
     pub do_db: String,
     /// `Binlog_Ignore_DB`.
@@ -73,8 +76,8 @@ pub struct ServerFacts {
     pub instance: Instance,
     /// Global variables by name (lower case): those that [`super::check`] looks at and that exist.
     pub variables: BTreeMap<String, String>,
-    /// The log's filters; `None` if the account may not ask.
-    pub filters: Option<LogFilters>,
+    /// What the server says of its log; `None` if the account may not ask.
+    pub log_status: Option<LogStatus>,
     /// Replication threads that run on it (MariaDB) or channels that are set up (MySQL): it is a
     /// replica itself if there are any.
     pub replica_threads: u32,
@@ -109,6 +112,7 @@ const VARIABLES: &[&str] = &[
     "lower_case_table_names",
     "max_binlog_size",
     "sql_log_bin",
+    "slave_run_triggers_for_rbr",
     "wsrep_on",
     WSREP_PROVIDER,
     "binlog_transaction_compression",
@@ -149,7 +153,7 @@ impl ServerFacts {
             family,
             instance,
             variables: variables(client).await?,
-            filters: filters(client, log_status_question(family, release)).await?,
+            log_status: log_status(client, log_status_question(family, release)).await?,
             replica_threads: replica_threads(client, family, release).await?,
             replica_ids: replica_ids(client, family, release).await?,
             account: one(client, "SELECT CURRENT_USER()").await?,
@@ -162,8 +166,7 @@ impl ServerFacts {
     }
 
     /// Asks again for what can change while the server runs. Its version, the way in which it folds
-    /// names and its log's filters can't: they are options of its start. Nor is it asked for what
-    /// no finding depends on.
+    /// names can't: they are options of its start. Nor is it asked for what no finding depends on.
     pub async fn ask_again(&self, client: &mut Client) -> Result<ServerFacts, ClientError> {
         let replica_threads =
             if self.logs_replicated() && self.visibility() != Visibility::NeverTold {
@@ -173,6 +176,7 @@ impl ServerFacts {
             };
         Ok(ServerFacts {
             variables: variables(client).await?,
+            log_status: log_status(client, self.log_status_question()).await?,
             grants: column(client, "SHOW GRANTS", 0).await?,
             replica_threads,
             ..self.clone()
@@ -454,15 +458,16 @@ pub(super) async fn sees_processes(client: &mut Client) -> Result<bool, ClientEr
     }
 }
 
-async fn filters(client: &mut Client, question: &str) -> Result<Option<LogFilters>, ClientError> {
+async fn log_status(client: &mut Client, question: &str) -> Result<Option<LogStatus>, ClientError> {
     let Some(rows) = allowed(client.query(question, 10).await)? else {
         return Ok(None);
     };
-    let filters = rows.first().map(|row| LogFilters {
+    let status = rows.first().map(|row| LogStatus {
+        is_open: true,
         do_db: text(row, 2).unwrap_or_default().to_owned(),
         ignore_db: text(row, 3).unwrap_or_default().to_owned(),
     });
-    Ok(Some(filters.unwrap_or_default()))
+    Ok(Some(status.unwrap_or_default()))
 }
 
 async fn replica_threads(

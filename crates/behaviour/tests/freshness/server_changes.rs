@@ -1,8 +1,10 @@
 //! The server changes while it is followed: what was checked once must still hold.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use remora_behaviour::front::catch_up;
 use remora_behaviour::world::cut_follower;
 use remora_testkit::client::Client;
 use remora_testkit::metrics;
@@ -255,6 +257,97 @@ fn what_was_replicated_past_the_log_between_two_checks_is_noticed() {
     assert_eq!(bed.hit(READ), "1");
 }
 
+/// The next log file can't be opened, for instance because there are too many open files: the
+/// server goes on without a log, and `@@log_bin` stays on.
+#[test]
+fn a_log_that_the_server_closes_ends_caching() {
+    let kind = Kind::from_environment().unwrap();
+    if kind.skips(
+        kind == Kind::MySql56,
+        "it can't be told to go on without a log",
+    ) {
+        return;
+    }
+    let server = match kind.is_mysql() {
+        true => start(&["--binlog-error-action=IGNORE_ERROR"]),
+        false => start(&[]),
+    };
+    let bed = Bed::new(&server);
+    let mut client = bed.client();
+    assert_eq!(bed.hit_of(&mut client, READ), "0");
+    let position = server.position().unwrap();
+    let (file, _) = position.split_once(':').unwrap();
+    let (base, _) = file.rsplit_once('.').unwrap();
+    // Before it begins a file, it writes this one.
+    let in_the_way = Path::new(&value(&server, "SELECT @@datadir")).join(format!("{base}.~rec~"));
+    std::fs::create_dir(in_the_way).unwrap();
+    // Whether it says that it failed differs.
+    let _ = server.root().unwrap().query("FLUSH BINARY LOGS");
+    assert_eq!(value(&server, "SELECT @@log_bin"), "1");
+    assert!(server.position().is_err(), "it has no log any more");
+    // MySQL 8.0 doesn't say in its log that it is to go on in another file: a check must find out.
+    let own_writes = if kind == Kind::MySql80 { 1..1 } else { 1..5 };
+    for own in own_writes {
+        client.query(&format!("UPDATE t SET b = {own}")).unwrap();
+        let seen = client.query_value(READ).unwrap().unwrap();
+        assert_eq!(seen, own.to_string());
+    }
+    let began = Instant::now();
+    server.execute(["UPDATE t SET b = 5"]).unwrap();
+    bed.is_told_in_time("5", began, CHECK_AGE_MS_MAX);
+    bed.wait_for_finding("binary_log");
+    assert!(bed.sum("remora_forgotten_total") > 0.5);
+}
+
+/// New connections take such settings over, and so would Remora's own.
+#[test]
+fn settings_of_the_server_do_not_change_what_remora_knows_of_tables() {
+    let server = start(&[]);
+    let bed = Bed::new(&server);
+    let mut client = bed.client();
+    assert_eq!(bed.hit_of(&mut client, READ), "0");
+    // As many as it takes to find the server fit to be cached in front of.
+    server
+        .execute([
+            "SET GLOBAL sql_select_limit = 40",
+            "SET GLOBAL autocommit = 0",
+            // Then Remora looks at tables over a new connection.
+            "CREATE USER somebody",
+        ])
+        .unwrap();
+    let mut root = server.root().unwrap();
+    let id = root.connection_id();
+    let newest = format!(
+        "SELECT MAX(id) > {id} FROM information_schema.processlist WHERE user = '{FOLLOW_USER}'"
+    );
+    wait_for("a new connection of Remora's", PATIENCE, || {
+        Ok((root.query_value(&newest)?.as_deref() == Some("1")).then_some(()))
+    })
+    .unwrap();
+    let columns: Vec<_> = (1..=50).map(|n| format!("c{n:02} INT")).collect();
+    let wide = format!(
+        "CREATE TABLE wide ({}, PRIMARY KEY (c01))",
+        columns.join(", ")
+    );
+    server
+        .execute([&wide, "INSERT INTO wide (c01, c50) VALUES (1, 0)", "COMMIT"])
+        .unwrap();
+    client.query("SET autocommit = 1").unwrap();
+    for column in ["c50", "c51"] {
+        let read = format!("SELECT {column} FROM wide WHERE c01 = 1");
+        assert_eq!(bed.hit_of(&mut client, &read), "0");
+        let change = format!("UPDATE wide SET {column} = 1");
+        server.execute([&change, "COMMIT"]).unwrap();
+        catch_up(&bed.remora);
+        assert_eq!(client.query_value(&read).unwrap().unwrap(), "1", "{column}");
+        if column == "c50" {
+            // What was known of the table before is of another one now.
+            let add = "ALTER TABLE wide ADD COLUMN c51 INT DEFAULT 0";
+            server.execute([add]).unwrap();
+        }
+    }
+}
+
 #[test]
 fn an_account_that_no_longer_sees_triggers_turns_caching_off() {
     let server = start(&[]);
@@ -302,6 +395,14 @@ fn settings(kind: Kind) -> Vec<(&'static str, &'static str, &'static str)> {
             "SET GLOBAL query_cache_type = ON",
             "query_cache",
             "SET GLOBAL query_cache_type = OFF",
+        ));
+    }
+    if !kind.is_mysql() {
+        // What triggers write for replicated rows is in no log then.
+        settings.push((
+            "SET GLOBAL slave_run_triggers_for_rbr = 'YES'",
+            "replica",
+            "SET GLOBAL slave_run_triggers_for_rbr = 'NO'",
         ));
     }
     if matches!(kind, Kind::MySql80 | Kind::MySql57) {

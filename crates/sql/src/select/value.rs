@@ -155,9 +155,10 @@ impl SelectParser<'_> {
     }
 
     fn compared(&self, column: &ColumnPlaces, how: Comparison, literal: &Literal) -> Value {
-        // A bound NULL is equal to NULL here, and nobody knows yet whether it will be one.
-        let may_mean_null =
-            matches!(how, Comparison::NullSafe) && matches!(literal, Literal::Parameter(_));
+        // NULL is equal to NULL here. A bound value may be NULL, and so may a text: MariaDB reads
+        // `''` as NULL under EMPTY_STRING_IS_NULL.
+        let may_mean_null = matches!(how, Comparison::NullSafe)
+            && matches!(literal, Literal::Parameter(_) | Literal::Text(_));
         if !self.wants_conditions || may_mean_null {
             return Value::Other;
         }

@@ -23,6 +23,15 @@ pub(super) fn binary_log(facts: &ServerFacts) -> Finding {
             ),
         );
     }
+    if facts.log_status.as_ref().is_some_and(|log| !log.is_open) {
+        return bad(
+            Subject::BinaryLog,
+            Severity::CachingOff,
+            "the server has stopped writing its binary log, though log_bin is ON: it could not \
+             write it, or not begin its next file.",
+            "removing the cause, which the server's error log tells, then a restart",
+        );
+    }
     if facts.variable("daemon_memcached_r_batch_size").is_some() {
         return bad(
             Subject::BinaryLog,
@@ -97,7 +106,7 @@ pub(super) fn row_image(facts: &ServerFacts) -> Finding {
 }
 
 pub(super) fn filters(facts: &ServerFacts) -> Finding {
-    let Some(filters) = &facts.filters else {
+    let Some(filters) = &facts.log_status else {
         return bad(
             Subject::LogFilters,
             Severity::CachingOff,
@@ -130,6 +139,16 @@ pub(super) fn replica(facts: &ServerFacts) -> Finding {
             Severity::CachingOff,
             "the server is a replica, and MySQL 5.6 doesn't say when what it replicates can be seen.",
             "an upgrade to MySQL 5.7 or later",
+        );
+    }
+    if facts.is_on("slave_run_triggers_for_rbr") {
+        // Also while nothing is replicated: that may begin and end between two checks.
+        return bad(
+            Subject::Replica,
+            Severity::CachingOff,
+            "slave_run_triggers_for_rbr is YES: what triggers write for replicated rows isn't in \
+             the log.",
+            "STOP SLAVE; SET GLOBAL slave_run_triggers_for_rbr = LOGGING; START SLAVE;",
         );
     }
     match (facts.replica_threads, facts.logs_replicated()) {

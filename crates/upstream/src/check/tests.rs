@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use remora_engine::facts::Instance;
 
 use super::*;
-use crate::server_facts::LogFilters;
+use crate::server_facts::LogStatus;
 
 fn facts() -> ServerFacts {
     let variables = [
@@ -28,7 +28,10 @@ fn facts() -> ServerFacts {
             uuid: String::new(),
         },
         variables: variables.collect::<BTreeMap<_, _>>(),
-        filters: Some(LogFilters::default()),
+        log_status: Some(LogStatus {
+            is_open: true,
+            ..LogStatus::default()
+        }),
         replica_threads: 0,
         replica_ids: BTreeSet::new(),
         seen_from: "localhost".to_owned(),
@@ -79,7 +82,8 @@ fn each_fault_turns_caching_off_and_says_how_to_fix_it() {
         .insert("binlog_order_commits".into(), "OFF".into());
     bad.variables
         .insert("query_cache_type".into(), "DEMAND".into());
-    bad.filters = Some(LogFilters {
+    bad.log_status = Some(LogStatus {
+        is_open: true,
         do_db: "app".into(),
         ignore_db: String::new(),
     });
@@ -102,6 +106,27 @@ fn each_fault_turns_caching_off_and_says_how_to_fix_it() {
             finding.severity == Severity::Good,
             finding.remedy.is_empty()
         );
+    }
+}
+
+#[test]
+fn a_server_that_has_stopped_writing_its_log_is_not_cached() {
+    let mut facts = facts();
+    facts.log_status = Some(LogStatus::default());
+    assert_eq!(off(&facts), [Subject::BinaryLog]);
+}
+
+#[test]
+fn a_server_whose_triggers_write_past_the_log_is_not_cached() {
+    let mut facts = facts();
+    let mut insert = |value: &str| {
+        let name = "slave_run_triggers_for_rbr";
+        facts.variables.insert(name.into(), value.into());
+        off(&facts)
+    };
+    assert_eq!(insert("YES"), [Subject::Replica]);
+    for logged in ["NO", "LOGGING", "ENFORCE"] {
+        assert_eq!(insert(logged), [], "{logged}");
     }
 }
 
@@ -253,7 +278,8 @@ fn each_fault_of_a_mysql_turns_caching_off_and_says_how_to_fix_it() {
     ] {
         bad.variables.insert(name.into(), value.into());
     }
-    bad.filters = Some(LogFilters {
+    bad.log_status = Some(LogStatus {
+        is_open: true,
         do_db: String::new(),
         ignore_db: "app".into(),
     });

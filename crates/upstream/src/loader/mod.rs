@@ -417,11 +417,7 @@ impl Loader<'_> {
         let key_columns = questions::key_columns(&described.keys, &columns);
         let is_itself = |parent: &Tag| *parent == Tag::table(&key.schema, &key.table);
         let parents = cascading.parents.iter().map(|parent| parent.tag);
-        let cascaded_from = match self.family {
-            // Its log names the tables that a cascade may reach.
-            Family::MariaDb => Vec::new(),
-            Family::MySql => parents.filter(|parent| !is_itself(parent)).collect(),
-        };
+        let cascaded_from = parents.filter(|parent| !is_itself(parent)).collect();
         Some(TableFacts {
             tag: Tag::table(&key.schema, &key.table),
             writes_are_foreseeable: !described.has_triggers,

@@ -379,6 +379,11 @@ impl<'a> Watermark<'a> {
             Source::Positions(source) => source.ask(client, self.told_last()).await?,
             Source::Gtids(source) => source.ask(client, self.is_waiting_long()).await?,
         };
+        if self.progress.is_between_files() {
+            // A server that can't open its log's next file goes on without a log. Then no answer
+            // tells of later changes, and this question fails.
+            end_of_log(client, self.end_question).await?;
+        }
         count(&self.shared.counters.reached, 1);
         if let Some(visible) = worth.visible {
             self.told.set(Some((epoch, visible)));
