@@ -268,9 +268,10 @@ fn a_log_that_the_server_closes_ends_caching() {
     ) {
         return;
     }
-    let server = match kind.is_mysql() {
-        true => start(&["--binlog-error-action=IGNORE_ERROR"]),
-        false => start(&[]),
+    let server = if kind.is_mysql() {
+        start(&["--binlog-error-action=IGNORE_ERROR"])
+    } else {
+        start(&[])
     };
     let bed = Bed::new(&server);
     let mut client = bed.client();

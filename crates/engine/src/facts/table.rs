@@ -176,9 +176,9 @@ pub struct TableFacts {
     /// Tables that may change with it through foreign keys, directly or through others.
     pub cascades_to: Vec<(String, String)>,
     /// Tables whose changes may change it through foreign keys, directly or through others. The log
-    /// need not name it: MySQL's says nothing of cascades, and MariaDB's leaves some tables out that
-    /// are reached through others. What is read from it is outdated with them too. Of a view: the
-    /// tables and views that it reads, and what is said here of each of them.
+    /// need not name it: MySQL's says nothing of cascades, and MariaDB's leaves some tables out
+    /// that are reached through others. What is read from it is outdated with them too. Of a view:
+    /// the tables and views that it reads, and what is said here of each of them.
     pub cascaded_from: Vec<Tag>,
     /// Tables whose changes may change it through foreign keys, directly or through others, whether
     /// or not the log names it then.
