@@ -117,7 +117,7 @@ impl Bound {
         Some(Bound(BoundSocket::Unix(listener, file)))
     }
 
-    /// Listens with this queue, and has connections to come watched in this way.
+    /// Starts listening with this backlog. Accepted connections get this keepalive.
     pub fn listen(&self, backlog: u32, keepalive: Keepalive) -> io::Result<()> {
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         match &self.0 {
@@ -131,7 +131,7 @@ impl Bound {
         }
     }
 
-    /// Whether who connects to this endpoint reaches it.
+    /// Whether clients that connect to this endpoint reach this socket.
     pub fn is_at(&self, endpoint: &Endpoint) -> bool {
         match (&self.0, endpoint) {
             (BoundSocket::Tcp(listener), Endpoint::Tcp { host, port }) => {
@@ -159,9 +159,9 @@ impl Bound {
         }
     }
 
-    /// Somebody else holds it as well, and listens when this process has ended: a Unix socket's
-    /// file stays.
-    pub fn is_held_elsewhere(&mut self) {
+    /// Another process also holds this socket. So a Unix socket's file isn't removed when this is
+    /// dropped.
+    pub fn keep_file(&mut self) {
         match &mut self.0 {
             BoundSocket::Tcp(_) => {}
             BoundSocket::Unix(_, file) => file.stays = true,
@@ -250,7 +250,7 @@ mod tests {
         let path = directory.path().join("socket");
         let mut first = bind(&endpoint).unwrap();
         assert!(bind(&endpoint).is_err(), "somebody listens there");
-        first.is_held_elsewhere();
+        first.keep_file();
         drop(first);
         assert!(path.exists());
         drop(bind(&endpoint).expect("nobody answers there any more"));

@@ -94,7 +94,7 @@ impl App {
         App::start_with(settings, BrokenRules::default())
     }
 
-    /// The same on sockets that are bound already, see [`listeners::bind`].
+    /// The same on sockets that are bound already, see [`listeners::bind_or_take`].
     pub(crate) fn start_on(settings: &Settings, bound: Vec<Bound>) -> Result<App, StartError> {
         App::start_on_with(settings, bound, BrokenRules::default())
     }

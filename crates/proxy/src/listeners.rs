@@ -31,19 +31,22 @@ pub(crate) fn bind_or_take(
     listen: &ListenOptions,
     manager: ServiceManager,
 ) -> Result<Vec<Bound>, ListenError> {
-    let mut passed = service_manager::passed_sockets();
-    let bound = bind_with(listen, &mut passed, |bound| manager.keep(bound))?;
-    for unwanted in &passed {
-        let address = unwanted
+    let is_wanted = |bound: &Bound| listen.addresses.iter().any(|address| bound.is_at(address));
+    let (mut passed, unwanted): (Vec<_>, Vec<_>) = service_manager::passed_sockets()
+        .into_iter()
+        .partition(is_wanted);
+    for bound in &unwanted {
+        let address = bound
             .endpoint()
             .map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string());
         tracing::warn!(
-            "the service manager passed a socket that listens on {address}, which \
-             listen.addresses doesn't have: it is closed"
+            "the service manager passed a socket for {address}, which isn't in listen.addresses: \
+             Remora doesn't serve it"
         );
-        manager.forget(unwanted);
     }
-    Ok(bound)
+    // First: one of the new addresses may be another name for the same port.
+    manager.forget(unwanted);
+    bind_with(listen, &mut passed, |bound| manager.keep(bound))
 }
 
 /// `keep` gets each socket that was bound here.

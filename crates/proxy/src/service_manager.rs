@@ -6,12 +6,17 @@
 //!
 //! Without a service manager nothing here does anything. See `sd_notify(3)`, `sd_listen_fds(3)`.
 
+use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use listenfd::ListenFd;
 use remora_net::{Bound, Endpoint};
 use sd_notify::NotifyState;
 
+/// How long it may take the service manager to handle what it was told.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The bytes that a name of a kept socket may have.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -59,15 +64,24 @@ impl ServiceManager {
             NotifyState::Custom("FDPOLL=0"),
         ];
         match sd_notify::notify_with_fds(&state, &[bound.as_fd()]) {
-            Ok(()) => bound.is_held_elsewhere(),
+            Ok(()) => bound.keep_file(),
             Err(error) => warn(&error),
         }
     }
 
-    /// Has a socket closed that was kept.
-    pub(crate) fn forget(self, bound: &Bound) {
-        if let Some(name) = name_of(bound) {
-            self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name)]);
+    /// Has sockets closed that were kept. Afterwards their addresses are free, unless somebody else
+    /// has the sockets: a socket unit keeps its own.
+    pub(crate) fn forget(self, unwanted: Vec<Bound>) {
+        let names: Vec<_> = unwanted.iter().filter_map(name_of).collect();
+        drop(unwanted);
+        for name in &names {
+            self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)]);
+        }
+        if self.is_there
+            && !names.is_empty()
+            && let Err(error) = wait_until_handled()
+        {
+            warn(&error);
         }
     }
 
@@ -80,8 +94,18 @@ impl ServiceManager {
     }
 }
 
-fn warn(error: &std::io::Error) {
-    tracing::warn!("the service manager can't be told anything (NOTIFY_SOCKET): {error}");
+/// Waits until the service manager has handled all that it was told: it closes what comes with this.
+fn wait_until_handled() -> io::Result<()> {
+    let (mut ours, theirs) = UnixStream::pair()?;
+    sd_notify::notify_with_fds(&[NotifyState::Custom("BARRIER=1")], &[theirs.as_fd()])?;
+    drop(theirs);
+    ours.set_read_timeout(Some(PATIENCE))?;
+    let mut nothing = [0];
+    ours.read(&mut nothing).map(|_| ())
+}
+
+fn warn(error: &io::Error) {
+    tracing::warn!("can't notify the service manager (NOTIFY_SOCKET): {error}");
 }
 
 /// The sockets that the service manager has given to this process.

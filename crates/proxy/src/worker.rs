@@ -31,7 +31,7 @@ pub(crate) struct WorkerHandle {
 pub(crate) enum Phase {
     /// Serving.
     Running,
-    /// No new connections, statements or transactions; those under way may finish.
+    /// No new connections or transactions. Running statements and open transactions may finish.
     Draining,
 }
 

@@ -53,7 +53,7 @@ const REPLICA_WORDS_SINCE: Release = (8, 0, 22);
 /// there are generated columns.
 const GENERATION_EXPRESSIONS_SINCE: Release = (10, 2, 5);
 
-/// The log's filters, from `SHOW MASTER STATUS`.
+/// What the server says of its log, from `SHOW MASTER STATUS`: whether it is open, and its filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogStatus {
     /// Whether there is one. A server that couldn't open its next file goes on without, and

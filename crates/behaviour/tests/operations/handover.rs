@@ -162,16 +162,24 @@ fn clients_that_connect_during_a_restart_wait_for_the_next_process() {
     assert!(second.stop().unwrap());
     manager.is_told("STOPPING=1");
 
+    // On another address, the old socket must be gone before the new one is bound.
     let elsewhere = free_addresses();
-    let third = manager.start(&server, &options, elsewhere, Some(&kept));
-    let _kept_now = manager.keeps(&name_of(elsewhere.0));
-    let told = manager.told();
-    assert!(told.is("FDSTOREREMOVE=1"), "{told:?}");
-    assert!(told.is(&format!("FDNAME={}", name_of(at.0))), "{told:?}");
-    manager.is_told("READY=1");
-    let told = third.log_tail();
-    let said = format!("a socket that listens on {}", at.0);
-    assert!(told.contains(&said), "{told}");
+    let third = std::thread::scope(|scope| {
+        let starting = scope.spawn(|| manager.start(&server, &options, elsewhere, Some(&kept)));
+        let told = manager.told();
+        assert!(told.is("FDSTOREREMOVE=1"), "{told:?}");
+        assert!(told.is(&format!("FDNAME={}", name_of(at.0))), "{told:?}");
+        let told = manager.told();
+        assert!(told.is("BARRIER=1"), "{told:?}");
+        // It is handled when this is closed.
+        assert_eq!(told.sockets.len(), 1, "{told:?}");
+        drop(told);
+        let _kept_now = manager.keeps(&name_of(elsewhere.0));
+        manager.is_told("READY=1");
+        starting.join().unwrap()
+    });
+    let said = format!("passed a socket for {}", at.0);
+    assert!(third.log_tail().contains(&said), "{}", third.log_tail());
     drop(kept);
     assert!(
         TcpStream::connect(at.0).is_err(),

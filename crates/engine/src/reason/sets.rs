@@ -157,7 +157,7 @@ reasons! {
         FillWait: "cache.fill_wait_ms_max", "A statement asked the server, because another client's answer to it did not come in time.";
         FillWaiters: "cache.fill_waiters_max", "A statement asked the server, because too many others were waiting for another client's answer.";
         ProxyProtocolTime: "listen.proxy_protocol_timeout_ms", "A connection was closed because the PROXY protocol's header did not come.";
-        GracePeriod: "shutdown.grace_ms", "A connection was closed while its statement was still running, or its transaction was still open.";
+        GracePeriod: "shutdown.grace_ms", "When the time was over, a worker closed connections whose statement was still running or whose transaction was still open. Counted once for each worker.";
     }
 }
 

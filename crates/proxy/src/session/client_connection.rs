@@ -33,8 +33,8 @@ impl ClientConnection {
         }
     }
 
-    /// The session is about to wait for what the client sends next. It is busy all the same inside
-    /// a transaction.
+    /// The session is about to wait for the client's next bytes. `is_busy`: in a transaction, or in
+    /// the middle of a message.
     #[inline]
     pub(super) fn awaits_next(&self, is_busy: bool, is_stopping: bool) {
         if self.reading.get() == Reading::Ended {
@@ -60,8 +60,8 @@ impl ClientConnection {
         true
     }
 
-    /// Ends the client's side, unless a statement or a transaction is under way: whoever waits for
-    /// it sees it leave.
+    /// Shuts down reading if the session is idle, which then sees the end of the file. A running
+    /// statement or an open transaction goes on.
     pub(super) fn stop_reading(&self) {
         if self.reading.get() == Reading::Idle {
             self.reading.set(Reading::Ended);

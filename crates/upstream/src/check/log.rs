@@ -27,9 +27,9 @@ pub(super) fn binary_log(facts: &ServerFacts) -> Finding {
         return bad(
             Subject::BinaryLog,
             Severity::CachingOff,
-            "the server has stopped writing its binary log, though log_bin is ON: it could not \
-             write it, or not begin its next file.",
-            "removing the cause, which the server's error log tells, then a restart",
+            "the server has stopped writing its binary log, though log_bin is ON: it couldn't write \
+             to it, or couldn't begin its next file.",
+            "removing the cause (see the server's error log), then restarting the server",
         );
     }
     if facts.variable("daemon_memcached_r_batch_size").is_some() {
