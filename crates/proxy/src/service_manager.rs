@@ -94,7 +94,8 @@ impl ServiceManager {
     }
 }
 
-/// Waits until the service manager has handled all that it was told: it closes what comes with this.
+/// Waits until the service manager has handled all that it was told: it closes what comes with
+/// this.
 fn wait_until_handled() -> io::Result<()> {
     let (mut ours, theirs) = UnixStream::pair()?;
     sd_notify::notify_with_fds(&[NotifyState::Custom("BARRIER=1")], &[theirs.as_fd()])?;
