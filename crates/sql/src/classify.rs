@@ -230,13 +230,30 @@ fn with_statement(cursor: Cursor<'_>) -> Option<Statement> {
         return None;
     }
     let mut parser = SelectParser::at(cursor);
-    parser.with_clause().ok()?;
+    if parser.with_clause().is_err() {
+        // What comes behind isn't found then: `VALUES ROW()`, `TABLE t` and more aren't parsed.
+        let head = writing_word(cursor).map(Head::unreadable)?;
+        return Some(finish(head, Refusal::NotSelect, scan(cursor, None)));
+    }
     let head = match parser.cursor.word() {
         K::Update => manipulation::update(&mut parser),
         K::Delete => manipulation::delete(&mut parser),
         _ => return None,
     };
     Some(finish(head, Refusal::NotSelect, scan(cursor, None)))
+}
+
+/// The first word that says that rows are changed, wherever it stands. Of a text that can't be read
+/// the scan says so.
+fn writing_word(mut cursor: Cursor<'_>) -> Option<Kind> {
+    loop {
+        match cursor.kind() {
+            T::Word(K::Update) => return Some(Kind::Update),
+            T::Word(K::Delete) => return Some(Kind::Delete),
+            T::End | T::Invalid => return None,
+            _ => cursor.advance(),
+        };
+    }
 }
 
 /// A statement that is no `SELECT`.

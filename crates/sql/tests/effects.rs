@@ -42,6 +42,34 @@ fn a_table_made_of_json_is_no_call() {
     }
 }
 
+/// Any of these may stand before a write, and what isn't parsed hides where it begins.
+#[test]
+fn a_write_behind_names_that_are_not_understood_writes_anything() {
+    for names in [
+        "WITH v (id, n) AS (VALUES ROW(1, 10), ROW(2, 20))",
+        "WITH v AS (SELECT x.id FROM JSON_TABLE('[]', '$[*]' COLUMNS (id INT PATH '$.id')) x)",
+        "WITH v AS (SELECT id, JSON_VALUE(doc, '$.n' RETURNING SIGNED) n FROM d)",
+        "WITH v AS (TABLE u)",
+        "WITH v AS (SELECT id FROM u WHERE d > {d '2024-01-01'})",
+        "WITH RECURSIVE w AS (SELECT 1), v AS (VALUES ROW(1))",
+    ] {
+        for write in [
+            "UPDATE t JOIN v USING (id) SET t.n = v.n",
+            "DELETE FROM t WHERE id IN (SELECT id FROM v)",
+        ] {
+            everything(&format!("{names} {write}"), Why::Unreadable);
+        }
+    }
+    for read in [
+        "WITH v AS (TABLE u) SELECT * FROM v",
+        "WITH v AS (VALUES ROW(1)) TABLE v",
+    ] {
+        nothing(read, Kind::Select, Session::None, Tx::None);
+    }
+    // The search for the write ends where the text can't be read.
+    everything("WITH v AS (TABLE u) SELECT 'open", Why::Unreadable);
+}
+
 #[test]
 fn a_score_in_a_write_makes_it_no_less_readable() {
     writes(
