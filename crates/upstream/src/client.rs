@@ -166,9 +166,11 @@ impl Client {
         // under NO_BACKSLASH_ESCAPES, 5.7 couldn't read an escaped quote, and told nothing of the
         // table.
         client.execute("SET NAMES utf8mb4").await?;
-        // A server may have another default for each of these, or set it by `init_connect`. A limit
-        // would cut answers without a word. In a transaction, MySQL 8.0 shows definitions as they
-        // were when it began, and at READ UNCOMMITTED some that may be rolled back.
+        // A server may have another default for each of these, or set it by `init_connect`, which
+        // may also begin a transaction. A limit would cut answers without a word. In a transaction,
+        // MySQL 8.0 shows definitions as they were when it began, and at READ UNCOMMITTED some that
+        // may be rolled back.
+        client.execute("ROLLBACK AND NO CHAIN NO RELEASE").await?;
         client
             .execute(
                 "SET SESSION sql_mode = '', sql_select_limit = 18446744073709551615, autocommit = 1",

@@ -165,8 +165,8 @@ impl ServerFacts {
         })
     }
 
-    /// Asks again for what can change while the server runs. Its version, the way in which it folds
-    /// names can't: they are options of its start. Nor is it asked for what no finding depends on.
+    /// Asks again for what can change while the server runs. Its version, and how it folds names,
+    /// can't. What no finding depends on isn't asked, either.
     pub async fn ask_again(&self, client: &mut Client) -> Result<ServerFacts, ClientError> {
         let replica_threads =
             if self.logs_replicated() && self.visibility() != Visibility::NeverTold {

@@ -312,6 +312,7 @@ fn settings_of_the_server_do_not_change_what_remora_knows_of_tables() {
         .execute([
             "SET GLOBAL sql_select_limit = 40",
             "SET GLOBAL autocommit = 0",
+            "SET GLOBAL init_connect = 'SET completion_type = 1; START TRANSACTION WITH CONSISTENT SNAPSHOT'",
             // Then Remora looks at tables over a new connection.
             "CREATE USER somebody",
         ])

@@ -175,13 +175,12 @@ pub struct TableFacts {
     pub is_partitioned: bool,
     /// Tables that may change with it through foreign keys, directly or through others.
     pub cascades_to: Vec<(String, String)>,
-    /// Tables whose changes may change it through foreign keys, directly or through others. The log
-    /// need not name it: MySQL's says nothing of cascades, and MariaDB's leaves some tables out
-    /// that are reached through others. What is read from it is outdated with them too. Of a view:
-    /// the tables and views that it reads, and what is said here of each of them.
+    /// Of a view: the tables and views that it reads, and the parents of those tables. What is read
+    /// from it is outdated with them. Empty for a table.
     pub cascaded_from: Vec<Tag>,
-    /// Tables whose changes may change it through foreign keys, directly or through others, whether
-    /// or not the log names it then.
+    /// Tables whose changes may change it through foreign keys, directly or through others. The log
+    /// need not name it then: MySQL's says nothing of cascades, and MariaDB's leaves some tables
+    /// out that are reached through others.
     pub cascade_parents: Vec<CascadeParent>,
     /// The tables and views that a view reads, directly or through others, sorted; empty for a
     /// table.

@@ -34,11 +34,11 @@ impl ClientConnection {
     }
 
     /// The session is about to wait for the client's next bytes. `is_busy`: in a transaction, or in
-    /// the middle of a message.
+    /// the middle of a message. Gives whether it may wait.
     #[inline]
-    pub(super) fn awaits_next(&self, is_busy: bool, is_stopping: bool) {
+    pub(super) fn awaits_next(&self, is_busy: bool, is_stopping: bool) -> bool {
         if self.reading.get() == Reading::Ended {
-            return;
+            return false;
         }
         self.reading.set(if is_busy {
             Reading::Busy
@@ -48,6 +48,7 @@ impl ClientConnection {
         if is_stopping {
             self.stop_reading();
         }
+        self.reading.get() != Reading::Ended
     }
 
     /// Something has come. Gives whether it may be read.

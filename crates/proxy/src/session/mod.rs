@@ -458,8 +458,7 @@ impl Session {
             }
             // A statement that has come in part is under way as well.
             let is_busy = self.state.has_open_transaction() || !self.inbox.is_empty();
-            self.client.awaits_next(is_busy, self.worker.is_stopping());
-            if self.client.has_stopped_reading() {
+            if !self.client.awaits_next(is_busy, self.worker.is_stopping()) {
                 return Err(Ended::closed());
             }
             let side = match asks_at {

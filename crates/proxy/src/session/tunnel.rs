@@ -55,7 +55,9 @@ impl Session {
     /// Relays both ways until one side ends. Nothing is looked at.
     async fn tunnel(&mut self, mut chunk: Vec<u8>) -> Ended {
         // It has no end that a shutdown could wait for.
-        self.client.awaits_next(false, self.worker.is_stopping());
+        if !self.client.awaits_next(false, self.worker.is_stopping()) {
+            return Ended::closed();
+        }
         let inbox = std::mem::take(&mut self.inbox);
         if let Err(error) = self.server.write_all(&inbox).await {
             return error.into();

@@ -361,7 +361,9 @@ impl Loader<'_> {
                 .cacheable
                 .and(table.cacheable)
                 .and_then(|()| reads.check_columns(&key, &table));
-            facts.cascaded_from.extend(table.cascaded_from);
+            // Whether or not the log names this table when they change it.
+            let parents = table.cascade_parents.iter().map(|parent| parent.tag);
+            facts.cascaded_from.extend(parents);
         }
         facts.cascaded_from.sort();
         facts.cascaded_from.dedup();
@@ -415,16 +417,13 @@ impl Loader<'_> {
         virtual_columns::settle(&mut columns, self.family, self.dialect);
         let columns: Vec<_> = columns.into_iter().map(|column| column.facts).collect();
         let key_columns = questions::key_columns(&described.keys, &columns);
-        let is_itself = |parent: &Tag| *parent == Tag::table(&key.schema, &key.table);
-        let parents = cascading.parents.iter().map(|parent| parent.tag);
-        let cascaded_from = parents.filter(|parent| !is_itself(parent)).collect();
         Some(TableFacts {
             tag: Tag::table(&key.schema, &key.table),
             writes_are_foreseeable: !described.has_triggers,
             is_transactional: described.storage == Storage::Transactional,
             is_partitioned: false,
             cascades_to: cascading.to,
-            cascaded_from,
+            cascaded_from: Vec::new(),
             cascade_parents: cascading.parents,
             view_of: Vec::new(),
             // Virtual columns are in the log like others.
