@@ -273,7 +273,6 @@ where
             return Err(Lost::restart(RestartReason::LogChanged, what));
         }
         self.identity = Some(identity);
-        self.progress.set_between_files(false);
         if self.expected.is_none() {
             self.progress.verified();
             self.shared.applied_bell.notify_one();
@@ -298,7 +297,6 @@ where
         self.name = next;
         self.identity = None;
         self.crossed = true;
-        self.progress.set_between_files(true);
         Ok(())
     }
 

@@ -167,13 +167,15 @@ impl Client {
         // table.
         client.execute("SET NAMES utf8mb4").await?;
         // A server may have another default for each of these, or set it by `init_connect`, which
-        // may also begin a transaction. A limit would cut answers without a word. In a transaction,
-        // MySQL 8.0 shows definitions as they were when it began, and at READ UNCOMMITTED some that
-        // may be rolled back.
+        // may also begin a transaction. A limit would cut answers without a word; so would a lock
+        // that isn't waited for, as `information_schema` then leaves the table out. In a
+        // transaction, MySQL 8.0 shows definitions as they were when it began, and at READ
+        // UNCOMMITTED some that may be rolled back.
         client.execute("ROLLBACK AND NO CHAIN NO RELEASE").await?;
         client
             .execute(
-                "SET SESSION sql_mode = '', sql_select_limit = 18446744073709551615, autocommit = 1",
+                "SET SESSION sql_mode = '', sql_select_limit = 18446744073709551615, \
+                 autocommit = 1, lock_wait_timeout = 31536000",
             )
             .await?;
         client

@@ -48,8 +48,6 @@ pub(crate) struct Progress {
     verified: Cell<bool>,
     resumption_due: Cell<bool>,
     last_event: Cell<Instant>,
-    /// The log was said to go on in another file, of which nothing was read yet.
-    is_between_files: Cell<bool>,
     /// Every commit in files before this one is visible.
     settled_file: Cell<u64>,
     /// Where the last checkpoint event ended that said so.
@@ -81,7 +79,6 @@ impl Progress {
             verified: Cell::new(false),
             resumption_due: Cell::new(resumes),
             last_event: Cell::new(Instant::now()),
-            is_between_files: Cell::new(false),
             settled_file: Cell::new(commits.settled_file),
             checkpoint: Cell::new(commits.checkpoint),
             last_commit: Cell::new(commits.last),
@@ -150,15 +147,6 @@ impl Progress {
         self.checkpoint.set(Some(checkpoint));
         self.settled_file
             .set(self.settled_file.get().max(file_number));
-    }
-
-    /// Whether the log was said to go on in another file, of which nothing was read yet.
-    pub(crate) fn is_between_files(&self) -> bool {
-        self.is_between_files.get()
-    }
-
-    pub(crate) fn set_between_files(&self, is_between: bool) {
-        self.is_between_files.set(is_between);
     }
 
     pub(crate) fn checkpoint(&self) -> Option<Position> {

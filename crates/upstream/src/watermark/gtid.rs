@@ -1,4 +1,5 @@
-//! MySQL's answers: the set of transactions that can be seen, `@@global.gtid_executed`.
+//! MySQL's answers: the set of transactions that can be seen, `gtid_executed`. It comes with the
+//! state of the log, of which the server looks at the set first and then at where the log ends.
 //!
 //! The follower keeps each commit's GTID and the position at which it ends, in the order of the
 //! log, until it is known that reads see it ([`Ledger`](crate::commits::Ledger)). Asked for its set
@@ -27,11 +28,11 @@
 //! follower has applied all of `S`, it has applied that. Reads can see a commit a moment before it
 //! is counted, while its writer has no answer yet; the bound on the age of rows is from when it is
 //! counted. A transaction's snapshot needs more, and asks for the end of the log
-//! ([`remora_cache::Snapshot`]). `S` may hold more than
-//! the follower ever reads: transactions that were purged, or that somebody declared executed
-//! (`SET GLOBAL gtid_purged`). When it doesn't catch up the server is also asked where its log
-//! ends. Every transaction of `S` that is in this log lies before that end; the rest is in no log
-//! that the follower reads, and counts as applied once it has come there.
+//! ([`remora_cache::Snapshot`]). `S` may hold more than the follower ever reads: transactions that
+//! were purged, or that somebody declared executed (`SET GLOBAL gtid_purged`). When it doesn't
+//! catch up, the end of the log counts that came with the set. Every transaction of `S` that is in
+//! this log lies before that end; the rest is in no log that the follower reads, and counts as
+//! applied once it has come there.
 //!
 //! **What `S` doesn't tell.** In 5.6 a GTID enters the set with the write to the log, before the
 //! commit in the engines. In versions before 8.0.30 so does that of an `XA COMMIT` by another
@@ -56,14 +57,15 @@ use remora_cache::Position;
 use remora_engine::reason::RestartReason;
 
 use super::idle::IdleWatch;
-use super::{Complete, Worth, end_of_followed_log};
+use super::{Complete, Worth, status_of_followed_log};
 use crate::client::{Client, ClientError, text};
 use crate::lost::Lost;
 use crate::progress::Progress;
 use crate::server_facts::Visibility;
 use crate::state::UpstreamShared;
 
-const QUESTION: &str = "SELECT @@global.gtid_executed";
+/// The column of the log's state that holds the set.
+const EXECUTED: usize = 4;
 
 /// What is known of the answers of one session.
 pub(super) struct GtidSource<'a> {
@@ -102,9 +104,10 @@ impl<'a> GtidSource<'a> {
         client: &mut Client,
         is_waiting_long: bool,
     ) -> Result<Worth, Lost> {
-        let rows = client.query(QUESTION, 1).await?;
-        let set = rows.first().and_then(|row| text(row, 0));
-        let set = set.ok_or(ClientError::Answer("no gtid_executed"))?;
+        let timeline = &self.shared.timeline;
+        let question = self.log_status_question;
+        let (end, status) = status_of_followed_log(client, question, self.base, timeline).await?;
+        let set = text(&status, EXECUTED).ok_or(ClientError::Answer("no gtid_executed"))?;
         let executed: GtidSet = set
             .parse()
             .map_err(|_| ClientError::Answer("a gtid_executed that can't be read"))?;
@@ -124,7 +127,6 @@ impl<'a> GtidSource<'a> {
         // A resumption is confirmed by the set itself.
         let is_unconfirmed = ledger.borrow().is_unconfirmed();
         if self.visibility == Visibility::NeverTold && !is_unconfirmed {
-            let end = self.end_of_log(client).await?;
             return Ok(Worth {
                 visible,
                 complete: Complete::At(end),
@@ -134,14 +136,13 @@ impl<'a> GtidSource<'a> {
         // A server that has crashed and started again may know no transaction that isn't known
         // here, and have lost rows: its next log file tells of that, before the log's end.
         let is_first = self.is_first.replace(false);
-        let end = if is_first || is_unconfirmed || (!is_known && is_waiting_long) {
-            Some(self.end_of_log(client).await?)
-        } else {
-            None
-        };
+        let must_come_there = is_first || is_unconfirmed || (!is_known && is_waiting_long);
         Ok(Worth {
             visible,
-            complete: Complete::Transactions { executed, end },
+            complete: Complete::Transactions {
+                executed,
+                end: must_come_there.then_some(end),
+            },
         })
     }
 
@@ -150,11 +151,6 @@ impl<'a> GtidSource<'a> {
         let ledger = self.progress.ledger();
         self.visibility.needs_process_list()
             && ledger.is_some_and(|ledger| ledger.borrow().needs_other_evidence())
-    }
-
-    async fn end_of_log(&self, client: &mut Client) -> Result<Position, Lost> {
-        let timeline = &self.shared.timeline;
-        end_of_followed_log(client, self.log_status_question, self.base, timeline).await
     }
 
     async fn ask_who_is_idle(&self, client: &mut Client) -> Result<Option<Position>, ClientError> {

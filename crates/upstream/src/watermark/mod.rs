@@ -10,6 +10,11 @@
 //! 4. when the follower has applied all that the answer names, lower those fences and prove for the
 //!    noted time.
 //!
+//! **A server can close its log**, if it can't write to it or can't begin the next file, and go on
+//! without one. So an answer that lowers fences also tells that the log is open: MySQL's set is
+//! asked for with the log's state, and MariaDB is asked for both. Otherwise a write through Remora
+//! would be missing until a check finds the log closed.
+//!
 //! Reads inside transactions need to know where the log ends. That question lowers fences and
 //! proves in the same way; it leaves the watermark as it is.
 //!
@@ -47,6 +52,7 @@ use std::time::Duration;
 use remora_binlog::GtidSet;
 use remora_cache::{BrokenSurroundings, EndQuestion, Epoch, FenceBatch, Position, Timeline};
 use remora_engine::reason::RestartReason;
+use remora_wire::rows::Row;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -108,12 +114,23 @@ impl Answered {
     }
 }
 
-/// Asks where the log ends: at or after each commit that can be seen. `question` is
-/// [`ServerFacts::log_status_question`].
+/// Asks for the state of the log. `question` is [`ServerFacts::log_status_question`]. A server that
+/// has closed its log answers with nothing.
+async fn log_status(client: &mut Client, question: &str) -> Result<Row, Lost> {
+    let mut rows = client.query(question, 10).await?;
+    rows.pop()
+        .ok_or_else(|| ClientError::Answer("no log").into())
+}
+
+/// Where the log ends, by its state: at or after each commit that can be seen.
+fn end_of(log_status: &Row) -> Result<Answered, Lost> {
+    let file = text(log_status, 0).unwrap_or_default();
+    Answered::read(file, text(log_status, 1))
+}
+
+/// Asks where the log ends: at or after each commit that can be seen.
 pub(super) async fn end_of_log(client: &mut Client, question: &str) -> Result<Answered, Lost> {
-    let rows = client.query(question, 10).await?;
-    let row = rows.first().ok_or(ClientError::Answer("no log"))?;
-    Answered::read(text(row, 0).unwrap_or_default(), text(row, 1))
+    end_of(&log_status(client, question).await?)
 }
 
 /// What an answer is worth.
@@ -135,20 +152,21 @@ enum Complete {
     },
 }
 
-/// Asks where the log ends, of the server whose log the follower has applied so far.
-async fn end_of_followed_log(
+/// Asks for the state of the log that the follower has applied so far. Gives where it ends, too.
+async fn status_of_followed_log(
     client: &mut Client,
     question: &str,
     base: &str,
     timeline: &Timeline,
-) -> Result<Position, Lost> {
+) -> Result<(Position, Row), Lost> {
     let applied = timeline.applied();
-    let end = end_of_log(client, question).await?.place(base)?;
+    let status = log_status(client, question).await?;
+    let end = end_of(&status)?.place(base)?;
     if end < applied {
         let what = format!("the log was applied up to {applied} and ends at {end}");
         return Err(Lost::restart(RestartReason::PositionWentBack, what));
     }
-    Ok(end)
+    Ok((end, status))
 }
 
 /// How a server's answers are asked for and weighed.
@@ -357,7 +375,8 @@ impl<'a> Watermark<'a> {
         let asked_at_ms = self.shared.clock.now_ms();
         let question = timeline.begin_end_question();
         count(&self.shared.counters.end_asks, 1);
-        let end = end_of_followed_log(client, self.end_question, self.base, timeline).await?;
+        let (end, _) =
+            status_of_followed_log(client, self.end_question, self.base, timeline).await?;
         let pending = Pending {
             complete: Complete::At(end),
             epoch,
@@ -376,14 +395,12 @@ impl<'a> Watermark<'a> {
         let asked_at_ms = self.shared.clock.now_ms();
         count(&self.shared.counters.asks, 1);
         let worth = match &self.source {
-            Source::Positions(source) => source.ask(client, self.told_last()).await?,
+            Source::Positions(source) => {
+                let lowers = !batch.is_empty();
+                source.ask(client, self.told_last(), lowers).await?
+            }
             Source::Gtids(source) => source.ask(client, self.is_waiting_long()).await?,
         };
-        if self.progress.is_between_files() {
-            // A server that can't open its log's next file goes on without a log. Then no answer
-            // tells of later changes, and this question fails.
-            end_of_log(client, self.end_question).await?;
-        }
         count(&self.shared.counters.reached, 1);
         if let Some(visible) = worth.visible {
             self.told.set(Some((epoch, visible)));

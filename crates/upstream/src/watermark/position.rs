@@ -27,6 +27,12 @@
 //! answer. By the source it first waits for `LOCK_after_binlog_sync`, so it can't pass commits in
 //! the queue. That wasn't measured.
 //!
+//! **The answer can be another session's.** A session that holds a consistent snapshot is told the
+//! snapshot's position. MariaDB hands it over in variables that all sessions share, so such a
+//! session, asking at the same moment, can change what Remora is told to an older position. For the
+//! watermark an older one is safe. Fences are lowered by the end of the log, which is nobody's. A
+//! position before the last one is asked for again before the log is taken for another one.
+//!
 //! **Two kinds of commits** aren't waited for by the position, the ends of prepared XA transactions
 //! and what isn't committed in two phases: see [`UntoldCommits`](crate::commits::UntoldCommits).
 
@@ -44,7 +50,7 @@ use crate::place::FILE_BEGINS_AT;
 use crate::progress::Progress;
 use crate::state::UpstreamShared;
 
-/// Both the file and the offset; consistent with each other within one `SHOW STATUS`.
+/// Both the file and the offset.
 const QUESTION: &str = "SHOW STATUS LIKE 'binlog_snapshot_%'";
 
 /// Asks the server how far its commits are visible.
@@ -124,20 +130,42 @@ impl<'a> PositionSource<'a> {
         }
     }
 
-    /// Asks, and finds out what the answer is worth. `told` is what was told before.
-    pub(super) async fn ask(&self, client: &mut Client, told: Position) -> Result<Worth, Lost> {
+    /// Asks, and finds out what the answer is worth. `told` is what was told before; `lowers`:
+    /// fences are to be lowered by it.
+    pub(super) async fn ask(
+        &self,
+        client: &mut Client,
+        told: Position,
+        lowers: bool,
+    ) -> Result<Worth, Lost> {
         self.ask_of_untold(client).await?;
         // Before the question: until its answer is weighed, the follower may read the next file's
         // first checkpoint event. What it has read by then counts, too.
         let settled_file = self.progress.settled_file();
         let checkpoint = self.progress.checkpoint();
-        let position = ask(client).await?.place(self.base)?;
+        let mut position = ask(client).await?.place(self.base)?;
+        if position < told {
+            // It can be another session's, see above.
+            position = ask(client).await?.place(self.base)?;
+        }
         if position < told {
             let what = format!("the server was at {told} and says {position}");
             return Err(Lost::restart(RestartReason::PositionWentBack, what));
         }
-        self.weigh(client, position, (settled_file, checkpoint))
-            .await
+        if !lowers && self.believes(position, checkpoint) {
+            return Ok(Worth {
+                visible: Some(position),
+                complete: Complete::At(position),
+            });
+        }
+        let end = self.end_of_log(client).await?;
+        let visible = self
+            .weigh(client, position, (settled_file, checkpoint))
+            .await?;
+        Ok(Worth {
+            visible,
+            complete: Complete::At(end),
+        })
     }
 
     /// Asks what it takes to know that the commits can be seen that the position doesn't tell.
@@ -164,49 +192,42 @@ impl<'a> PositionSource<'a> {
         self.progress.sees_idle() && waits
     }
 
-    /// Finds out how far an answer can be believed. What the checkpoint events say is of before the
-    /// question: `settled_file`, and where the last one ended.
+    /// Whether an answer is believed for what is known already. `checkpoint`: where the last
+    /// checkpoint event ended before the question.
+    fn believes(&self, position: Position, checkpoint: Option<Position>) -> bool {
+        let checkpoints = [checkpoint, self.progress.checkpoint()];
+        self.trust.believes(position, checkpoints)
+    }
+
+    /// Finds out how far an answer says that commits can be seen. What the checkpoint events say is
+    /// of before the question: `settled_file`, and where the last one ended.
     async fn weigh(
         &self,
         client: &mut Client,
         position: Position,
         (settled_file, checkpoint): (u64, Option<Position>),
-    ) -> Result<Worth, Lost> {
+    ) -> Result<Option<Position>, ClientError> {
         let file = position.file_number();
-        if self
-            .trust
-            .believes(position, [checkpoint, self.progress.checkpoint()])
-        {
-            return Ok(Worth {
-                visible: Some(position),
-                complete: Complete::At(position),
-            });
+        if self.believes(position, checkpoint) {
+            return Ok(Some(position));
         }
-        let end = end_of_log(client, self.log_status_question)
-            .await?
-            .place(self.base)?;
         if settled_file < file {
-            return Ok(Worth {
-                visible: None,
-                complete: Complete::At(end),
-            });
+            return Ok(None);
         }
         let last_commit = self.progress.last_commit();
         let checkpoints = [checkpoint, self.progress.checkpoint()];
         if self.trust.weigh(position, checkpoints, last_commit) {
-            return Ok(Worth {
-                visible: Some(position),
-                complete: Complete::At(end),
-            });
+            return Ok(Some(position));
         }
-        let visible = match self.ask_who_is_idle(client).await? {
+        Ok(match self.ask_who_is_idle(client).await? {
             Some(settled) if settled.file_number() == file => Some(settled),
             _ => Position::new(file, FILE_BEGINS_AT),
-        };
-        Ok(Worth {
-            visible,
-            complete: Complete::At(end),
         })
+    }
+
+    async fn end_of_log(&self, client: &mut Client) -> Result<Position, Lost> {
+        let end = end_of_log(client, self.log_status_question).await?;
+        end.place(self.base)
     }
 
     /// Up to where everything can be seen because each connection has been idle since it was

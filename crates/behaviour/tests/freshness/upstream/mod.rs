@@ -17,7 +17,7 @@ use remora_upstream::client::ClientError;
 use remora_upstream::{UpstreamConfig, UpstreamState};
 
 use self::follower::{Follower, config, table};
-use self::server::{ACCOUNT, Kind, PASSWORD, Server, grant, log_in, set_password, wait_until};
+use self::server::{ACCOUNT, Kind, PASSWORD, Server, ask, grant, log_in, set_password, wait_until};
 
 fn app_server(options: &[&str]) -> Server {
     let server = Server::start(options);
@@ -224,6 +224,36 @@ fn the_catalogue_knows_tables_and_hears_of_ddl() {
     wait_until("the foreign key is seen", || {
         parents("keeps") == [Tag::table("app", "a")]
     });
+}
+
+/// InnoDB's own list of foreign keys cuts such names off, so that they can be another table's, or
+/// leaves the key out.
+#[test]
+fn foreign_keys_of_tables_with_long_names_are_known() {
+    let server = app_server(&[]);
+    // Each `-` takes five characters in a file's name.
+    let common = format!("{}abcd", "-".repeat(37));
+    let [parent, child] = ["parent", "child"].map(|end| format!("{common}_{end}"));
+    server.sql(&format!(
+        "CREATE TABLE app.`{common}` (i INT PRIMARY KEY);; \
+         CREATE TABLE app.`{parent}` (i INT PRIMARY KEY);; \
+         CREATE TABLE app.`{child}` (i INT, FOREIGN KEY (i) REFERENCES app.`{parent}` (i) \
+           ON DELETE CASCADE)"
+    ));
+    server.sql("GRANT PROCESS ON *.* TO remora@'127.0.0.1'");
+    let follower = Follower::start_live(&server);
+    let cascades = |table: &str| follower.facts(table).cascades_to.clone();
+    assert_eq!(cascades(&parent), [("app".to_owned(), child)]);
+    assert_eq!(cascades(&common), []);
+}
+
+/// With a limit of its own a server would leave tables out that are locked for longer.
+#[test]
+fn questions_wait_for_locks_as_long_as_it_takes() {
+    let server = app_server(&[]);
+    server.sql("SET GLOBAL lock_wait_timeout = 1");
+    let waits = ask(&server.endpoint(), "SELECT @@lock_wait_timeout");
+    assert_eq!(waits, "31536000");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use remora_testkit::client::ClientError as SqlError;
 use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::servers::{self, ServerOptions};
 use remora_upstream::check;
-use remora_upstream::client::{Account, Client, ClientError};
+use remora_upstream::client::{Account, Client, ClientError, text};
 use remora_upstream::link::ServerLink;
 use remora_upstream::server_facts::{Family, Visibility};
 use remora_wire::rows::Row;
@@ -164,14 +164,36 @@ pub(crate) fn log_in(endpoint: &Endpoint, user: &str, password: &str) -> Result<
         user: user.into(),
         password: password.into(),
     };
+    with_client(endpoint, &account, async |_| Ok(()))
+}
+
+/// What the server answers to a question on a connection of Remora's own.
+pub(crate) fn ask(endpoint: &Endpoint, sql: &str) -> String {
+    let account = Account {
+        user: "remora".into(),
+        password: PASSWORD.into(),
+    };
+    let rows = with_client(endpoint, &account, async |client| {
+        client.query(sql, 1).await
+    });
+    text(&rows.unwrap()[0], 0).unwrap().to_owned()
+}
+
+fn with_client<T>(
+    endpoint: &Endpoint,
+    account: &Account,
+    then: impl AsyncFnOnce(&mut Client) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
     let limit = Duration::from_secs(20);
     let link = link_to(endpoint, 20_000);
-    let connect = Client::connect(&link, &account, limit);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(connect).map(drop)
+    runtime.block_on(async {
+        let mut client = Client::connect(&link, account, limit).await?;
+        then(&mut client).await
+    })
 }
 
 /// How a server is connected to without more ado.
