@@ -235,24 +235,28 @@ fn with_statement(cursor: Cursor<'_>) -> Option<Statement> {
         let head = writing_word(cursor).map(Head::unreadable)?;
         return Some(finish(head, Refusal::NotSelect, scan(cursor, None)));
     }
-    let head = match parser.cursor.word() {
-        K::Update => manipulation::update(&mut parser),
-        K::Delete => manipulation::delete(&mut parser),
-        _ => return None,
+    let head = match parser.cursor.kind() {
+        T::Word(K::Update) => manipulation::update(&mut parser),
+        T::Word(K::Delete) => manipulation::delete(&mut parser),
+        T::Word(K::Select) | T::LeftParen => return None,
+        // `CYCLE … RESTRICT` on MariaDB.
+        _ => writing_word(parser.cursor).map(Head::unreadable)?,
     };
     Some(finish(head, Refusal::NotSelect, scan(cursor, None)))
 }
 
-/// The first word that says that rows are changed, wherever it stands. Of a text that can't be read
-/// the scan says so.
+/// The first word that says that rows are changed, wherever it stands; not that of `FOR UPDATE`. Of
+/// a text that can't be read the scan says so.
 fn writing_word(mut cursor: Cursor<'_>) -> Option<Kind> {
+    let mut is_behind_for = false;
     loop {
         match cursor.kind() {
-            T::Word(K::Update) => return Some(Kind::Update),
+            T::Word(K::Update) if !is_behind_for => return Some(Kind::Update),
             T::Word(K::Delete) => return Some(Kind::Delete),
             T::End | T::Invalid => return None,
-            _ => cursor.advance(),
-        };
+            kind => is_behind_for = kind == T::Word(K::For),
+        }
+        cursor.advance();
     }
 }
 
@@ -404,11 +408,16 @@ fn apply(statement: &mut Statement, findings: Findings) {
     }
 }
 
+/// With more tables as its targets a statement counts as a write to everything: each is compared
+/// with those before it.
+const TARGETS_MAX: usize = 1_024;
+
 /// Tables being collected as the targets of a statement.
 #[derive(Default)]
 struct Targets {
     tables: Vec<TableName>,
-    uncertain: bool,
+    /// Why they can't be told one by one.
+    lack: Option<EverythingReason>,
 }
 
 impl Targets {
@@ -416,13 +425,15 @@ impl Targets {
     fn read(&mut self, cursor: &mut Cursor<'_>) -> bool {
         match cursor.table_name() {
             Some(NameRead::Plain(name)) => {
-                if !self.tables.contains(&name) {
+                if self.tables.len() == TARGETS_MAX {
+                    self.lack.get_or_insert(EverythingReason::TooManyTables);
+                } else if !self.tables.contains(&name) {
                     self.tables.push(name);
                 }
                 true
             }
             Some(NameRead::Uncertain) => {
-                self.uncertain = true;
+                self.lack = Some(EverythingReason::TableName);
                 true
             }
             None => false,
@@ -442,8 +453,8 @@ impl Targets {
     }
 
     fn into_writes(self) -> Writes {
-        if self.uncertain {
-            return Writes::Everything(EverythingReason::TableName);
+        if let Some(why) = self.lack {
+            return Writes::Everything(why);
         }
         if self.tables.is_empty() {
             return Writes::Everything(EverythingReason::Unreadable);

@@ -30,6 +30,8 @@ use crate::token::{Token, TokenKind};
 /// The longest normalised text, bytes. Statements that differ behind it have the same digest. It is
 /// the servers' own default (`max_digest_length`).
 pub const DIGEST_TEXT_BYTES_MAX: usize = 1_024;
+/// More signs before a number aren't taken for its own.
+const SIGNS_MAX: usize = 16;
 
 /// Ends a text that was cut off.
 const CUT_OFF: &str = "…";
@@ -269,7 +271,7 @@ fn end_of_sign(mut lexer: Lexer<'_>, last: Option<Piece>) -> Option<Lexer<'_>> {
     if is_operand {
         return None;
     }
-    loop {
+    for _ in 0..SIGNS_MAX {
         let kind = lexer.next_token().kind;
         if kind == TokenKind::Number {
             return Some(lexer);
@@ -278,6 +280,7 @@ fn end_of_sign(mut lexer: Lexer<'_>, last: Option<Piece>) -> Option<Lexer<'_>> {
             return None;
         }
     }
+    None
 }
 
 /// Behind a `(`: where the list ends, if it holds nothing but values and lists of them.

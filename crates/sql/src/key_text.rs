@@ -223,8 +223,22 @@ impl Reader<'_> {
                 _ => break,
             }
         }
+        if self.begins_arguments_behind_comment(start) {
+            return None;
+        }
         self.leave_out(start);
         Some(())
+    }
+
+    /// Under `IGNORE_SPACE`, `COUNT (x)` calls the server's own function and `COUNT/**/(x)` a
+    /// stored one.
+    fn begins_arguments_behind_comment(&self, start: usize) -> bool {
+        let has_comment = || {
+            !self.text[start..self.at]
+                .iter()
+                .all(u8::is_ascii_whitespace)
+        };
+        self.dialect.ignore_space && self.byte(0) == Some(b'(') && has_comment()
     }
 
     fn begins_dash_comment(&self) -> bool {
@@ -314,6 +328,25 @@ mod tests {
         ] {
             assert_eq!(key_of(text), "SELECT a FROM t WHERE id = 1", "{text}");
         }
+    }
+
+    #[test]
+    fn under_ignore_space_a_comment_is_more_than_a_space_before_arguments() {
+        let dialect = Dialect {
+            ignore_space: true,
+            ..Dialect::default()
+        };
+        let mut key = Vec::new();
+        let text = |gap: &str| format!("SELECT a FROM t WHERE b = (c) HAVING MAX{gap}(d) = 1");
+        for (gap, differs) in [("  ", true), ("/**/", false), (" /* x */ ", false)] {
+            let found = key_text(text(gap).as_bytes(), dialect, &mut key);
+            assert_eq!(found, differs, "{gap}");
+        }
+        assert!(key_text(
+            text("/**/").as_bytes(),
+            Dialect::default(),
+            &mut key
+        ));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! compares with a constant exactly and what a bound value is, is the caller's to say; what isn't
 //! said here counts as every row and every column.
 
+use std::collections::HashMap;
+
 use crate::name::TableName;
 
 /// How many conditions with constants are kept of one `WHERE` or `ON`. More say nothing.
@@ -245,6 +247,8 @@ pub struct ColumnNames {
     /// Bits of the first names, by their number, that are more than shown. Those for which there is
     /// no bit count as used in any way.
     used: u64,
+    /// The numbers of the names, once there are more than [`LISTED_NAMES_MAX`].
+    numbers: Option<HashMap<String, usize>>,
 }
 
 /// A name that has just been noted.
@@ -258,6 +262,8 @@ pub(crate) struct Noted {
 const END_OF_NAME: char = '\0';
 /// Enough for a short statement, so that most need one allocation.
 const NAMES_BYTES: usize = 48;
+/// So many names are looked for one by one. A text of some hundred KiB can have tens of thousands.
+const LISTED_NAMES_MAX: usize = 64;
 
 impl ColumnNames {
     /// Whether a name is there, in any ASCII case.
@@ -279,6 +285,9 @@ impl ColumnNames {
     fn number_of(&self, (word, bit): (usize, u64), name: &str) -> Option<usize> {
         if self.seen[word] & bit == 0 {
             return None;
+        }
+        if let Some(numbers) = &self.numbers {
+            return numbers.get(&name.to_ascii_lowercase()).copied();
         }
         let is_it = |known: &str| known.eq_ignore_ascii_case(name);
         self.iter().position(is_it)
@@ -330,8 +339,15 @@ impl ColumnNames {
         let start = self.text.len();
         self.text.push_str(name);
         self.text[start..].make_ascii_lowercase();
+        if let Some(numbers) = &mut self.numbers {
+            numbers.insert(self.text[start..].to_owned(), self.count);
+        }
         self.text.push(END_OF_NAME);
         self.count += 1;
+        if self.count == LISTED_NAMES_MAX {
+            let names = self.iter().map(str::to_owned);
+            self.numbers = Some(names.zip(0..).collect());
+        }
         self.count - 1
     }
 

@@ -37,6 +37,12 @@ const ALIAS_BYTES_MAX: usize = 64;
 /// How many different tables a cacheable statement may name.
 pub const TABLES_MAX: usize = 64;
 
+/// How many tables and queries it may join in one block. Servers join up to 61.
+const SOURCES_MAX: usize = 256;
+
+/// How many table expressions (`WITH`) may be in scope.
+const TABLE_EXPRESSIONS_MAX: usize = 256;
+
 /// What a cacheable statement reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(

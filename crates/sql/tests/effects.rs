@@ -52,6 +52,8 @@ fn a_write_behind_names_that_are_not_understood_writes_anything() {
         "WITH v AS (TABLE u)",
         "WITH v AS (SELECT id FROM u WHERE d > {d '2024-01-01'})",
         "WITH RECURSIVE w AS (SELECT 1), v AS (VALUES ROW(1))",
+        "WITH RECURSIVE v AS (SELECT 1 AS id) CYCLE id RESTRICT",
+        "WITH v AS (SELECT * FROM (TABLE u) AS x FOR UPDATE)",
     ] {
         for write in [
             "UPDATE t JOIN v USING (id) SET t.n = v.n",
@@ -63,6 +65,8 @@ fn a_write_behind_names_that_are_not_understood_writes_anything() {
     for read in [
         "WITH v AS (TABLE u) SELECT * FROM v",
         "WITH v AS (VALUES ROW(1)) TABLE v",
+        "WITH v AS (TABLE u) SELECT * FROM v FOR UPDATE",
+        "WITH RECURSIVE v AS (SELECT 1 AS a) CYCLE a RESTRICT SELECT * FROM v",
     ] {
         nothing(read, Kind::Select, Session::None, Tx::None);
     }
@@ -825,7 +829,16 @@ fn administration() {
     everything("RESET QUERY CACHE, MASTER", Why::Replication);
     everything("FLUSH TABLES", Why::Flush);
     everything("FLUSH STATUS, TABLES", Why::Flush);
-    everything("FLUSH PRIVILEGES", Why::AccountManagement);
+    for text in [
+        "FLUSH PRIVILEGES",
+        "FLUSH PRIVILEGES, STATUS",
+        "FLUSH STATUS, PRIVILEGES",
+        "FLUSH LOCAL BINARY LOGS, PRIVILEGES",
+    ] {
+        everything(text, Why::AccountManagement);
+    }
+    everything("FLUSH TABLES privileges", Why::Flush);
+    everything("FLUSH BINARY LOGS, HOSTS", Why::Flush);
     everything("FLUSH TABLES WITH READ LOCK", Why::Flush);
     assert_eq!(
         default("FLUSH TABLES t WITH READ LOCK").session,

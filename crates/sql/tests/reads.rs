@@ -7,8 +7,8 @@ mod common;
 
 use common::{default, tables_read};
 use remora_sql::{
-    Dialect, FUNCTIONS, Refusal, SessionEffect, StatementKind, Transaction, Writes, analyse,
-    analyse_prepared,
+    Dialect, EverythingReason, FUNCTIONS, Refusal, SessionEffect, StatementKind, Transaction,
+    Writes, analyse, analyse_prepared, normalise,
 };
 
 #[track_caller]
@@ -347,6 +347,7 @@ fn statements_of_other_forms_are_refused() {
         "SELECT a FROM t UNION VALUES (1)",
         "SELECT a FROM t WHERE a IN (TABLE u)",
         "SELECT a FROM { OJ t LEFT JOIN u ON 1 }",
+        "SELECT a FROM t FULL JOIN u ON b = c",
         "SELECT 'a",
         "SELECT a FROM t /* never closed",
         "SELECT a FROM t /*!99999 JOIN u */",
@@ -535,6 +536,36 @@ fn nesting_and_the_number_of_tables_are_bounded() {
         &format!("SELECT 1 FROM {}", many.join(",")),
         Refusal::TooManyTables,
     );
+}
+
+/// Each of these would take many seconds if every part were compared with all parts before it.
+#[test]
+fn the_time_for_a_long_text_grows_with_its_length() {
+    let names: Vec<String> = (0..60_000).map(|number| format!("n{number:x}")).collect();
+    let (list, stars) = (names.join(","), vec!["t.*"; 30_000].join(","));
+    let select = default(&format!("SELECT {list} FROM t")).cacheable.unwrap();
+    assert!(select.reads.names.contains("NEA5F"));
+    assert!(!select.reads.names.contains("nea60"));
+    let joins = vec!["t"; 60_000].join(",");
+    refused(
+        &format!("SELECT {stars} FROM {joins}"),
+        Refusal::TooManyTables,
+    );
+    let expressions: Vec<_> = names[..6_000]
+        .iter()
+        .map(|name| format!("{name} AS (SELECT 1)"))
+        .collect();
+    let with = format!("WITH {} SELECT 1 FROM t", expressions.join(","));
+    refused(&with, Refusal::TooManyTables);
+    let dropped = default(&format!("DROP TABLE {list}"));
+    assert_eq!(
+        dropped.writes,
+        Writes::Everything(EverythingReason::TooManyTables)
+    );
+    let signs = format!("SELECT {}a FROM t", "+".repeat(256 << 10));
+    let mut normal = Vec::new();
+    normalise(signs.as_bytes(), Dialect::default(), &mut normal);
+    assert!(normal.starts_with(b"SELECT"));
 }
 
 #[test]

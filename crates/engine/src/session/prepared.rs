@@ -135,7 +135,14 @@ impl PreparedStatement {
 
     /// How much of what is limited it takes, bytes.
     fn text_bytes(&self) -> usize {
-        self.read().map_or(0, PreparedRead::text_bytes) + self.writes.bytes()
+        let of_kind = match &self.kind {
+            PreparedKind::Read(read) => read.text_bytes() + types_bytes(read.parameters),
+            PreparedKind::Other { parameters, .. } if parameters.keeps_types => {
+                types_bytes(parameters.count)
+            }
+            PreparedKind::Other { .. } => 0,
+        };
+        of_kind + self.writes.bytes()
     }
 }
 
@@ -173,6 +180,11 @@ impl TypeHistory {
     }
 }
 
+/// What the types of so many parameters take, bytes: the last and the first ones.
+fn types_bytes(parameters: u16) -> usize {
+    2 * 2 * usize::from(parameters)
+}
+
 /// Types that are sent for values of one kind: integers of all widths, strings.
 fn class_of(of_type: &[u8]) -> (u8, u8) {
     let kind = match of_type[0] {
@@ -196,6 +208,8 @@ pub struct WriteParameters {
     history: TypeHistory,
     /// A part of one was sent ahead.
     has_long_data: bool,
+    /// There is room for the types. If not, no value is known.
+    keeps_types: bool,
 }
 
 impl WriteParameters {
@@ -212,6 +226,9 @@ impl WriteParameters {
             self.types.clear();
             return (Vec::new(), false);
         };
+        if !self.keeps_types {
+            return (Vec::new(), execution.types().is_some());
+        }
         if let Some(types) = execution.types() {
             types.store(&mut self.types);
             self.history.note(&self.types);
@@ -517,15 +534,23 @@ impl PreparedStatements {
             return Err(NotKept::Statement);
         }
         let mut kept = Ok(());
+        let left = self.text_bytes_max.saturating_sub(self.text_bytes);
+        let types = types_bytes(parameters);
         if let Ok(read) = statement.read()
-            && self.text_bytes + read.text_bytes() > self.text_bytes_max
+            && read.text_bytes() + types > left
         {
             statement.kind = PreparedKind::other(Bypass::PreparedTextsFull);
             kept = Err(NotKept::Text);
         }
         match &mut statement.kind {
             PreparedKind::Read(read) => read.parameters = parameters,
-            PreparedKind::Other { parameters: of, .. } => of.count = parameters,
+            PreparedKind::Other { parameters: of, .. } => {
+                of.count = parameters;
+                of.keeps_types = types <= left;
+                if !of.keeps_types {
+                    kept = Err(NotKept::Text);
+                }
+            }
         }
         let taken = self.text_bytes + statement.text_bytes() - statement.writes.bytes();
         let left = self.text_bytes_max.saturating_sub(taken);

@@ -163,17 +163,19 @@ fn flush(mut cursor: Cursor<'_>) -> Head {
             logs.iter().any(|log| log.eq_ignore_ascii_case(word)) && cursor.next_is_word(K::Logs)
         }
     };
-    // A list, as in `FLUSH STATUS, TABLES`, is not looked through.
-    let list = cursor.next_kind() == T::Comma;
-    let head = Head::new(Kind::Flush).transaction(Transaction::ImplicitCommit);
-    if harmless && !list {
-        return head;
-    }
-    let privileges = cursor.at_word(K::Privileges) && !list;
-    let mut locks = false;
+    let is_of_tables = matches!(cursor.word(), K::Table | K::Tables);
+    let (mut is_list, mut locks, mut privileges) = (false, false, false);
     while !matches!(cursor.kind(), T::End | T::Invalid) {
+        is_list |= cursor.at(T::Comma);
         locks |= matches!(cursor.word(), K::Lock | K::Export);
+        // `FLUSH STATUS, PRIVILEGES`; a table may have that name.
+        privileges |= cursor.at_word(K::Privileges) && !is_of_tables;
         cursor.advance();
+    }
+    let head = Head::new(Kind::Flush).transaction(Transaction::ImplicitCommit);
+    // What else a list may hold, as in `FLUSH STATUS, TABLES`, is not looked at.
+    if harmless && !is_list {
+        return head;
     }
     let head = head.everything(if privileges {
         EverythingReason::AccountManagement

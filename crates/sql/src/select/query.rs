@@ -1,7 +1,7 @@
 //! Query expressions: `WITH`, set operations, blocks and their clauses.
 
 use super::block::Reader;
-use super::{Parsed, SelectParser};
+use super::{Parsed, SelectParser, TABLE_EXPRESSIONS_MAX};
 use crate::cursor::is_name;
 use crate::everything::EverythingReason;
 use crate::hint::is_certainly_hint;
@@ -71,6 +71,9 @@ impl SelectParser<'_> {
         self.list(|parser| {
             let token = parser.expect_name()?;
             let name = parser.cursor.name_bytes(token).into_owned();
+            if parser.expressions_in_scope.len() == TABLE_EXPRESSIONS_MAX {
+                return Err(Refusal::TooManyTables);
+            }
             if parser.cursor.at(T::LeftParen) {
                 parser.names_in_parentheses()?;
             }

@@ -1,7 +1,7 @@
 //! The `FROM` clause: tables, derived tables, joins, index hints.
 
 use super::block::Chain;
-use super::{Parsed, SelectParser};
+use super::{Parsed, SOURCES_MAX, SelectParser};
 use crate::keyword::Keyword as K;
 use crate::name::TableName;
 use crate::reads::{NameUse, Source};
@@ -41,7 +41,7 @@ impl SelectParser<'_> {
             let is_query = self.parenthesised(Self::inside_parentheses)?;
             let alias = self.derived_alias()?;
             if is_query {
-                self.add_source(alias, None, false);
+                self.add_source(alias, None, false)?;
             }
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl SelectParser<'_> {
             return Err(Refusal::SystemTime);
         }
         let alias = self.alias()?;
-        self.add_source(alias, read, in_partitions);
+        self.add_source(alias, read, in_partitions)?;
         self.index_hints()
     }
 
@@ -63,7 +63,10 @@ impl SelectParser<'_> {
         alias: Option<Token>,
         read: Option<(TableName, Option<usize>)>,
         reads_all: bool,
-    ) {
+    ) -> Parsed {
+        if self.block.sources.len() == SOURCES_MAX {
+            return Err(Refusal::TooManyTables);
+        }
         let (name, table) = match read {
             Some((name, table)) => (Some(name), table),
             None => (None, None),
@@ -83,6 +86,7 @@ impl SelectParser<'_> {
             schema,
             reads_all: reads_all.then_some(NameUse::Shown),
         });
+        Ok(())
     }
 
     /// A query, joined tables, or queries in parentheses of their own. True for queries.
@@ -100,6 +104,11 @@ impl SelectParser<'_> {
     fn alias(&mut self) -> Result<Option<Token>, Refusal> {
         if self.cursor.take_word(K::As) {
             return self.expect_name().map(Some);
+        }
+        let word = self.cursor.bytes(self.cursor.current());
+        if word.eq_ignore_ascii_case(b"full") && self.cursor.next_is_word(K::Join) {
+            // To some servers this may be a join that keeps all rows of both sides.
+            return Err(Refusal::Syntax);
         }
         Ok(self.at_implicit_alias().then(|| self.cursor.advance()))
     }
