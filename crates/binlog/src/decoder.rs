@@ -202,7 +202,13 @@ impl StreamDecoder {
             ty::FORMAT_DESCRIPTION => self.format_description(header, body),
             ty::ROTATE => body::rotate(body).map(|(file, offset)| Event::Rotate { file, offset }),
             ty::HEARTBEAT => {
-                let file = crate::cursor::utf8(body, "heartbeat's file name")?;
+                // Behind 4 GiB of a file, newer MariaDB puts eight bytes of the position first. The
+                // last of them is 0, which is in no file's name.
+                let name = match body.split_at_checked(8) {
+                    Some((position, name)) if position[7] == 0 => name,
+                    _ => body,
+                };
+                let file = crate::cursor::utf8(name, "heartbeat's file name")?;
                 Ok(Event::Heartbeat { file })
             }
             ty::HEARTBEAT_V2 => body::heartbeat_v2(body).map(|file| Event::Heartbeat { file }),

@@ -161,8 +161,13 @@ fn a_flipped_bit_is_an_error() {
 
 #[test]
 fn heartbeats_name_their_file_and_are_nowhere_in_it() {
-    let bodies: [(u8, &[u8]); 2] = [
+    let bodies: [(u8, &[u8]); 3] = [
         (event_type::HEARTBEAT, b"binlog.000007"),
+        // MariaDB, behind 4 GiB of a file.
+        (
+            event_type::HEARTBEAT,
+            b"\x00\x00\x00\x00\x01\x00\x00\x00binlog.000007",
+        ),
         (
             event_type::HEARTBEAT_V2,
             b"\x02\x03\xfc\x2c\x01\x01\x0dbinlog.000007\x00",

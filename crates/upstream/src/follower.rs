@@ -39,7 +39,6 @@ impl<'a> Follower<'a> {
         config: &UpstreamConfig,
         shared: &'a UpstreamShared,
         progress: &'a Progress,
-        server_id: u32,
         start: Start,
     ) -> Follower<'a> {
         let limits = TransactionLimits {
@@ -49,7 +48,7 @@ impl<'a> Follower<'a> {
         Follower {
             shared,
             progress,
-            applier: Applier::new(shared, progress, limits, server_id, start),
+            applier: Applier::new(shared, progress, limits, start),
             event_bytes_max: config.event_bytes_max,
             quiet_max: Duration::from_millis((config.heartbeat_ms * 5).max(1_000)),
         }

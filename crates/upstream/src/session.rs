@@ -187,8 +187,7 @@ async fn follow(
     let check_date = CheckDate::new(config, asked);
     let commits = std::mem::replace(&mut memory.commits, KnownCommits::none_before(0, None));
     let progress = Progress::new(is_again, commits, sees_idle, check_date);
-    let server_id = facts.instance.server_id;
-    let mut follower = Follower::new(config, shared, &progress, server_id, start);
+    let mut follower = Follower::new(config, shared, &progress, start);
     if let Err(lost) = follower.request(config, &mut dump).await {
         drop(follower);
         memory.commits = progress.into_commits();

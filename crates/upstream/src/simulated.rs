@@ -53,7 +53,6 @@ struct Question {
 /// The follower's side of one Remora.
 pub struct SimulatedFollower {
     shared: Arc<UpstreamShared>,
-    server_id: u32,
     mark_holder: String,
     query: SettingsQuery,
     applier: Applier<Arc<UpstreamShared>, Rc<Progress>>,
@@ -90,13 +89,11 @@ impl SimulatedFollower {
         shared.set_natives(Natives::Oldest);
         shared.set_logins(false, false);
         shared.catalogue.set_lower_case_table_names(0);
-        let server_id = instance.server_id;
         shared.set_instance(instance);
         let mut follower = SimulatedFollower {
-            applier: applier(&shared, server_id, FIRST_FILE),
+            applier: applier(&shared, FIRST_FILE),
             ends: vec![position(FIRST_FILE, LOG_BEGINS_AT.into())],
             shared,
-            server_id,
             mark_holder: mark_holder.to_owned(),
             query,
             base: 0,
@@ -150,7 +147,7 @@ impl SimulatedFollower {
         self.base = commits;
         self.is_base_visible = false;
         self.ends = vec![position(file, LOG_BEGINS_AT.into())];
-        self.applier = applier(&self.shared, self.server_id, file);
+        self.applier = applier(&self.shared, file);
         self.resumes_when_proven = false;
         self.shared.timeline.restart(self.ends[0]);
         self.shared.privileges.changed();
@@ -304,11 +301,7 @@ fn position(file: u64, offset: u64) -> Position {
 }
 
 /// An applier that reads a file from its beginning.
-fn applier(
-    shared: &Arc<UpstreamShared>,
-    server_id: u32,
-    file: u64,
-) -> Applier<Arc<UpstreamShared>, Rc<Progress>> {
+fn applier(shared: &Arc<UpstreamShared>, file: u64) -> Applier<Arc<UpstreamShared>, Rc<Progress>> {
     let progress = Rc::new(Progress::simulated(shared));
     let limits = TransactionLimits {
         tables_max: 10,
@@ -316,7 +309,7 @@ fn applier(
     };
     let name = LogName::parse(&format!("{FILE_BASE}.{file:06}")).expect("a file's name");
     let start = Start::Anew(name, LOG_BEGINS_AT.into());
-    Applier::new(Arc::clone(shared), progress, limits, server_id, start)
+    Applier::new(Arc::clone(shared), progress, limits, start)
 }
 
 /// A table of InnoDB with the columns `id`, which is its key, `g` and `v`.

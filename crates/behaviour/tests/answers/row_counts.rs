@@ -274,3 +274,31 @@ fn what_is_told_of_a_hit_is_right_after_two_statements_between() {
     }
     assert_none(&found);
 }
+
+/// What one text does with the counts, if Remora doesn't tell its statements apart.
+#[test]
+fn several_statements_in_one_text_are_told_of_the_hit() {
+    const COUNTS: &str = "CREATE TABLE counts (found INT, changed INT)";
+    const TEXT: &str = "INSERT INTO counts VALUES (FOUND_ROWS(), ROW_COUNT()); COMMIT";
+    let setup: Vec<_> = SETUP.into_iter().chain([COUNTS]).collect();
+    let front = Front::new("row_counts_of_several", &setup);
+    let stored = |mut side: Side<'_>| {
+        side.hit(&mut Read::Text);
+        for other in [
+            "SELECT CONNECTION_ID() > 0",
+            "INSERT INTO w VALUES (1), (2)",
+        ] {
+            side.client().query(other).unwrap();
+        }
+        side.hit(&mut Read::Text);
+        let client = side.client();
+        command(client, 3, TEXT.as_bytes(), ResponseKind::Results);
+        let counts = client.query_bytes("SELECT found, changed FROM counts");
+        let counts = counts.unwrap().to_vec();
+        client.query("DELETE FROM counts").unwrap();
+        counts
+    };
+    let expected = stored(Side::Direct(front.direct()));
+    front.catch_up();
+    assert_eq!(stored(Side::Through(front.guest())), expected);
+}

@@ -231,6 +231,32 @@ fn what_is_committed_by_autocommit_is_seen_by_the_next_reader() {
     }
 }
 
+/// Without autocommit the server keeps a table's lock until the transaction ends. If the table has
+/// no transactions, or the statement has failed, its status doesn't show one.
+#[test]
+fn the_end_of_a_transaction_lets_go_of_tables_that_no_status_tells_of() {
+    let setup = [
+        "CREATE TABLE plain (a INT) ENGINE=MyISAM",
+        "INSERT INTO plain VALUES (1)",
+    ];
+    let front = Front::new("autocommit_locks", &setup);
+    let (mut guest, mut other) = (front.guest(), front.direct());
+    guest.setup(&[OFF]);
+    other.query("SET lock_wait_timeout = 20").unwrap();
+    // The first ends teach Remora what the server answers.
+    for end in ["COMMIT", "ROLLBACK", "BEGIN", "COMMIT", "ROLLBACK", "BEGIN"] {
+        for failing in [false, true] {
+            guest.run("SELECT a FROM plain");
+            if failing {
+                assert!(guest.client().query("SELECT b FROM plain").is_err());
+                guest.run("SET @a = 1");
+            }
+            guest.run(end);
+            other.query("ALTER TABLE plain COMMENT 'x'").unwrap();
+        }
+    }
+}
+
 /// The server's answer to a login is from before `init_connect`.
 #[test]
 fn logins_may_turn_autocommit_off() {

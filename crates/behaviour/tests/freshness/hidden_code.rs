@@ -660,10 +660,13 @@ fn a_view_by_another_name_or_in_a_schema_of_the_servers_is_fenced() {
             "CREATE VIEW w AS SELECT f() AS x",
             "CREATE DATABASE IF NOT EXISTS sys",
             "CREATE OR REPLACE VIEW sys.touching AS SELECT hidden_elsewhere.f() AS x",
+            // Equal to a schema of the server's where accents and letter case don't count.
+            "CREATE DATABASE `Pérformance_schema`",
+            "CREATE VIEW `Pérformance_schema`.w2 AS SELECT hidden_elsewhere.f() AS x",
         ],
     );
     let read = "SELECT v FROM t WHERE id = 1";
-    let mut sources = vec!["sys.touching"];
+    let mut sources = vec!["sys.touching", "`Pérformance_schema`.w2"];
     if matches!(front.server().kind(), Kind::MySql57 | Kind::MySql56) {
         sources.push("`#mysql50#w`");
     }
@@ -672,6 +675,8 @@ fn a_view_by_another_name_or_in_a_schema_of_the_servers_is_fenced() {
         is_fenced(&front, &gate, read, |writer| writer.setup(&[&sql]));
     }
     front.direct().query("DROP VIEW sys.touching").unwrap();
+    let drop = "DROP DATABASE `Pérformance_schema`";
+    front.direct().query(drop).unwrap();
 }
 
 #[test]

@@ -27,7 +27,7 @@ use crate::settings::SettingsChange;
 use crate::settings::TextCharset;
 use crate::settings::{Fingerprint, Flavour, Isolation};
 
-pub use self::effects::{Effects, OwnTransaction, UnseenCode};
+pub use self::effects::{Effects, OwnTransaction, TableUse, UnseenCode};
 pub use self::written::{WriteScope, Written};
 
 /// The session's settings, if they are known.
@@ -70,6 +70,8 @@ pub struct SessionState {
     changed_in_transaction: bool,
     /// The open transaction may have an access mode of its own: no plain `BEGIN` began it.
     begun_otherwise: bool,
+    /// The server may hold locks of tables until a transaction ends that its status doesn't show.
+    may_hold_locks: bool,
     /// Code that isn't seen ran in the open transaction, and may have changed settings.
     code_ran_inside: bool,
     /// An error may have rolled a transaction back. MySQL 5.6 goes on with `BEGIN` unseen then.
@@ -128,6 +130,7 @@ impl SessionState {
             written: Written::nothing(),
             changed_in_transaction: false,
             begun_otherwise: false,
+            may_hold_locks: false,
             code_ran_inside: false,
             may_be_begun: false,
             next_transaction_differs: false,
@@ -524,6 +527,7 @@ impl SessionState {
             }
             None => {}
         }
+        self.note_locks(effects, summary);
         if let Some(scope) = wrote {
             self.written.add(scope);
         }

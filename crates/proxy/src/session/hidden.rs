@@ -22,9 +22,9 @@ use remora_engine::session::counts::CreatedCount;
 use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::prepared::PreparedStatement;
 use remora_engine::session::snapshot::Evidence;
-use remora_engine::session::state::{Effects, OwnTransaction, UnseenCode};
+use remora_engine::session::state::{Effects, OwnTransaction, TableUse, UnseenCode};
 use remora_sql::{
-    Dialect, EverythingReason, Mentions, Select, SessionEffect, Statement, StatementKind,
+    Dialect, EverythingReason, Mentions, Refusal, Select, SessionEffect, Statement, StatementKind,
     TableName, UnknownEffect, Writes, has_word, may_move_rows_unlogged,
 };
 use remora_upstream::catalogue::{CodeBasis, Lookup};
@@ -88,7 +88,24 @@ pub(super) fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
             StatementKind::Show | StatementKind::Multi => shows_routine_of_schema(text),
             _ => statement.session.runs_code(),
         },
+        table_use: table_use(statement, text),
         snapshot: Evidence::None,
+    }
+}
+
+/// Whether it uses a table. What lists tables and columns (`SHOW`) keeps no locks.
+fn table_use(statement: &Statement, text: &[u8]) -> TableUse {
+    let uses_none = match (statement.kind, &statement.cacheable) {
+        (StatementKind::Select, Ok(select)) => select.tables.is_empty(),
+        (StatementKind::Select, Err(why)) => *why == Refusal::NoTables,
+        (StatementKind::Set, _) => !has_word(text, b"select"),
+        (StatementKind::Show | StatementKind::Use | StatementKind::Empty, _) => true,
+        _ => statement.control.is_some(),
+    };
+    if uses_none {
+        TableUse::None
+    } else {
+        TableUse::Possible
     }
 }
 

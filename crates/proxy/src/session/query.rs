@@ -13,7 +13,7 @@ use remora_engine::settings::TextCharset;
 use remora_engine::tags::StringConversion;
 use remora_sql::{
     Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
-    Transaction, Writes, may_move_rows_unlogged,
+    Transaction, UnknownEffect, Writes, may_move_rows_unlogged,
 };
 use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
@@ -439,10 +439,13 @@ impl Session {
             }
     }
 
-    /// What comes before a statement with this effect if it runs a procedure. That may ask about
-    /// the statement before, and may leave the count of found rows as it was.
+    /// What comes before a statement with this effect if it runs a procedure, or anything that
+    /// can't be read. That may ask about the statement before, and may leave the count of found
+    /// rows as it was.
     pub(super) fn before_procedure(&self, session: SessionEffect) -> Option<Prerequisite> {
-        if !session.runs_procedure() {
+        let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
+        let may_ask = matches!(session, SessionEffect::Unknown(_)) && session != function;
+        if !may_ask {
             None
         } else if !self.unreplayed_hit.is_none() {
             Some(Prerequisite::RepeatHit)

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use remora_cache::{BrokenSurroundings, FenceScope};
 use remora_engine::reason::{Bypass, Limit};
 use remora_engine::session::replay::Replay;
-use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
+use remora_engine::session::state::{Effects, TableUse, UnseenCode, WriteScope};
 use remora_engine::settings::SettingsQuery;
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
@@ -201,6 +201,7 @@ impl Session {
         let effects = Effects {
             unseen_code: UnseenCode::Possible,
             code_leaves_next_transaction: self.refuses_next_transaction_in_code(),
+            table_use: TableUse::Possible,
             ..Effects::NONE
         };
         self.state

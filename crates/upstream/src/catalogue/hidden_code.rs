@@ -267,11 +267,12 @@ pub(crate) async fn list(
     time_limit: Duration,
     dialect: Dialect,
 ) -> Result<Option<HashSet<NameHash>>, ClientError> {
+    // Byte by byte: without, a schema that differs in letter case or accents would be left out.
     let sql = format!(
         "SELECT TABLE_NAME, LEFT(VIEW_DEFINITION, {VIEW_TEXT_CHARS_MAX}) \
          FROM information_schema.VIEWS \
-         WHERE TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema') \
-         AND COALESCE(DEFINER, '') NOT IN ({MAKERS}) LIMIT {}",
+         WHERE CAST(TABLE_SCHEMA AS BINARY) NOT IN ('information_schema', 'performance_schema') \
+         AND CAST(COALESCE(DEFINER, '') AS BINARY) NOT IN ({MAKERS}) LIMIT {}",
         views_max.saturating_add(1)
     );
     let rows = client

@@ -66,9 +66,11 @@ async fn of_innodb(
     const COLUMNS: &str = "SELECT ID, REF_COL_NAME FROM information_schema.INNODB_SYS_FOREIGN_COLS";
     // The list has 193 characters for `schema/table` and `schema/constraint`, each as in file names
     // but the constraint's, which has up to 64. MariaDB cuts longer ones off, so that another table
-    // may be named. MySQL 5.7 leaves the key out.
+    // may be named. MySQL 5.7 leaves the key out. Partitions (`#P#`) are none: their tables have no
+    // keys.
     const LONG_NAME: &str = "SELECT 1 FROM information_schema.INNODB_SYS_TABLES \
-         WHERE CHAR_LENGTH(NAME) > 192 OR LOCATE('/', NAME) > 128 LIMIT 1";
+         WHERE CHAR_LENGTH(NAME) > 192 AND LOCATE('#P#', NAME) = 0 OR LOCATE('/', NAME) > 128 \
+         LIMIT 1";
     let rows = client.query_within(KEYS, FOREIGN_KEYS_MAX, limit).await?;
     let mut columns: HashMap<String, Vec<String>> = HashMap::new();
     if !rows.is_empty() {

@@ -1,5 +1,6 @@
-//! MySQL's answers: the set of transactions that can be seen, `gtid_executed`. It comes with the
-//! state of the log, of which the server looks at the set first and then at where the log ends.
+//! MySQL's answers: the set of transactions that can be seen, `gtid_executed`. Where it is to lower
+//! fences, it comes with the state of the log: the server looks at the set first, and then at where
+//! the log ends.
 //!
 //! The follower keeps each commit's GTID and the position at which it ends, in the order of the
 //! log, until it is known that reads see it ([`Ledger`](crate::commits::Ledger)). Asked for its set
@@ -30,9 +31,9 @@
 //! counted. A transaction's snapshot needs more, and asks for the end of the log
 //! ([`remora_cache::Snapshot`]). `S` may hold more than the follower ever reads: transactions that
 //! were purged, or that somebody declared executed (`SET GLOBAL gtid_purged`). When it doesn't
-//! catch up, the end of the log counts that came with the set. Every transaction of `S` that is in
-//! this log lies before that end; the rest is in no log that the follower reads, and counts as
-//! applied once it has come there.
+//! catch up the server is also asked where its log ends. Every transaction of `S` that is in this
+//! log lies before that end; the rest is in no log that the follower reads, and counts as applied
+//! once it has come there.
 //!
 //! **What `S` doesn't tell.** In 5.6 a GTID enters the set with the write to the log, before the
 //! commit in the engines. In versions before 8.0.30 so does that of an `XA COMMIT` by another
@@ -64,8 +65,15 @@ use crate::progress::Progress;
 use crate::server_facts::Visibility;
 use crate::state::UpstreamShared;
 
+const QUESTION: &str = "SELECT @@global.gtid_executed";
 /// The column of the log's state that holds the set.
 const EXECUTED: usize = 4;
+
+fn read_set(set: Option<&str>) -> Result<GtidSet, ClientError> {
+    set.ok_or(ClientError::Answer("no gtid_executed"))?
+        .parse()
+        .map_err(|_| ClientError::Answer("a gtid_executed that can't be read"))
+}
 
 /// What is known of the answers of one session.
 pub(super) struct GtidSource<'a> {
@@ -98,19 +106,21 @@ impl<'a> GtidSource<'a> {
     }
 
     /// Asks, and finds out what the answer is worth. `is_waiting_long`: the follower hasn't caught
-    /// up with earlier answers when it should have.
+    /// up with earlier answers when it should have; `lowers`: fences are to be lowered by it.
     pub(super) async fn ask(
         &self,
         client: &mut Client,
         is_waiting_long: bool,
+        lowers: bool,
     ) -> Result<Worth, Lost> {
-        let timeline = &self.shared.timeline;
-        let question = self.log_status_question;
-        let (end, status) = status_of_followed_log(client, question, self.base, timeline).await?;
-        let set = text(&status, EXECUTED).ok_or(ClientError::Answer("no gtid_executed"))?;
-        let executed: GtidSet = set
-            .parse()
-            .map_err(|_| ClientError::Answer("a gtid_executed that can't be read"))?;
+        let (executed, mut end) = if lowers || self.visibility == Visibility::NeverTold {
+            let (end, executed) = self.ask_log(client).await?;
+            (executed, Some(end))
+        } else {
+            let rows = client.query(QUESTION, 1).await?;
+            let set = rows.first().and_then(|row| text(row, 0));
+            (read_set(set)?, None)
+        };
         let Some(ledger) = self.progress.ledger() else {
             return Err(ClientError::Answer("GTIDs of a log that isn't MySQL's").into());
         };
@@ -126,7 +136,10 @@ impl<'a> GtidSource<'a> {
         let visible = ledger.borrow_mut().take_visible();
         // A resumption is confirmed by the set itself.
         let is_unconfirmed = ledger.borrow().is_unconfirmed();
-        if self.visibility == Visibility::NeverTold && !is_unconfirmed {
+        if let Some(end) = end
+            && self.visibility == Visibility::NeverTold
+            && !is_unconfirmed
+        {
             return Ok(Worth {
                 visible,
                 complete: Complete::At(end),
@@ -136,14 +149,23 @@ impl<'a> GtidSource<'a> {
         // A server that has crashed and started again may know no transaction that isn't known
         // here, and have lost rows: its next log file tells of that, before the log's end.
         let is_first = self.is_first.replace(false);
-        let must_come_there = is_first || is_unconfirmed || (!is_known && is_waiting_long);
+        if !(is_first || is_unconfirmed || (!is_known && is_waiting_long)) {
+            end = None;
+        } else if end.is_none() {
+            end = Some(self.ask_log(client).await?.0);
+        }
         Ok(Worth {
             visible,
-            complete: Complete::Transactions {
-                executed,
-                end: must_come_there.then_some(end),
-            },
+            complete: Complete::Transactions { executed, end },
         })
+    }
+
+    /// Asks for where the log ends and the set. The set isn't newer than the end.
+    async fn ask_log(&self, client: &mut Client) -> Result<(Position, GtidSet), Lost> {
+        let timeline = &self.shared.timeline;
+        let question = self.log_status_question;
+        let (end, status) = status_of_followed_log(client, question, self.base, timeline).await?;
+        Ok((end, read_set(text(&status, EXECUTED))?))
     }
 
     /// Whether it is known of a commit that it can be seen once each connection has been idle.

@@ -13,7 +13,8 @@
 //! **A server can close its log**, if it can't write to it or can't begin the next file, and go on
 //! without one. So an answer that lowers fences also tells that the log is open: MySQL's set is
 //! asked for with the log's state, and MariaDB is asked for both. Otherwise a write through Remora
-//! would be missing until a check finds the log closed.
+//! would be missing until a check finds the log closed. Other questions leave the log's state
+//! alone: to tell it the server waits for its log, and a large transaction may be copied into that.
 //!
 //! Reads inside transactions need to know where the log ends. That question lowers fences and
 //! proves in the same way; it leaves the watermark as it is.
@@ -392,14 +393,12 @@ impl<'a> Watermark<'a> {
         let timeline = &self.shared.timeline;
         let epoch = timeline.epoch();
         let batch = timeline.take_answered();
+        let lowers = !batch.is_empty();
         let asked_at_ms = self.shared.clock.now_ms();
         count(&self.shared.counters.asks, 1);
         let worth = match &self.source {
-            Source::Positions(source) => {
-                let lowers = !batch.is_empty();
-                source.ask(client, self.told_last(), lowers).await?
-            }
-            Source::Gtids(source) => source.ask(client, self.is_waiting_long()).await?,
+            Source::Positions(source) => source.ask(client, self.told_last(), lowers).await?,
+            Source::Gtids(source) => source.ask(client, self.is_waiting_long(), lowers).await?,
         };
         count(&self.shared.counters.reached, 1);
         if let Some(visible) = worth.visible {

@@ -28,10 +28,15 @@
 //! the queue. That wasn't measured.
 //!
 //! **The answer can be another session's.** A session that holds a consistent snapshot is told the
-//! snapshot's position. MariaDB hands it over in variables that all sessions share, so such a
-//! session, asking at the same moment, can change what Remora is told to an older position. For the
-//! watermark an older one is safe. Fences are lowered by the end of the log, which is nobody's. A
-//! position before the last one is asked for again before the log is taken for another one.
+//! snapshot's position. MariaDB hands file and offset over in variables that all sessions share. So
+//! if such a session asks in the same microseconds, Remora can be told an older position, or one of
+//! the two:
+//!
+//! - A position before the last one is asked for again before the log is taken for another one.
+//! - Fences are lowered by the end of the log, which is nobody's.
+//! - One that the follower hasn't read must not lie behind the end of the log. An offset from an
+//!   older file mostly does, as files are of one size. It can lie before the end by chance: that
+//!   isn't noticed.
 //!
 //! **Two kinds of commits** aren't waited for by the position, the ends of prepared XA transactions
 //! and what isn't committed in two phases: see [`UntoldCommits`](crate::commits::UntoldCommits).
@@ -42,7 +47,7 @@ use remora_cache::Position;
 use remora_engine::reason::RestartReason;
 
 use super::idle::IdleWatch;
-use super::{Answered, Complete, Worth, end_of_log};
+use super::{Answered, Complete, Worth, status_of_followed_log};
 use crate::client::{Client, ClientError, text};
 use crate::commits::UntoldCommits;
 use crate::lost::Lost;
@@ -152,16 +157,20 @@ impl<'a> PositionSource<'a> {
             let what = format!("the server was at {told} and says {position}");
             return Err(Lost::restart(RestartReason::PositionWentBack, what));
         }
-        if !lowers && self.believes(position, checkpoint) {
+        let is_read = position <= self.shared.timeline.applied();
+        if is_read && !lowers && self.believes(position, checkpoint) {
             return Ok(Worth {
                 visible: Some(position),
                 complete: Complete::At(position),
             });
         }
         let end = self.end_of_log(client).await?;
-        let visible = self
-            .weigh(client, position, (settled_file, checkpoint))
-            .await?;
+        let visible = if position > end {
+            None
+        } else {
+            self.weigh(client, position, (settled_file, checkpoint))
+                .await?
+        };
         Ok(Worth {
             visible,
             complete: Complete::At(end),
@@ -226,8 +235,9 @@ impl<'a> PositionSource<'a> {
     }
 
     async fn end_of_log(&self, client: &mut Client) -> Result<Position, Lost> {
-        let end = end_of_log(client, self.log_status_question).await?;
-        end.place(self.base)
+        let (question, timeline) = (self.log_status_question, &self.shared.timeline);
+        let (end, _) = status_of_followed_log(client, question, self.base, timeline).await?;
+        Ok(end)
     }
 
     /// Up to where everything can be seen because each connection has been idle since it was

@@ -247,6 +247,30 @@ fn foreign_keys_of_tables_with_long_names_are_known() {
     assert_eq!(cascades(&common), []);
 }
 
+/// Managed servers note every few minutes that they are alive.
+#[test]
+fn what_a_provider_writes_beside_the_accounts_outdates_nothing() {
+    let server = app_server(&[]);
+    server.sql("CREATE TABLE mysql.rds_heartbeat2 (id INT PRIMARY KEY, value BIGINT)");
+    let follower = Follower::start_live(&server);
+    let a = follower.as_of(&table("a"));
+    server.sql("INSERT INTO mysql.rds_heartbeat2 VALUES (1, 1)");
+    server.sql("UPDATE mysql.rds_heartbeat2 SET value = 2");
+    follower.catch_up();
+    assert_eq!(follower.check(a, &table("a")), Ok(()));
+}
+
+/// The log file was begun under another number.
+#[test]
+fn a_server_is_followed_after_its_number_has_changed() {
+    let server = app_server(&[]);
+    server.sql("SET GLOBAL server_id = 4242");
+    let follower = Follower::start_live(&server);
+    let a = follower.as_of(&table("a"));
+    server.sql("INSERT INTO app.a VALUES (1, 1)");
+    follower.wait_outdated("the insert is seen", a, &table("a"));
+}
+
 /// With a limit of its own a server would leave tables out that are locked for longer.
 #[test]
 fn questions_wait_for_locks_as_long_as_it_takes() {

@@ -1,11 +1,11 @@
 //! What a session knows of a transaction that memory answers before the server knows of it.
 
-use remora_sql::TransactionControl;
+use remora_sql::{Transaction, TransactionControl};
 use remora_wire::StatusFlags;
 use remora_wire::walker::Summary;
 
 use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
-use super::{Effects, SessionState};
+use super::{Effects, SessionState, TableUse};
 use crate::reason::Bypass;
 use crate::rules::TransactionReads;
 use crate::settings::Border;
@@ -98,11 +98,12 @@ impl SessionState {
     }
 
     /// What the server's answer to such a statement would say, if it needn't be asked: it knows of
-    /// no open transaction, and each transaction is like the others.
+    /// no open transaction and holds no locks of one, and each transaction is like the others.
     pub fn answer_to(&self, control: TransactionControl) -> Option<StatusFlags> {
         let is_outside =
             self.snapshot == OpenSnapshot::NotMade && !self.status.has(StatusFlags::IN_TRANSACTION);
-        if self.transaction_reads == TransactionReads::Off || !(is_outside || self.is_early()) {
+        let is_possible = (is_outside || self.is_early()) && !self.may_hold_locks;
+        if self.transaction_reads == TransactionReads::Off || !is_possible {
             return None;
         }
         let known = self.fingerprint()?;
@@ -150,6 +151,21 @@ impl SessionState {
     pub fn has_snapshot(&mut self, snapshot: OpenSnapshot) {
         self.snapshot = snapshot;
         self.derive_scope();
+    }
+
+    /// A statement has been answered. With autocommit off, the server keeps the locks of tables
+    /// until the transaction ends, also of a statement that failed; and it shows no transaction if
+    /// none of the tables has any.
+    pub(super) fn note_locks(&mut self, effects: &Effects, summary: &Summary) {
+        let ends_one = matches!(
+            effects.transaction,
+            Transaction::Begin | Transaction::Commit | Transaction::Rollback
+        );
+        if self.status.has(StatusFlags::AUTOCOMMIT) || (ends_one && summary.succeeded()) {
+            self.may_hold_locks = false;
+        } else if !ends_one {
+            self.may_hold_locks |= effects.table_use == TableUse::Possible;
+        }
     }
 
     /// Which flags an answer has where a transaction begins or ends. It hasn't been noted yet.

@@ -28,6 +28,15 @@ pub enum UnseenCode {
     Known,
 }
 
+/// Whether a statement uses a table. Its lock stays until the transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableUse {
+    /// Certainly not.
+    None,
+    /// Perhaps.
+    Possible,
+}
+
 /// What a statement does besides answering.
 #[derive(Debug, Clone)]
 pub struct Effects {
@@ -56,6 +65,8 @@ pub struct Effects {
     /// The server may load a routine for it that the text names. If that is of another schema, the
     /// server chooses that schema and then the session's again: it looks at privileges.
     pub may_load_routine: bool,
+    /// Whether it uses a table.
+    pub table_use: TableUse,
     /// What it tells of the transaction's snapshot.
     pub snapshot: Evidence,
 }
@@ -74,6 +85,7 @@ impl Effects {
         own_transaction: OwnTransaction::Unknown,
         code_leaves_next_transaction: false,
         may_load_routine: false,
+        table_use: TableUse::None,
         snapshot: Evidence::None,
     };
 
