@@ -111,7 +111,7 @@ fn warn(error: &io::Error) {
 
 /// The sockets that the service manager has given to this process.
 pub(crate) fn passed_sockets() -> Vec<Bound> {
-    // Without it, the sockets may be meant for another process.
+    // Without our own `LISTEN_PID`, the sockets may be meant for another process.
     let is_for_us =
         std::env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
     if !is_for_us {

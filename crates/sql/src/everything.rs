@@ -22,7 +22,7 @@ reasons! {
         Flush: "flush", "It closes tables or reloads what the server holds in memory.";
         Delayed: "delayed", "It inserts rows at some later time.";
         TableName: "table_name", "It writes a table whose name can't be read with certainty.";
-        TooManyTables: "too_many_tables", "It names more than 1,024 tables.";
+        TooManyTables: "too_many_tables", "It writes more than 1,024 tables.";
         Unreadable: "unreadable", "The text can't be read with certainty.";
         UnknownStatement: "unknown_statement", "It is not a known statement.";
         Ambiguous: "ambiguous", "It would do something else under another sql_mode or character set, and the session's isn't known or hides quotes.";

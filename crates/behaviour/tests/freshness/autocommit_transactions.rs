@@ -257,6 +257,30 @@ fn the_end_of_a_transaction_lets_go_of_tables_that_no_status_tells_of() {
     }
 }
 
+/// What memory answered without the server's knowledge doesn't matter to such an end.
+#[test]
+fn the_end_for_locks_is_not_refused_for_what_memory_has_answered() {
+    let plain = ["CREATE TABLE plain (a INT) ENGINE=MyISAM"];
+    let setup: Vec<_> = TABLES.into_iter().chain(plain).collect();
+    let options = RemoraOptions::following().with("cache.transaction_reads", "early");
+    let front = Front::with("autocommit_early_locks", options, &setup);
+    let mut guest = front.guest();
+    guest.setup(&[OFF]);
+    for end in ["COMMIT", "ROLLBACK", "BEGIN"] {
+        wait_for("a hit behind another table's lock", PATIENCE, || {
+            guest.run("COMMIT");
+            guest.run("SELECT a FROM plain");
+            Ok((guest.run(READ).outcome == "hit").then_some(()))
+        })
+        .unwrap();
+        front.direct().query(WRITE).unwrap();
+        front.catch_up();
+        let seen = guest.run(end);
+        assert_eq!(seen.bytes[4], 0, "{end} is answered with OK");
+        guest.run("COMMIT");
+    }
+}
+
 /// The server's answer to a login is from before `init_connect`.
 #[test]
 fn logins_may_turn_autocommit_off() {

@@ -70,8 +70,8 @@ pub struct SessionState {
     changed_in_transaction: bool,
     /// The open transaction may have an access mode of its own: no plain `BEGIN` began it.
     begun_otherwise: bool,
-    /// The server may hold locks of tables until a transaction ends that its status doesn't show.
-    may_hold_locks: bool,
+    /// The server may hold table locks until the transaction ends, though its status shows none.
+    may_keep_table_locks: bool,
     /// Code that isn't seen ran in the open transaction, and may have changed settings.
     code_ran_inside: bool,
     /// An error may have rolled a transaction back. MySQL 5.6 goes on with `BEGIN` unseen then.
@@ -130,7 +130,7 @@ impl SessionState {
             written: Written::nothing(),
             changed_in_transaction: false,
             begun_otherwise: false,
-            may_hold_locks: false,
+            may_keep_table_locks: false,
             code_ran_inside: false,
             may_be_begun: false,
             next_transaction_differs: false,
@@ -796,7 +796,10 @@ impl SessionState {
             && (!self.status_is_certain
                 || self.may_be_begun
                 || self.status.has(StatusFlags::IN_TRANSACTION));
-        may_be_in_transaction || self.pass_through.is_some() || self.may_have_user_locks
+        may_be_in_transaction
+            || self.may_keep_table_locks
+            || self.pass_through.is_some()
+            || self.may_have_user_locks
     }
 
     /// The default schema was chosen anew, in this epoch of privileges.
@@ -847,6 +850,7 @@ impl SessionState {
         self.code_ran = true;
         // It may have begun a transaction, and read in it.
         self.snapshot = OpenSnapshot::Perhaps(None);
+        self.may_keep_table_locks = true;
     }
 
     /// The login may have said what the session's first transaction is like.

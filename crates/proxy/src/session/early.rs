@@ -302,6 +302,12 @@ impl Session {
             // If the session ends, so does its transaction, and the server never hears of it.
             return Ok(None);
         }
+        if plan.effects.control.is_some() && self.state.may_keep_table_locks() {
+            // It is for the locks that the server holds. What memory has answered ends with it.
+            self.forget_early();
+            self.state.ends_early(self.state.status_outside());
+            return Ok(None);
+        }
         let command = Command::from_byte(message.get(HEADER_BYTES).copied().unwrap_or_default());
         let is_heard = gets_answer(message) || command == Command::StmtSendLongData;
         if is_heard && self.binds_transaction() {

@@ -98,8 +98,10 @@ fn table_use(statement: &Statement, text: &[u8]) -> TableUse {
     let uses_none = match (statement.kind, &statement.cacheable) {
         (StatementKind::Select, Ok(select)) => select.tables.is_empty(),
         (StatementKind::Select, Err(why)) => *why == Refusal::NoTables,
-        (StatementKind::Set, _) => !has_word(text, b"select"),
-        (StatementKind::Show | StatementKind::Use | StatementKind::Empty, _) => true,
+        (StatementKind::Set | StatementKind::Show, _) => {
+            !has_word(text, b"select") && !statement.session.runs_code()
+        }
+        (StatementKind::Use | StatementKind::Empty, _) => true,
         _ => statement.control.is_some(),
     };
     if uses_none {

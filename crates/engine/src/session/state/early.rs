@@ -102,7 +102,7 @@ impl SessionState {
     pub fn answer_to(&self, control: TransactionControl) -> Option<StatusFlags> {
         let is_outside =
             self.snapshot == OpenSnapshot::NotMade && !self.status.has(StatusFlags::IN_TRANSACTION);
-        let is_possible = (is_outside || self.is_early()) && !self.may_hold_locks;
+        let is_possible = (is_outside || self.is_early()) && !self.may_keep_table_locks;
         if self.transaction_reads == TransactionReads::Off || !is_possible {
             return None;
         }
@@ -153,18 +153,24 @@ impl SessionState {
         self.derive_scope();
     }
 
+    /// Whether the server may hold table locks until the transaction ends, though its status shows
+    /// none.
+    pub fn may_keep_table_locks(&self) -> bool {
+        self.may_keep_table_locks
+    }
+
     /// A statement has been answered. With autocommit off, the server keeps the locks of tables
-    /// until the transaction ends, also of a statement that failed; and it shows no transaction if
-    /// none of the tables has any.
+    /// until the transaction ends, also of a statement that failed. It shows no transaction if
+    /// none of the tables is transactional.
     pub(super) fn note_locks(&mut self, effects: &Effects, summary: &Summary) {
         let ends_one = matches!(
             effects.transaction,
             Transaction::Begin | Transaction::Commit | Transaction::Rollback
         );
         if self.status.has(StatusFlags::AUTOCOMMIT) || (ends_one && summary.succeeded()) {
-            self.may_hold_locks = false;
+            self.may_keep_table_locks = false;
         } else if !ends_one {
-            self.may_hold_locks |= effects.table_use == TableUse::Possible;
+            self.may_keep_table_locks |= effects.table_use == TableUse::Possible;
         }
     }
 
