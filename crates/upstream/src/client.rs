@@ -14,10 +14,10 @@ use remora_net::tls::RsaError;
 use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::reader::Reader;
 use remora_wire::response::{
-    EOF_BYTES_BELOW, EOF_MARK, ERR_MARK, LOCAL_FILE_MARK, OK_MARK, ServerError,
+    EOF_BYTES_BELOW, EOF_MARK, ERR_MARK, EndMark, LOCAL_FILE_MARK, OK_MARK, ServerError,
 };
 use remora_wire::rows::{Row, parse_text_row};
-use remora_wire::{Capabilities, WireError};
+use remora_wire::{Capabilities, StatusFlags, WireError};
 use tokio::time::timeout;
 
 use crate::link::{ServerLink, TlsRefused};
@@ -166,12 +166,15 @@ impl Client {
         // under NO_BACKSLASH_ESCAPES, 5.7 couldn't read an escaped quote, and told nothing of the
         // table.
         client.execute("SET NAMES utf8mb4").await?;
-        // A server may have another default for each of these, or set it by `init_connect`, which
-        // may also begin a transaction. A limit would cut answers without a word; so would a lock
-        // that isn't waited for, as `information_schema` then leaves the table out. In a
-        // transaction, MySQL 8.0 shows definitions as they were when it began, and at READ
-        // UNCOMMITTED some that may be rolled back.
-        client.execute("ROLLBACK AND NO CHAIN NO RELEASE").await?;
+        // `init_connect` may have begun a transaction. Only then: the server counts each ROLLBACK.
+        if client.is_in_transaction() {
+            client.execute("ROLLBACK AND NO CHAIN NO RELEASE").await?;
+        }
+        // A server may have another default for each of these, or `init_connect` set it. A limit
+        // would cut answers without a word; so would a lock that isn't waited for, as
+        // `information_schema` then leaves the table out. In a transaction, MySQL 8.0 shows
+        // definitions as they were when it began, and at READ UNCOMMITTED some that may be rolled
+        // back.
         client
             .execute(
                 "SET SESSION sql_mode = '', sql_select_limit = 18446744073709551615, \
@@ -231,6 +234,12 @@ impl Client {
     /// Runs a statement whose answer holds nothing of interest.
     pub async fn execute(&mut self, sql: &str) -> Result<(), ClientError> {
         self.query(sql, 0).await.map(drop)
+    }
+
+    /// Whether the statement that was just executed was answered inside a transaction.
+    fn is_in_transaction(&self) -> bool {
+        let mark = EndMark::from_ok(&self.payload);
+        mark.is_ok_and(|mark| mark.status.has(StatusFlags::IN_TRANSACTION))
     }
 
     /// Says goodbye, so that the server doesn't note a connection that broke.
