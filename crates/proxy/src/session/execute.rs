@@ -146,7 +146,7 @@ impl Session {
         if asks || doubts_log || asks_all_the_same() {
             return Some(Step::Requires(Prerequisite::LearnSettings));
         }
-        self.before_procedure(statement.effects.session)
+        self.before_what_may_ask(statement.effects.session)
             .map(Step::Requires)
     }
 

@@ -241,7 +241,7 @@ impl Session {
         {
             return Ok(Step::Requires(Prerequisite::SetFoundRows));
         }
-        if let Some(first) = self.before_procedure(statement.session) {
+        if let Some(first) = self.before_what_may_ask(statement.session) {
             return Ok(Step::Requires(first));
         }
         if let Some(control) = statement.control
@@ -439,10 +439,10 @@ impl Session {
             }
     }
 
-    /// What comes before a statement with this effect if it runs a procedure, or anything that
-    /// can't be read. That may ask about the statement before, and may leave the count of found
-    /// rows as it was.
-    pub(super) fn before_procedure(&self, session: SessionEffect) -> Option<Prerequisite> {
+    /// What comes before a statement that may ask about the one before it, though its text doesn't
+    /// show that: it runs a procedure, or can't be read. It may also leave the count of found rows
+    /// as it was. Functions aren't taken for such: that would run each hit before them twice.
+    pub(super) fn before_what_may_ask(&self, session: SessionEffect) -> Option<Prerequisite> {
         let function = SessionEffect::Unknown(UnknownEffect::StoredFunction);
         let may_ask = matches!(session, SessionEffect::Unknown(_)) && session != function;
         if !may_ask {
