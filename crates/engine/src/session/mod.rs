@@ -7,10 +7,12 @@
 //! | [`snapshot`] | the snapshot that the open transaction has on the server |
 //! | [`counts`] | how many tables it has created, and what else the server counts |
 //! | [`prepared`] | its prepared statements |
+//! | [`consequences`] | what follows when the server runs a statement of it |
 //! | [`planned_writes`] | what a statement of it writes |
 //! | [`found_rows`] | what a statement of it does with the count that `FOUND_ROWS()` gives |
 //! | [`replay`] | what memory answered and the server has not seen |
 
+pub mod consequences;
 pub mod counts;
 pub mod found_rows;
 pub mod planned_writes;

@@ -1,6 +1,6 @@
 //! What a statement writes, as it is known before it is sent.
 
-use remora_sql::NarrowedWrite;
+use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, TableName, Writes};
 use remora_wire::execute::BoundValue;
 
 use crate::tags::bind;
@@ -42,6 +42,44 @@ pub enum PrivilegeStatement {
 }
 
 impl PlannedWrites {
+    /// What a statement writes, if nothing is known but its text. `qualify` gives schema and name
+    /// of a table as the session means it; `None` if that isn't certain.
+    pub(super) fn of<'n>(
+        statement: &'n Statement,
+        qualify: impl Fn(&'n TableName) -> Option<(&'n str, &'n str)>,
+    ) -> PlannedWrites {
+        match &statement.writes {
+            Writes::Nothing => PlannedWrites::Nothing,
+            Writes::Everything(EverythingReason::AccountManagement) => {
+                PlannedWrites::Privileges(match statement.kind {
+                    StatementKind::Flush => PrivilegeStatement::Reload,
+                    _ => PrivilegeStatement::Logged,
+                })
+            }
+            Writes::Everything(_) if fires_triggers(statement.kind) => PlannedWrites::Unnamed,
+            Writes::Everything(_) => PlannedWrites::Everything,
+            Writes::Tables(names) => {
+                let owned = |(schema, table): (&str, &str)| (schema.to_owned(), table.to_owned());
+                let qualified = names.iter().map(|name| qualify(name).map(owned));
+                let Some(qualified) = qualified.collect::<Option<Vec<_>>>() else {
+                    return if fires_triggers(statement.kind) {
+                        PlannedWrites::Unnamed
+                    } else {
+                        PlannedWrites::Everything
+                    };
+                };
+                let narrowed = statement.narrowed.as_ref();
+                let narrowed =
+                    narrowed.filter(|write| matches!(&names[..], [one] if *one == write.table));
+                PlannedWrites::Tables {
+                    names: qualified,
+                    fires_triggers: fires_triggers(statement.kind),
+                    narrowed: narrowed.cloned().map(Box::new),
+                }
+            }
+        }
+    }
+
     /// How much memory it takes apart from itself, bytes.
     pub fn bytes(&self) -> usize {
         let PlannedWrites::Tables {
@@ -104,4 +142,19 @@ impl PlannedWrites {
             bind(write, bound);
         }
     }
+}
+
+/// Whether triggers run with statements of this kind that write tables.
+fn fires_triggers(kind: StatementKind) -> bool {
+    use StatementKind as Kind;
+    matches!(
+        kind,
+        Kind::Insert
+            | Kind::Replace
+            | Kind::Update
+            | Kind::Delete
+            | Kind::Load
+            | Kind::Explain
+            | Kind::Multi
+    )
 }

@@ -8,9 +8,10 @@ use remora_cache::{AsOf, Tag, Timeline};
 use remora_sql::{Mentions, Select};
 use remora_wire::execute::{BoundValue, Execution, LAST_PREPARED, has_time};
 
+use super::consequences::Consequences;
 use super::found_rows::FoundRows;
 use super::planned_writes::{PlannedWrites, PrivilegeStatement};
-use super::state::Effects;
+
 use crate::key::Label;
 use crate::reason::Bypass;
 use crate::settings::Fingerprint;
@@ -25,16 +26,12 @@ pub struct StatementId(
 /// A prepared statement, as far as its execution concerns the cache and the session.
 #[derive(Debug)]
 pub struct PreparedStatement {
-    /// What it does to the session.
-    pub effects: Effects,
-    /// What it writes.
-    pub writes: PlannedWrites,
+    /// What follows when it is executed.
+    pub consequences: Consequences,
     /// The names that it mentions.
     pub mentions: Mentions,
     /// Whether its result tells of the statement before it.
     pub diagnostics: bool,
-    /// Whether it may change what reads give without a trace in the log.
-    pub unlogged: bool,
     /// What it does with the count that `FOUND_ROWS()` gives.
     pub found_rows: FoundRows,
     /// Whether its result tells that count.
@@ -127,10 +124,10 @@ impl PreparedStatement {
     fn may_be_unlogged(&self) -> bool {
         use PrivilegeStatement::{Hidden, Reload, Revoke};
         let of_privileges = matches!(
-            self.writes,
+            self.consequences.writes,
             PlannedWrites::Privileges(Revoke | Reload | Hidden)
         );
-        self.unlogged || of_privileges
+        self.consequences.unlogged || of_privileges
     }
 
     /// How much of what is limited it takes, bytes.
@@ -142,7 +139,7 @@ impl PreparedStatement {
             }
             PreparedKind::Other { .. } => 0,
         };
-        of_kind + self.writes.bytes()
+        of_kind + self.consequences.writes.bytes()
     }
 }
 
@@ -552,9 +549,10 @@ impl PreparedStatements {
                 }
             }
         }
-        let taken = self.text_bytes + statement.text_bytes() - statement.writes.bytes();
+        let taken =
+            self.text_bytes + statement.text_bytes() - statement.consequences.writes.bytes();
         let left = self.text_bytes_max.saturating_sub(taken);
-        if statement.writes.coarsen_to(left) {
+        if statement.consequences.writes.coarsen_to(left) {
             kept = Err(NotKept::Text);
         }
         self.text_bytes += statement.text_bytes();

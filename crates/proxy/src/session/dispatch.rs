@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use remora_cache::{Entry, FillWait, Snapshot};
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
+use remora_engine::session::consequences::may_be_unlogged;
 use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::prepared::StatementId;
 use remora_engine::session::state::Effects;
@@ -21,7 +22,6 @@ use remora_wire::{Capabilities, Command};
 use super::early::SentOpening;
 use super::emulation::Assigning;
 use super::exchange::{Exchange, OnSuccess, Plan, PrivilegeWrite, Writing};
-use super::hidden::may_be_unlogged;
 use super::{Ended, Session};
 use crate::shared::Waiting;
 

@@ -10,13 +10,14 @@
 use std::io;
 use std::rc::Rc;
 
-use remora_cache::{AsOf, BrokenCode, Definitions, Fence, FenceScope};
+use remora_cache::{AsOf, BrokenCode, Fence, FenceScope};
 use remora_engine::key::Label;
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
+use remora_engine::session::consequences::Consequences;
 use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
 use remora_engine::session::prepared::{PreparedStatement, StatementId};
 use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
-use remora_sql::{SessionEffect, ShowNames, Transaction, UnknownEffect};
+use remora_sql::{SessionEffect, ShowNames};
 use remora_upstream::catalogue::CodeBasis;
 use remora_upstream::clock::Instant;
 use remora_upstream::definition_change::DefinitionChange;
@@ -168,16 +169,20 @@ impl Plan {
 
     /// A message that may do anything.
     pub(super) fn unknown(expect: ResponseKind) -> Plan {
-        let effects = Effects {
-            session: SessionEffect::Unknown(UnknownEffect::UnknownStatement),
-            transaction: Transaction::ImplicitCommit,
-            may_turn_log_off: true,
-            definitions: Definitions::Perhaps,
-            ..Effects::NONE
-        };
+        Plan::with(Consequences::unknown(), expect)
+    }
+
+    /// A message with these consequences.
+    pub(super) fn with(consequences: Consequences, expect: ResponseKind) -> Plan {
+        let Consequences {
+            effects,
+            writes,
+            unlogged,
+        } = consequences;
         Plan {
             effects,
-            writes: PlannedWrites::Everything,
+            writes,
+            forgets: unlogged,
             ..Plan::plain(expect)
         }
     }

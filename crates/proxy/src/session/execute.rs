@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use remora_cache::{KeyRef, Tag};
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
+use remora_engine::session::consequences::may_be_unlogged;
 use remora_engine::session::found_rows::FoundRows;
 use remora_engine::session::planned_writes::PlannedWrites;
 use remora_engine::session::prepared::{
     NotKept, PreparedKind, PreparedRead, PreparedStatement, StatementId,
 };
 use remora_engine::session::state::{Effects, UnseenCode};
-use remora_sql::SessionEffect;
 use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
@@ -23,7 +23,6 @@ use remora_wire::{Capabilities, Command};
 use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Executed, OnSuccess, Plan, Relay};
 use super::fill::Read;
-use super::hidden::{effects_of, may_be_unlogged, privileges_unlogged, turns_the_log_off};
 use super::look_up::{Look, Place};
 use super::types::{Namer, Typed};
 use super::{Ended, Session};
@@ -45,15 +44,8 @@ impl Session {
         if self.should_learn_settings(&statement) {
             return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
-        let mut effects = effects_of(&statement, text);
-        if turns_the_log_off(&statement, text) {
-            effects.session = SessionEffect::BinlogOff;
-        }
+        let consequences = self.consequences(&statement, text);
         let mentions = self.mentions_to_keep(&statement, text, dialect);
-        let writes = match privileges_unlogged(&statement, text) {
-            Some(how) => PlannedWrites::Privileges(how),
-            None => self.plan_writes(&statement),
-        };
         let mut stripped = self.worker.key_text.take();
         let key = self.key_text(text, &mut stripped);
         let kind = match (statement.cacheable, self.state.fingerprint()) {
@@ -74,11 +66,9 @@ impl Session {
         };
         self.worker.key_text.set(stripped);
         let prepared = PreparedStatement {
-            effects,
-            writes,
+            consequences,
             mentions,
             diagnostics: statement.diagnostics,
-            unlogged: statement.unlogged,
             found_rows: FoundRows::after(text),
             asks_for_found_rows: statement.diagnostics && FoundRows::is_asked_for_alone(text),
             kind,
@@ -86,7 +76,7 @@ impl Session {
         };
         let plan = Plan {
             effects: Effects {
-                may_load_routine: prepared.effects.may_load_routine,
+                may_load_routine: prepared.consequences.effects.may_load_routine,
                 ..Effects::NONE
             },
             on_success: OnSuccess::Prepared(Box::new(prepared)),
@@ -136,7 +126,9 @@ impl Session {
             return Some(Step::Requires(Prerequisite::SetFoundRows));
         }
         let asks = statement.read().is_ok() && self.wants_settings() && self.shared.is_caching();
-        let doubts_log = statement.writes != PlannedWrites::Nothing && self.should_ask_about_log();
+        let consequences = &statement.consequences;
+        let doubts_log =
+            consequences.writes != PlannedWrites::Nothing && self.should_ask_about_log();
         let asks_all_the_same = || {
             !statement.diagnostics
                 && (self.should_recount_tables()
@@ -146,7 +138,7 @@ impl Session {
         if asks || doubts_log || asks_all_the_same() {
             return Some(Step::Requires(Prerequisite::LearnSettings));
         }
-        self.before_what_may_ask(statement.effects.session)
+        self.before_what_may_ask(consequences.effects.session)
             .map(Step::Requires)
     }
 
@@ -322,7 +314,10 @@ impl Session {
         let mut plan = self.plan_execution(&typed, id, command);
         plan.looked_up = Some(began);
         // By what its text says, not by what code might do.
-        let writes = self.prepared.get(id).map(|known| &known.writes);
+        let writes = self
+            .prepared
+            .get(id)
+            .map(|known| &known.consequences.writes);
         let outcome = match writes {
             Some(PlannedWrites::Nothing) => outcome,
             _ => Outcome::Write,
@@ -361,11 +356,8 @@ impl Session {
             return self.plan_unknown_execution(expect);
         };
         let mut plan = Plan {
-            effects: statement.effects.clone(),
-            writes: statement.writes.clone(),
-            forgets: statement.unlogged || statement.effects.session == SessionEffect::BinlogOff,
             counted: Some((statement.label, Instant::now())),
-            ..Plan::plain(expect)
+            ..Plan::with(statement.consequences.clone(), expect)
         };
         let code = self.code_basis_of(statement);
         if code.is_none() || self.state.doubts_next_transaction() {

@@ -14,10 +14,11 @@ use std::sync::Arc;
 use remora_cache::{Fence, FenceScope, TableTags};
 use remora_engine::facts::TableFacts;
 use remora_engine::reason::Limit;
-use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
+use remora_engine::session::consequences::Consequences;
+use remora_engine::session::planned_writes::PlannedWrites;
 use remora_engine::session::state::{Effects, UnseenCode, WriteScope};
 use remora_engine::tags::fences_of_write;
-use remora_sql::{EverythingReason, NarrowedWrite, Statement, StatementKind, TableName, Writes};
+use remora_sql::{NarrowedWrite, Statement, StatementKind, TableName, Writes};
 use remora_upstream::catalogue::Lookup;
 use remora_upstream::definition_change::DefinitionChange;
 
@@ -64,38 +65,9 @@ impl Wrote {
 }
 
 impl Session {
-    /// What a statement writes, by names that are independent of the default schema.
-    pub(super) fn plan_writes(&self, statement: &Statement) -> PlannedWrites {
-        match &statement.writes {
-            Writes::Nothing => PlannedWrites::Nothing,
-            Writes::Everything(EverythingReason::AccountManagement) => {
-                PlannedWrites::Privileges(match statement.kind {
-                    StatementKind::Flush => PrivilegeStatement::Reload,
-                    _ => PrivilegeStatement::Logged,
-                })
-            }
-            Writes::Everything(_) if fires_triggers(statement.kind) => PlannedWrites::Unnamed,
-            Writes::Everything(_) => PlannedWrites::Everything,
-            Writes::Tables(names) => {
-                let owned = |(schema, table): (&str, &str)| (schema.to_owned(), table.to_owned());
-                let qualified = names.iter().map(|name| self.qualify(name).map(owned));
-                let Some(qualified) = qualified.collect::<Option<Vec<_>>>() else {
-                    return if fires_triggers(statement.kind) {
-                        PlannedWrites::Unnamed
-                    } else {
-                        PlannedWrites::Everything
-                    };
-                };
-                let narrowed = statement.narrowed.as_ref();
-                let narrowed =
-                    narrowed.filter(|write| matches!(&names[..], [one] if *one == write.table));
-                PlannedWrites::Tables {
-                    names: qualified,
-                    fires_triggers: fires_triggers(statement.kind),
-                    narrowed: narrowed.cloned().map(Box::new),
-                }
-            }
-        }
+    /// What follows when the server runs a statement of this session, as far as its text tells.
+    pub(super) fn consequences(&self, statement: &Statement, text: &[u8]) -> Consequences {
+        Consequences::of(statement, text, |name| self.qualify(name))
     }
 
     /// Schema and name of a table as the session means it; `None` if that isn't certain.
@@ -241,21 +213,6 @@ impl Session {
         }
         Some(self.shared.timeline.raise_with(scope, effects.definitions))
     }
-}
-
-/// Whether triggers run with statements of this kind that write tables.
-fn fires_triggers(kind: StatementKind) -> bool {
-    use StatementKind as Kind;
-    matches!(
-        kind,
-        Kind::Insert
-            | Kind::Replace
-            | Kind::Update
-            | Kind::Delete
-            | Kind::Load
-            | Kind::Explain
-            | Kind::Multi
-    )
 }
 
 /// Whether a change of its rows may change others, by foreign keys.

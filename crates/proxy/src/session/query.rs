@@ -5,15 +5,16 @@ use std::rc::Rc;
 
 use remora_engine::key::{Label, may_be_select};
 use remora_engine::reason::{Bypass, Outcome, Stage};
+use remora_engine::session::consequences::Consequences;
 use remora_engine::session::found_rows::FoundRows;
-use remora_engine::session::planned_writes::{PlannedWrites, PrivilegeStatement};
-use remora_engine::session::state::{Effects, UnseenCode};
+use remora_engine::session::planned_writes::PlannedWrites;
+use remora_engine::session::state::UnseenCode;
 use remora_engine::settings::STATEMENTS_BYTES_MAX;
 use remora_engine::settings::TextCharset;
 use remora_engine::tags::StringConversion;
 use remora_sql::{
     Ambiguity, Dialect, EmulatedStatement, Refusal, SessionEffect, Statement, StatementKind,
-    Transaction, UnknownEffect, Writes, may_move_rows_unlogged,
+    Transaction, UnknownEffect, Writes,
 };
 use remora_upstream::clock::Instant;
 use remora_wire::command::ResponseKind;
@@ -23,10 +24,6 @@ use remora_wire::{Capabilities, attributes};
 use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Plan, Relay};
 use super::fill::{Fill, Read};
-use super::hidden::{
-    effects_of, may_run_text, names_privileges, names_the_log, privileges_unlogged,
-    turns_the_log_off,
-};
 use super::look_up::{Look, Place};
 use super::{Ended, Session};
 use crate::config::Storing;
@@ -98,18 +95,12 @@ impl Session {
             return Plan::unknown(ResponseKind::Results);
         };
         let Some(dialect) = self.dialect() else {
-            return plan_unreadable(start);
+            return Plan::with(Consequences::of_unread(start), ResponseKind::Results);
         };
         let statement = remora_sql::analyse_prefix(start, dialect);
-        Plan {
-            effects: Effects {
-                may_turn_log_off: true,
-                ..effects_of(&statement, start)
-            },
-            writes: self.plan_writes(&statement),
-            forgets: statement.unlogged,
-            ..Plan::plain(ResponseKind::Results)
-        }
+        let mut consequences = self.consequences(&statement, start);
+        consequences.effects.may_turn_log_off = true;
+        Plan::with(consequences, ResponseKind::Results)
     }
 
     pub(super) fn handle_query(&mut self, message: &[u8], body: &[u8]) -> Result<Step, Ended> {
@@ -219,7 +210,8 @@ impl Session {
                 return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
             let outcome = Outcome::Bypass(Bypass::DialectUnknown);
-            return self.forward(message, plan_unreadable(text), outcome);
+            let plan = Plan::with(Consequences::of_unread(text), ResponseKind::Results);
+            return self.forward(message, plan, outcome);
         };
         let analysed = self.analyse_miss(text, dialect, place, began);
         let statement = &*analysed;
@@ -298,24 +290,14 @@ impl Session {
             label,
             ..
         } = *asked;
+        let consequences = self.consequences(statement, text);
         let mut plan = Plan {
-            effects: effects_of(statement, text),
-            writes: self.plan_writes(statement),
-            forgets: statement.unlogged,
             looked_up: place.map(|_| began),
             counted: Some((label, began)),
-            ..Plan::plain(ResponseKind::Results)
+            ..Plan::with(consequences, ResponseKind::Results)
         };
         if self.settings_follow_from(statement, text, asked.dialect) {
             plan.effects.literal_set = Some(text.into());
-        }
-        if turns_the_log_off(statement, text) {
-            plan.effects.session = SessionEffect::BinlogOff;
-            plan.writes = PlannedWrites::Everything;
-            plan.forgets = true;
-        }
-        if let Some(how) = privileges_unlogged(statement, text) {
-            plan.writes = PlannedWrites::Privileges(how);
         }
         // Before the tables are looked up, so that what becomes known of their views meanwhile is
         // found again when the answer comes.
@@ -609,21 +591,6 @@ impl Session {
         let dialect = known.map_or(Some(Dialect::default()), |known| known.dialect)?;
         Some(self.shared.upstream.aged(dialect))
     }
-}
-
-/// For a statement in a language that Remora doesn't read: it may do whatever its words say.
-fn plan_unreadable(text: &[u8]) -> Plan {
-    let mut plan = Plan::unknown(ResponseKind::Results);
-    plan.effects.may_turn_log_off = may_run_text(text);
-    plan.forgets = may_move_rows_unlogged(text);
-    if names_the_log(text) {
-        plan.effects.session = SessionEffect::BinlogOff;
-        plan.forgets = true;
-    }
-    if names_privileges(text) {
-        plan.writes = PlannedWrites::Privileges(PrivilegeStatement::Hidden);
-    }
-    plan
 }
 
 /// Whether text can be a read, by its first letters.

@@ -13,7 +13,6 @@ use remora_wire::packet::put_message;
 
 use super::super::dispatch::Step;
 use super::super::exchange::{OnSuccess, Plan};
-use super::super::hidden::effects_of;
 use super::super::{Ended, Session};
 use super::replace::Asked;
 
@@ -55,7 +54,7 @@ impl Session {
         };
         let label = self.label_of(text, dialect);
         let plan = Plan {
-            effects: effects_of(statement, text),
+            effects: self.consequences(statement, text).effects,
             counted: Some((label, began)),
             on_success,
             ..Plan::plain(ResponseKind::Results)

@@ -20,7 +20,6 @@ use remora_wire::walker::{Ending, Progress, ResponseWalker, Summary};
 use super::super::dispatch::Step;
 use super::super::exchange::{Plan, Relay, Writing};
 use super::super::fill::Fill;
-use super::super::hidden::effects_of;
 use super::super::{CHUNK_BYTES, Ended, Session};
 use super::explain::Explain;
 use super::last_packet::LastPacket;
@@ -77,11 +76,9 @@ impl Session {
         let sent = self.analyse(text_sent, asked.dialect);
         let label = self.label_of(asked.text, asked.dialect);
         let mut plan = Plan {
-            effects: effects_of(&sent, text_sent),
-            writes: self.plan_writes(&sent),
             counted: Some((label, asked.began)),
             relay: Relay::Replace(replacement),
-            ..Plan::plain(ResponseKind::Results)
+            ..Plan::with(self.consequences(&sent, text_sent), ResponseKind::Results)
         };
         plan.rest_on(self.code_basis(&sent, text_sent, asked.dialect));
         let mut message = Vec::new();
