@@ -21,7 +21,7 @@ use remora_cache::{
 };
 use remora_engine::emulation::{Configured, EmulationLimits, QueryCacheSettings};
 use remora_engine::reason::StateOutcome;
-use remora_engine::settings::Fingerprints;
+use remora_engine::settings::{FingerprintLimits, Fingerprints};
 use remora_net::tls::TlsError;
 use remora_net::{Bound, Endpoint, Listener};
 use remora_upstream::client::Account;
@@ -450,7 +450,10 @@ pub(crate) fn build_shared(
         store: Arc::clone(&store),
         fills: FillsInFlight::new(cache.fills_in_flight_max, cache.fill_waiters_max),
         turns: turns(settings),
-        fingerprints: Fingerprints::new(cache.fingerprints_max),
+        fingerprints: Fingerprints::new(FingerprintLimits {
+            count_max: cache.fingerprints_max,
+            bytes_max: cache.fingerprints_bytes_max.bytes(),
+        }),
         link,
         proxy_protocol_from: settings.listen.proxy_protocol_from.clone().into(),
         metrics: Arc::clone(metrics),

@@ -80,6 +80,9 @@ pub(crate) struct SelectParser<'a> {
     pub(crate) tables: Vec<TableName>,
     /// Names of the common table expressions that are visible here, innermost last.
     expressions_in_scope: Vec<Vec<u8>>,
+    /// How many of them are those of `WITH`s around the one whose expressions are being read.
+    /// Within those `MySQL` sees them, and `MariaDB` takes some for tables.
+    certainly_visible_from: usize,
     depth: usize,
     pub(crate) findings: Findings,
     /// The first soft refusal.
@@ -142,6 +145,7 @@ impl<'a> SelectParser<'a> {
             cursor,
             tables: Vec::new(),
             expressions_in_scope: Vec::new(),
+            certainly_visible_from: 0,
             depth: 0,
             findings: Findings::default(),
             refusal: None,
@@ -355,8 +359,12 @@ impl<'a> SelectParser<'a> {
     }
 
     fn add_table(&mut self, name: &TableName) -> Result<Option<usize>, Refusal> {
-        if name.schema.is_none() && self.is_expression_in_scope(name.table.as_bytes()) {
-            return Ok(None);
+        if name.schema.is_none() {
+            match self.expression_named(name.table.as_bytes()) {
+                Named::Expression => return Ok(None),
+                Named::Unknown => self.refuse(Refusal::TableName),
+                Named::Table => {}
+            }
         }
         if name.schema.as_deref().is_some_and(is_system_schema) {
             self.refuse(Refusal::SystemSchema);
@@ -372,10 +380,35 @@ impl<'a> SelectParser<'a> {
         Ok(Some(self.tables.len() - 1))
     }
 
-    /// Only the exact spelling counts: another case may be another name, and then it is a table.
-    fn is_expression_in_scope(&self, name: &[u8]) -> bool {
-        self.expressions_in_scope.iter().any(|known| known == name)
+    /// What a name without a schema means. In another case it may be another name, or the same.
+    fn expression_named(&self, name: &[u8]) -> Named {
+        let is_it = |known: &Vec<u8>| known == name;
+        let certain = &self.expressions_in_scope[self.certainly_visible_from..];
+        if certain.iter().any(is_it) {
+            return Named::Expression;
+        }
+        let all = &self.expressions_in_scope;
+        if all.iter().any(|known| may_be_the_same(known, name)) {
+            Named::Unknown
+        } else {
+            Named::Table
+        }
     }
+}
+
+/// What stands behind a name without a schema.
+enum Named {
+    /// A common table expression.
+    Expression,
+    /// A table or view.
+    Table,
+    /// One or the other: servers don't agree, or it depends on how they compare names.
+    Unknown,
+}
+
+/// Whether some server takes the two for the same name.
+fn may_be_the_same(one: &[u8], other: &[u8]) -> bool {
+    one.eq_ignore_ascii_case(other) || !(one.is_ascii() && other.is_ascii())
 }
 
 /// An alias as servers keep it. `None` of one that they may change: they leave out what can't be

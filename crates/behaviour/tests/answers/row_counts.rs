@@ -302,3 +302,28 @@ fn several_statements_in_one_text_are_told_of_the_hit() {
     front.catch_up();
     assert_eq!(stored(Side::Through(front.guest())), expected);
 }
+
+/// Remora's own question for a session's settings comes before its first write, and before one that
+/// follows a `SET`. The server then has the count of that question.
+#[test]
+fn the_count_of_a_read_is_not_that_of_a_question_that_the_client_did_not_ask() {
+    let front = Front::new("row_counts", &SETUP);
+    let read = "SELECT a, CONNECTION_ID() > 0 FROM t";
+    let set = "SET SESSION lock_wait_timeout = 50 + 50";
+    // Whether a statement that fails has set the count isn't known.
+    let fails = |one: &Interlude| matches!(one, Sql(sql) if sql.contains("no_such_table"));
+    for interlude in INTERLUDES.into_iter().filter(|one| !fails(one)) {
+        for before in [vec![read], vec![set, read], vec![read, set]] {
+            let told = |mut client: Client| {
+                for sql in &before {
+                    command(&mut client, 3, sql.as_bytes(), ResponseKind::Results);
+                }
+                interlude.run(&mut client);
+                client.query_value("SELECT FOUND_ROWS()").unwrap()
+            };
+            let seen = told(front.guest().into_client());
+            let expected = told(front.direct());
+            assert_eq!(seen, expected, "{before:?}, {interlude:?}");
+        }
+    }
+}

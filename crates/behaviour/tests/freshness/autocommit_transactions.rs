@@ -281,6 +281,50 @@ fn the_end_for_locks_is_not_refused_for_what_memory_has_answered() {
     }
 }
 
+/// The same if memory has the answer, and may not give it just now.
+#[test]
+fn what_memory_may_not_give_now_keeps_locks_as_well() {
+    let engine = if lease().kind().is_mysql() {
+        "MEMORY"
+    } else {
+        "InnoDB"
+    };
+    let table = format!("CREATE TABLE plain (a INT) ENGINE={engine}");
+    let setup: Vec<_> = TABLES.into_iter().chain([&table[..]]).collect();
+    let options = RemoraOptions::following().with("cache.transaction_reads", "early");
+    let (front, gate) = Front::behind_gate(lease(), "autocommit_held_locks", options, &setup);
+    let (mut filler, mut writer) = (front.guest(), front.guest());
+    filler.setup(&[OFF]);
+    wait_for("a hit in a transaction", PATIENCE, || {
+        filler.run("COMMIT");
+        filler.run(FIRST);
+        Ok((filler.run("SELECT a FROM plain").outcome == "hit").then_some(()))
+    })
+    .unwrap();
+    filler.run("COMMIT");
+    for end in ["COMMIT", "ROLLBACK", "BEGIN"] {
+        gate.hold(true);
+        writer.setup(&["INSERT INTO plain VALUES (1)"]);
+        let mut guest = front.guest();
+        guest.setup(&[OFF]);
+        let seen = guest.run("SELECT a FROM plain");
+        assert_ne!(seen.outcome, "hit");
+        guest.run(end);
+        let mut other = front.direct();
+        other.query("SET lock_wait_timeout = 20").unwrap();
+        let altered = other.query(&format!("ALTER TABLE plain COMMENT '{end}'"));
+        gate.hold(false);
+        altered.unwrap();
+        wait_for("a hit in a transaction", PATIENCE, || {
+            filler.run("COMMIT");
+            filler.run(FIRST);
+            Ok((filler.run("SELECT a FROM plain").outcome == "hit").then_some(()))
+        })
+        .unwrap();
+        filler.run("COMMIT");
+    }
+}
+
 /// The server's answer to a login is from before `init_connect`.
 #[test]
 fn logins_may_turn_autocommit_off() {

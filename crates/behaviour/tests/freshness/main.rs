@@ -24,6 +24,7 @@ mod replicas;
 mod server_changes;
 mod slow_commit;
 mod slow_readers;
+mod table_expressions;
 mod tags;
 mod transactions;
 mod upstream;

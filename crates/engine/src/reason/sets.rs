@@ -152,7 +152,7 @@ reasons! {
         Traces: "observe.traces_max", "A trace left memory for a newer one.";
         TraceQueue: "opentelemetry.queue_max", "A trace was not sent because too many others were waiting.";
         TraceTime: "opentelemetry.timeout_ms", "The collector did not take traces in time.";
-        Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use.";
+        Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use, or too large ones (`cache.fingerprints_bytes_max`).";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         FillWait: "cache.fill_wait_ms_max", "A statement asked the server, because another client's answer to it did not come in time.";
         FillWaiters: "cache.fill_waiters_max", "A statement asked the server, because too many others were waiting for another client's answer.";

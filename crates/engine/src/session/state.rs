@@ -82,6 +82,8 @@ pub struct SessionState {
     next_transaction_in_doubt: bool,
     /// Why the session passes everything through until it is reset.
     pass_through: Option<Bypass>,
+    /// The client has switched multi-statements, on or off.
+    option_was_switched: bool,
     /// It may hold locks of `GET_LOCK()`.
     may_have_user_locks: bool,
     /// Its changes don't reach the binary log, or not as rows.
@@ -136,6 +138,7 @@ impl SessionState {
             next_transaction_differs: false,
             next_transaction_in_doubt: false,
             pass_through: None,
+            option_was_switched: false,
             may_have_user_locks: false,
             writes_are_unlogged: false,
             // Nobody knows what a login does for this account.
@@ -866,23 +869,26 @@ impl SessionState {
 
     /// `COM_RESET_CONNECTION` succeeded: the session is as after the login.
     pub fn reset(&mut self, mark: Option<EndMark>, own: OwnValues) {
-        *self = SessionState::new(self.flavour, mark, own)
-            .with_transaction_reads(self.transaction_reads);
+        self.begin_again(self.flavour, mark, own);
+    }
+
+    fn begin_again(&mut self, flavour: Flavour, mark: Option<EndMark>, own: OwnValues) {
+        *self = SessionState {
+            // It is the connection's, not the session's.
+            option_was_switched: self.option_was_switched,
+            ..SessionState::new(flavour, mark, own).with_transaction_reads(self.transaction_reads)
+        };
     }
 
     /// `COM_CHANGE_USER` succeeded.
     pub fn changed_user(&mut self, privilege_epoch: u64, mark: Option<EndMark>, own: OwnValues) {
-        *self = SessionState::new(
-            Flavour {
-                login_epoch: privilege_epoch,
-                schema_epoch: privilege_epoch,
-                role_epoch: privilege_epoch,
-                ..self.flavour
-            },
-            mark,
-            own,
-        )
-        .with_transaction_reads(self.transaction_reads);
+        let flavour = Flavour {
+            login_epoch: privilege_epoch,
+            schema_epoch: privilege_epoch,
+            role_epoch: privilege_epoch,
+            ..self.flavour
+        };
+        self.begin_again(flavour, mark, own);
     }
 
     /// `COM_CHANGE_USER` was refused, and the server keeps the session: with the account and the
@@ -899,7 +905,15 @@ impl SessionState {
     /// `COM_SET_OPTION` succeeded or not: multi-statements may be on or off.
     pub fn option_changed(&mut self) {
         self.settings = SessionSettings::Unknown;
+        self.option_was_switched = true;
         self.pass_through(Bypass::UnknownSessionState);
+    }
+
+    /// Whether the client has switched multi-statements since it connected. Servers keep that when
+    /// the session is reset or its user changed.
+    #[inline]
+    pub fn option_was_switched(&self) -> bool {
+        self.option_was_switched
     }
 
     fn derive_scope(&mut self) {

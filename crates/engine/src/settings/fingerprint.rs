@@ -108,34 +108,72 @@ pub struct SavedFingerprint {
 /// All fingerprints in use. A lock is taken when a session learns its settings, never on a hit.
 #[derive(Debug)]
 pub struct Fingerprints {
-    known: Mutex<HashMap<Vec<u8>, Arc<Fingerprint>>>,
+    known: Mutex<Known>,
     /// The same by their ids.
     by_id: Mutex<HashMap<u64, Weak<Fingerprint>>>,
     next_id: AtomicU64,
-    capacity: usize,
+    limits: FingerprintLimits,
 }
 
-/// More different settings are in use than `fingerprints_max` allows.
+/// How many fingerprints may be in use, and how large they may be.
+#[derive(Debug, Clone, Copy)]
+pub struct FingerprintLimits {
+    /// How many in all.
+    pub count_max: usize,
+    /// How many bytes of settings in all. One may take no more than a 1,024th of them.
+    pub bytes_max: usize,
+}
+
+/// So many fingerprints have room at least, however large the settings are that clients choose.
+const SHARE_OF_ONE: usize = 1_024;
+
+/// By what they were made of.
+#[derive(Debug, Default)]
+struct Known {
+    fingerprints: HashMap<Vec<u8>, Arc<Fingerprint>>,
+    /// How long what they were made of is.
+    bytes: usize,
+}
+
+impl Known {
+    fn has_room(&self, bytes: usize, limits: FingerprintLimits) -> bool {
+        self.fingerprints.len() < limits.count_max && self.bytes + bytes <= limits.bytes_max
+    }
+
+    /// Forgets those that no session and no prepared statement has.
+    fn forget_unused(&mut self) {
+        self.fingerprints.retain(|bytes, fingerprint| {
+            let is_used = Arc::strong_count(fingerprint) > 1;
+            if !is_used {
+                self.bytes -= bytes.len();
+            }
+            is_used
+        });
+    }
+}
+
+/// More different settings are in use than the limits allow, or larger ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyFingerprints;
 
 impl Fingerprints {
-    /// Room for `capacity` fingerprints in use at the same time.
-    pub fn new(capacity: usize) -> Fingerprints {
+    /// Room for so many fingerprints in use at the same time.
+    pub fn new(limits: FingerprintLimits) -> Fingerprints {
         Fingerprints {
-            known: Mutex::new(HashMap::new()),
+            known: Mutex::default(),
             by_id: Mutex::new(HashMap::new()),
             next_id: AtomicU64::new(1),
-            capacity,
+            limits,
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many are known.
     pub fn len(&self) -> usize {
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.known().fingerprints.len()
     }
 
     /// Whether none is known.
@@ -145,8 +183,8 @@ impl Fingerprints {
 
     /// What can be shown of each that is known, by its [`Fingerprint::id`].
     pub fn names(&self) -> HashMap<u64, FingerprintNames> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = known.values().map(|known| {
+        let known = self.known();
+        let names = known.fingerprints.values().map(|known| {
             let names = FingerprintNames {
                 schema: known.schema.clone(),
                 account: known.account.clone(),
@@ -164,15 +202,18 @@ impl Fingerprints {
 
     /// All that are known, with what they were made of.
     pub fn saved(&self) -> Vec<SavedFingerprint> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let saved = known.iter().filter_map(|(bytes, fingerprint)| {
-            let (flavour, answer) = Self::made_of(bytes)?;
-            Some(SavedFingerprint {
-                id: fingerprint.id,
-                flavour,
-                answer,
-            })
-        });
+        let known = self.known();
+        let saved = known
+            .fingerprints
+            .iter()
+            .filter_map(|(bytes, fingerprint)| {
+                let (flavour, answer) = Self::made_of(bytes)?;
+                Some(SavedFingerprint {
+                    id: fingerprint.id,
+                    flavour,
+                    answer,
+                })
+            });
         saved.collect()
     }
 
@@ -188,16 +229,19 @@ impl Fingerprints {
         flavour: Flavour,
     ) -> Result<Arc<Fingerprint>, TooManyFingerprints> {
         let bytes = Self::bytes(answer, flavour);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fingerprint) = known.get(&bytes) {
+        let mut known = self.known();
+        if let Some(fingerprint) = known.fingerprints.get(&bytes) {
             return Ok(Arc::clone(fingerprint));
         }
-        if known.len() >= self.capacity {
+        if bytes.len() > self.limits.bytes_max / SHARE_OF_ONE {
+            return Err(TooManyFingerprints);
+        }
+        if !known.has_room(bytes.len(), self.limits) {
             // Ids are never used again, so entries of a forgotten fingerprint are simply out of
             // reach.
-            known.retain(|_, fingerprint| Arc::strong_count(fingerprint) > 1);
+            known.forget_unused();
             self.by_id().retain(|_, known| known.strong_count() > 0);
-            if known.len() >= self.capacity {
+            if !known.has_room(bytes.len(), self.limits) {
                 return Err(TooManyFingerprints);
             }
         }
@@ -223,7 +267,8 @@ impl Fingerprints {
         });
         self.by_id()
             .insert(fingerprint.id, Arc::downgrade(&fingerprint));
-        known.insert(bytes, Arc::clone(&fingerprint));
+        known.bytes += bytes.len();
+        known.fingerprints.insert(bytes, Arc::clone(&fingerprint));
         Ok(fingerprint)
     }
 

@@ -27,7 +27,8 @@ mod transaction_flags;
 pub use self::after::{STATEMENTS_BYTES_MAX, SettingsAfter, SettingsChange};
 pub use self::charset::{TextCharset, string_conversion};
 pub use self::fingerprint::{
-    Fingerprint, FingerprintNames, Fingerprints, Isolation, SavedFingerprint, TooManyFingerprints,
+    Fingerprint, FingerprintLimits, FingerprintNames, Fingerprints, Isolation, SavedFingerprint,
+    TooManyFingerprints,
 };
 pub use self::flavour::Flavour;
 pub use self::question::{FollowedMark, ServerFeatures, SettingsQuery};

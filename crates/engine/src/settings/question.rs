@@ -58,6 +58,9 @@ const INSTANCE_FIELD: usize = 4;
 /// Fields before the variables.
 const LEADING_FIELDS: usize = INSTANCE_FIELD + INSTANCE_FIELDS.len();
 
+/// The field before the mark: the count that the client would get. Afterwards the server has that
+/// of this question.
+const FOUND_ROWS: &str = "CAST(FOUND_ROWS() AS BINARY)";
 /// The last field: a text on purpose. Its definition names the collation in which the server sends
 /// texts.
 const COLLATION_PROBE: &str = "''";
@@ -108,7 +111,7 @@ impl SettingsQuery {
             .collect::<Vec<_>>()
             .join(", ");
         SettingsQuery {
-            sql: format!("SELECT {fields}, NULL, {COLLATION_PROBE} LIMIT 1"),
+            sql: format!("SELECT {fields}, {FOUND_ROWS}, NULL, {COLLATION_PROBE} LIMIT 1"),
             fields,
             mark: None,
             names,
@@ -120,8 +123,9 @@ impl SettingsQuery {
     #[must_use]
     pub fn with_mark(self, mark: FollowedMark) -> SettingsQuery {
         let (fields, field) = (&self.fields, mark.field());
+        let mark_field = format!("CAST({field} AS BINARY)");
         SettingsQuery {
-            sql: format!("SELECT {fields}, CAST({field} AS BINARY), {COLLATION_PROBE} LIMIT 1"),
+            sql: format!("SELECT {fields}, {FOUND_ROWS}, {mark_field}, {COLLATION_PROBE} LIMIT 1"),
             mark: Some(mark),
             ..self
         }
@@ -155,7 +159,7 @@ impl SettingsQuery {
 
     /// How many fields the answer has.
     pub fn fields(&self) -> usize {
-        LEADING_FIELDS + self.names.len() + self.contact_fields + 2
+        LEADING_FIELDS + self.names.len() + self.contact_fields + 3
     }
 
     /// Removes the field that is asked for only to see its definition.
@@ -176,6 +180,12 @@ impl SettingsQuery {
         let holder = row.pop().flatten();
         let mark = self.mark.as_ref();
         mark.is_some_and(|mark| holder.as_deref() == Some(mark.holder.as_bytes()))
+    }
+
+    /// Takes off an answer, behind which no mark is any more, what `FOUND_ROWS()` would have given
+    /// the client. None too if it can't be read.
+    pub fn take_found_rows(row: &mut Row) -> Option<usize> {
+        std::str::from_utf8(&row.pop()??).ok()?.parse().ok()
     }
 
     /// Takes off an answer what is no part of the fingerprint: how long the server waits for the

@@ -44,13 +44,14 @@ fn a_session_is_on_the_followed_server_only_if_it_sees_who_holds_the_mark() {
     ] {
         let mut row = answer(&query, holder);
         assert_eq!(query.take_mark(&mut row), is_seen, "{holder:?}");
-        assert_eq!(row.len(), query.fields() - 2);
+        assert_eq!(SettingsQuery::take_found_rows(&mut row), Some(1));
+        assert_eq!(row.len(), query.fields() - 3);
     }
 }
 
 #[test]
 fn neither_a_new_mark_nor_one_that_is_not_seen_makes_a_new_fingerprint() {
-    let known = Fingerprints::new(10);
+    let known = fingerprints(10);
     let flavour = Flavour {
         capabilities: Capabilities(0),
         login_epoch: 0,
@@ -62,6 +63,7 @@ fn neither_a_new_mark_nor_one_that_is_not_seen_makes_a_new_fingerprint() {
         let query = query(number, name);
         let mut row = answer(&query, holder);
         query.take_mark(&mut row);
+        SettingsQuery::take_found_rows(&mut row);
         assert_eq!(query.take_patience_ms(&mut row), Some(1_000));
         let fingerprint = known.intern(&query, &row, flavour);
         fingerprint.expect("there is room").id
@@ -83,9 +85,51 @@ fn questions_for_the_same_settings_are_alike_whatever_the_mark() {
     assert_eq!((one.mark_number(), other.mark_number()), (1, 2));
 }
 
+fn fingerprints(count_max: usize) -> Fingerprints {
+    Fingerprints::new(FingerprintLimits {
+        count_max,
+        bytes_max: 1 << 20,
+    })
+}
+
+/// A client chooses some of its settings, and so their length.
+#[test]
+fn settings_take_no_more_memory_than_they_may() {
+    let known = fingerprints(1_000_000);
+    let query = query(1, "a");
+    let flavour = Flavour {
+        capabilities: Capabilities(0),
+        login_epoch: 0,
+        schema_epoch: 0,
+        role_epoch: 0,
+        client: None,
+    };
+    let intern = |number: usize, length: usize| {
+        let mut row = answer(&query, None);
+        row[1] = Some(format!("{number:0length$}").into_bytes());
+        known.intern(&query, &row, flavour)
+    };
+    // A share of the limit is 1 KiB here.
+    assert_eq!(intern(0, 1_024).err(), Some(TooManyFingerprints));
+    let mut in_use = Vec::new();
+    while let Ok(fingerprint) = intern(in_use.len(), 700) {
+        in_use.push(fingerprint);
+    }
+    assert!((1_024..1_498).contains(&in_use.len()), "{}", in_use.len());
+    in_use.truncate(10);
+    let next = intern(1_000_000, 700).expect("the others aren't in use");
+    assert_eq!(known.len(), 11);
+    drop(next);
+    // What isn't in use is forgotten before the limit is passed, not after.
+    for number in 0..10_000 {
+        assert!(intern(number, 700).is_ok(), "{number}");
+        assert!(known.len() < 1_498, "{number}");
+    }
+}
+
 #[test]
 fn settings_are_found_by_their_number_until_they_are_forgotten() {
-    let known = Fingerprints::new(1);
+    let known = fingerprints(1);
     let query = query(1, "a");
     let intern = |login_epoch| {
         let flavour = Flavour {
@@ -122,7 +166,7 @@ fn a_saved_fingerprint_is_the_same_again() {
         role_epoch: 2,
         client: Some([127, 0, 0, 1].into()),
     };
-    let known = Fingerprints::new(10);
+    let known = fingerprints(10);
     let fingerprint = known.intern(&query, &row, flavour).expect("there is room");
     let saved = known.saved();
     let expected = SavedFingerprint {

@@ -381,6 +381,10 @@ pub struct CacheOptions {
     /// it pass through.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub fingerprints_max: usize,
+    /// What such combinations may take together. One alone may take a 1,024th of it; sessions whose
+    /// settings are longer pass through.
+    #[schemars(range(min = 1_048_576_u64, max = 1_099_511_627_776_u64))]
+    pub fingerprints_bytes_max: ByteSize,
     /// Results that may be on their way into memory at the same time. Further misses aren't stored.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub fills_in_flight_max: usize,
@@ -440,6 +444,7 @@ impl Default for CacheOptions {
             table_shapes_max: 64,
             shape_tables_max: 131_072,
             fingerprints_max: 65_536,
+            fingerprints_bytes_max: ByteSize::new(64 << 20),
             fills_in_flight_max: 4_096,
             fill_wait_ms_max: 10_000,
             fill_waiters_max: 4_096,

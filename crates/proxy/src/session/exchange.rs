@@ -342,6 +342,9 @@ impl Session {
         if let Some(fill) = plan.relay.take_fill() {
             self.count_bypass(fill.label, Bypass::AnswerCutShort);
         }
+        if self.fill_text.capacity() > BUFFER_BYTES_KEPT {
+            self.fill_text = Vec::new();
+        }
         if result.is_err() {
             let runs_text = was_sent && plan.effects.may_turn_log_off;
             self.cut_short(runs_text, writing.is_answered);
@@ -479,10 +482,7 @@ impl Session {
             at_end(self);
         }
         self.server.write_all(&self.inbox[..used]).await?;
-        self.inbox.drain(..used);
-        if self.inbox.is_empty() && self.inbox.capacity() > BUFFER_BYTES_KEPT {
-            self.inbox = Vec::new();
-        }
+        self.inbox.consume(used);
         Ok(end.map(|end| end.payload_bytes))
     }
 
@@ -495,7 +495,7 @@ impl Session {
             Ok(0) => Err(Ended::closed()),
             Ok(count) => {
                 worker.metrics.count_client_bytes_in(count);
-                self.inbox.extend_from_slice(&scratch[..count]);
+                self.inbox.extend(&scratch[..count]);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -511,7 +511,7 @@ impl Session {
     ) -> Result<(), Ended> {
         let payload_bytes = loop {
             let (used, end) = walker.feed(&self.inbox);
-            self.inbox.drain(..used);
+            self.inbox.consume(used);
             if let Some(end) = end {
                 break end.payload_bytes;
             }

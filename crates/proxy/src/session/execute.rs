@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use remora_cache::{KeyRef, Tag};
 use remora_engine::reason::{Bypass, Limit, Outcome, Stage};
+use remora_engine::session::BUFFER_BYTES_KEPT;
 use remora_engine::session::consequences::may_be_unlogged;
 use remora_engine::session::found_rows::FoundRows;
 use remora_engine::session::planned_writes::PlannedWrites;
@@ -112,6 +113,8 @@ impl Session {
                 self.execute_on_server(message, id, command, outcome)
             }
         };
+        key.clear();
+        key.shrink_to(BUFFER_BYTES_KEPT);
         self.key = key;
         step
     }

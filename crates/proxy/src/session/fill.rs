@@ -438,9 +438,6 @@ impl Session {
             }
             Err(why) => self.count_bypass(label, why),
         }
-        if self.fill_text.capacity() > super::BUFFER_BYTES_KEPT {
-            self.fill_text = Vec::new();
-        }
     }
 
     fn may_keep(&self, summary: &Summary, warnings_max: u16) -> Result<(), Bypass> {

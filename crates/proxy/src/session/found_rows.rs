@@ -6,6 +6,9 @@
 //! statement is sent, Remora counts the rows of the hit's result while it is still there. When the
 //! client asks, the server first runs a statement that reads no table and gives as many rows.
 //!
+//! The question for the settings has the server forget the count, too. So it asks for that as well,
+//! and the count is kept in the same way.
+//!
 //! What else is told of the statement before, `ROW_COUNT()` and the warnings, is that of the
 //! statement that the server has seen. A question for both is left alone.
 
@@ -26,6 +29,23 @@ pub(super) const ROWS_MAX: usize = 1_000_000;
 const OF_MYSQL_80: &str = "resultset_metadata";
 /// The same for `DO`: MySQL 5.7.
 const OF_SERVERS_THAT_COUNT_DO: &str = "session_track_gtids";
+
+/// What `FOUND_ROWS()` must give the client, and wouldn't.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OwedCount {
+    rows: usize,
+    /// The rows of a hit that the server hasn't seen. Else the server has forgotten them.
+    is_of_hit: bool,
+}
+
+impl OwedCount {
+    fn of_hit(rows: usize) -> OwedCount {
+        OwedCount {
+            rows,
+            is_of_hit: true,
+        }
+    }
+}
 
 /// A statement without a table that gives so many rows.
 fn rows_from_nothing(count: usize) -> String {
@@ -51,8 +71,32 @@ impl Session {
         if !self.keeps_found_rows(message) {
             self.found_rows = None;
         } else if is_of_hit {
-            self.found_rows = self.rows_of_unreplayed_hit();
+            self.keep_count_of_hit();
         }
+    }
+
+    /// The server is about to be sent what keeps the count of the hit that it hasn't seen.
+    pub(super) fn keep_count_of_hit(&mut self) {
+        self.found_rows = self.rows_of_unreplayed_hit().map(OwedCount::of_hit);
+    }
+
+    /// The server was asked something of which the client knows nothing, and told the count that it
+    /// had before.
+    pub(super) fn note_count_asked_over(&mut self, count: Option<usize>) {
+        if self.found_rows.is_none() && !self.unreplayed_hit.has_result() {
+            self.found_rows = count
+                .filter(|rows| *rows <= ROWS_MAX)
+                .map(|rows| OwedCount {
+                    rows,
+                    is_of_hit: false,
+                });
+        }
+    }
+
+    /// Whether the count must be set before a procedure, which may ask for it. If the server has
+    /// only forgotten it, it stays forgotten: each call would cost a second question.
+    pub(super) fn must_set_found_rows_for_code(&self) -> bool {
+        self.found_rows.is_some_and(|owed| owed.is_of_hit)
     }
 
     fn keeps_found_rows(&self, message: &[u8]) -> bool {
@@ -129,8 +173,8 @@ impl Session {
 
     /// Has the server find as many rows as the hit that it hasn't seen.
     pub(super) async fn set_found_rows(&mut self) -> Result<(), Ended> {
-        if let Some(count) = self.found_rows.take() {
-            let statement = rows_from_nothing(count);
+        if let Some(owed) = self.found_rows.take() {
+            let statement = rows_from_nothing(owed.rows);
             let message = [self.query_head(), statement.as_bytes()].concat();
             self.ask(&message, ResponseKind::Results, None).await?;
         }

@@ -20,7 +20,7 @@ use remora_cache::{AsOf, Definitions};
 use remora_engine::facts::TableFacts;
 use remora_engine::session::planned_writes::PlannedWrites;
 use remora_engine::session::prepared::PreparedStatement;
-use remora_engine::session::state::{Effects, OwnTransaction, UnseenCode};
+use remora_engine::session::state::{Effects, OwnTransaction, TableUse, UnseenCode};
 use remora_sql::{Dialect, Mentions, Select, Statement, StatementKind, TableName};
 use remora_upstream::catalogue::{CodeBasis, Lookup};
 use remora_wire::Capabilities;
@@ -262,6 +262,8 @@ impl Session {
             let statement = self.analyse(text, self.dialect()?);
             self.basis_of_tables(statement.cacheable.as_ref().ok()?)
         };
+        // With autocommit off its tables may stay locked behind it.
+        plan.effects.table_use = TableUse::Possible;
         plan.rest_on(hidden_code.basis_of_kept_result().or_else(tables));
         plan
     }

@@ -69,7 +69,7 @@ impl Session {
             }
             Ok(count) => {
                 worker.metrics.count_client_bytes_in(count);
-                self.inbox.extend_from_slice(&scratch[..count]);
+                self.inbox.extend(&scratch[..count]);
                 self.needs_sampling = true;
                 Ok(())
             }

@@ -13,6 +13,7 @@
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `backlog.rs` | reading an answer ahead of a client that doesn't take it |
 //! | `client_connection.rs` | the client's connection, and when a shutdown may end it |
+//! | `inbox.rs` | what the client has sent and nobody has looked at yet |
 //! | `listening.rs` | listening to the client while the server works |
 //! | `tunnel.rs` | relaying what the client sends while the server answers |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
@@ -52,6 +53,7 @@ mod fill;
 mod first_read;
 mod found_rows;
 mod hidden;
+mod inbox;
 mod listening;
 mod login;
 mod look_up;
@@ -95,7 +97,9 @@ use self::early::EarlyTransaction;
 use self::first_read::FirstRead;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::first_read::FirstReads;
+use self::found_rows::OwedCount;
 use self::hidden::UnseenText;
+use self::inbox::Inbox;
 use self::refusal::Refusal;
 use self::registration::Registration;
 pub(crate) use self::worker_context::WorkerContext;
@@ -184,7 +188,7 @@ pub(crate) struct Session {
     /// How the client was authenticated: what a change of user begins with.
     method: login::Method,
     /// What the client sent and has not been handled.
-    inbox: Vec<u8>,
+    inbox: Inbox,
     /// What is to go to the server and its socket did not take at once.
     outbox: Vec<u8>,
     /// The client will send nothing more.
@@ -198,7 +202,7 @@ pub(crate) struct Session {
     unreplayed_hit: UnreplayedHit,
     /// How many rows the last hit had, if the server has seen none of it, but statements since that
     /// left its count of found rows alone. Of no meaning while there is an unreplayed hit.
-    found_rows: Option<usize>,
+    found_rows: Option<OwedCount>,
     /// The snapshot for which a proof was last awaited: it is, once only.
     awaited_proof_of: Option<Snapshot>,
     /// The result just kept whose rows the server has counted.
@@ -352,7 +356,7 @@ impl Session {
             state,
             prepared,
             method: logged_in.method,
-            inbox: Vec::new(),
+            inbox: Inbox::default(),
             outbox: Vec::new(),
             client_has_finished: false,
             fill_text: Vec::new(),
@@ -451,10 +455,12 @@ impl Session {
             if asks_at.is_some_and(|at| at <= Instant::now()) {
                 return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
-            if !self.inbox.is_empty()
-                && let Some(step) = self.step_from_inbox()?
-            {
-                return Ok(step);
+            if !self.inbox.is_empty() {
+                // Hits wait for nothing. Whoever sends many ahead lets others have their turn.
+                tokio::task::coop::consume_budget().await;
+                if let Some(step) = self.step_from_inbox()? {
+                    return Ok(step);
+                }
             }
             // A statement that has come in part is under way as well.
             let is_busy = self.state.has_open_transaction() || !self.inbox.is_empty();
@@ -500,7 +506,7 @@ impl Session {
         self.worker.metrics.count_client_bytes_in(count);
         let chunk = &scratch[..count];
         if !self.inbox.is_empty() {
-            self.inbox.extend_from_slice(chunk);
+            self.inbox.extend(chunk);
             drop(scratch);
             self.mark(Stage::Read);
             return self.step_from_inbox();
@@ -508,7 +514,7 @@ impl Session {
         self.draw_trace();
         let (used, step) = self.step_from(chunk)?;
         if used < count {
-            self.inbox.extend_from_slice(&chunk[used..]);
+            self.inbox.extend(&chunk[used..]);
             self.needs_sampling = used > 0;
         }
         Ok(step)
@@ -520,11 +526,8 @@ impl Session {
         }
         let mut inbox = std::mem::take(&mut self.inbox);
         let (used, step) = self.step_from(&inbox)?;
-        if used == inbox.len() && inbox.capacity() > BUFFER_BYTES_KEPT {
-            return Ok(step);
-        }
         self.needs_sampling = used > 0 && used < inbox.len();
-        inbox.drain(..used);
+        inbox.consume(used);
         self.inbox = inbox;
         Ok(step)
     }

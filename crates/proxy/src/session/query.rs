@@ -432,7 +432,8 @@ impl Session {
         } else if !self.unreplayed_hit.is_none() {
             Some(Prerequisite::RepeatHit)
         } else {
-            self.found_rows.map(|_| Prerequisite::SetFoundRows)
+            self.must_set_found_rows_for_code()
+                .then_some(Prerequisite::SetFoundRows)
         }
     }
 
@@ -575,10 +576,11 @@ impl Session {
         }
     }
 
-    /// Whether the server may take several statements in one text. A session in which that was
-    /// switched passes through.
+    /// Whether the server may take several statements in one text.
     fn takes_several(&self) -> bool {
-        self.state.passes_through() || self.capabilities().has(Capabilities::MULTI_STATEMENTS)
+        self.state.passes_through()
+            || self.state.option_was_switched()
+            || self.capabilities().has(Capabilities::MULTI_STATEMENTS)
     }
 
     /// How the server reads this session's text, as far as that is known; see [`Session::analyse`].

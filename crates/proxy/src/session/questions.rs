@@ -66,6 +66,7 @@ impl Session {
         }
         SettingsQuery::remove_collation_probe(&mut row);
         let mut sees_mark = query.take_mark(&mut row);
+        self.note_count_asked_over(SettingsQuery::take_found_rows(&mut row));
         self.server_waits(query.take_patience_ms(&mut row));
         if self.shared.timeline.broken().surroundings == BrokenSurroundings::Instance {
             SettingsQuery::hide_instance(&mut row);
@@ -224,7 +225,7 @@ impl Session {
         self.ask_in_pieces(payload, expect, take).await
     }
 
-    async fn ask_in_pieces(
+    pub(super) async fn ask_in_pieces(
         &mut self,
         payload: &[u8],
         expect: ResponseKind,

@@ -10,6 +10,7 @@ use remora_wire::packet::HEADER_BYTES;
 use remora_wire::response::OK_MARK;
 use remora_wire::walker::{Progress, ResponseWalker, Summary};
 
+use super::inbox::Inbox;
 use super::{Ended, Session, Side, either_readable};
 
 /// How much of a stream is relayed at a time, bytes.
@@ -58,7 +59,7 @@ impl Session {
         if !self.client.awaits_next(false, self.worker.is_stopping()) {
             return Ended::closed();
         }
-        let inbox = std::mem::take(&mut self.inbox);
+        let inbox = std::mem::take::<Inbox>(&mut self.inbox);
         if let Err(error) = self.server.write_all(&inbox).await {
             return error.into();
         }

@@ -1,11 +1,12 @@
 //! Query expressions: `WITH`, set operations, blocks and their clauses.
 
 use super::block::Reader;
-use super::{Parsed, SelectParser, TABLE_EXPRESSIONS_MAX};
+use super::{Parsed, SelectParser, TABLE_EXPRESSIONS_MAX, may_be_the_same};
 use crate::cursor::is_name;
 use crate::everything::EverythingReason;
 use crate::hint::is_certainly_hint;
 use crate::keyword::Keyword as K;
+use crate::name::TableName;
 use crate::reads::Condition;
 use crate::refusal::Refusal;
 use crate::token::{Token, TokenKind as T};
@@ -68,7 +69,9 @@ impl SelectParser<'_> {
         self.expect_word(K::With)?;
         self.is_compound = true;
         let recursive = self.cursor.take_word(K::Recursive);
-        self.list(|parser| {
+        let outside = self.expressions_in_scope.len();
+        let visible_outside = std::mem::replace(&mut self.certainly_visible_from, outside);
+        let parsed = self.list(|parser| {
             let token = parser.expect_name()?;
             let name = parser.cursor.name_bytes(token).into_owned();
             if parser.expressions_in_scope.len() == TABLE_EXPRESSIONS_MAX {
@@ -80,13 +83,28 @@ impl SelectParser<'_> {
             parser.expect_word(K::As)?;
             if recursive {
                 // Only a recursive one sees itself; otherwise the name means a table in there.
-                parser.expressions_in_scope.push(name);
+                parser.name_expression(name, outside, recursive);
                 return parser.parenthesised(Self::query_expression);
             }
             parser.parenthesised(Self::query_expression)?;
-            parser.expressions_in_scope.push(name);
+            parser.name_expression(name, outside, recursive);
             Ok(())
-        })
+        });
+        self.certainly_visible_from = visible_outside;
+        parsed
+    }
+
+    /// A common table expression is in scope from here on. Servers don't agree whether what stands
+    /// before it can mean it: `MariaDB` says so below `RECURSIVE`, and `MySQL` reads an expression
+    /// where it is used.
+    fn name_expression(&mut self, name: Vec<u8>, outside: usize, recursive: bool) {
+        let is_read = |table: &TableName| {
+            table.schema.is_none() && may_be_the_same(table.table.as_bytes(), &name)
+        };
+        if (recursive || outside > 0) && self.tables.iter().any(is_read) {
+            self.refuse(Refusal::TableName);
+        }
+        self.expressions_in_scope.push(name);
     }
 
     fn select_block(&mut self) -> Parsed {

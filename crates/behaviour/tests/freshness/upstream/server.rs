@@ -139,6 +139,12 @@ impl Server {
         Ok(rows)
     }
 
+    /// The number of the connection that was made last.
+    pub(crate) fn newest_connection(&self) -> u64 {
+        let ids = self.sql("SELECT MAX(ID) FROM information_schema.PROCESSLIST");
+        text(&ids[0], 0).unwrap().parse().unwrap()
+    }
+
     /// Ends the follower's connections, or those of them that do this. Gives how many.
     pub(crate) fn kill(&self, condition: &str) -> usize {
         let ids = self.sql(&format!(

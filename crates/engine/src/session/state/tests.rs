@@ -641,6 +641,19 @@ fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
     assert!(state.doubts_next_transaction(), "perhaps it used nothing");
 }
 
+/// Then a text may be several statements, whatever the login said.
+#[test]
+fn that_multi_statements_were_switched_is_known_for_as_long_as_the_connection_lasts() {
+    let mut state = session(Isolation::RepeatableRead);
+    assert!(!state.option_was_switched());
+    state.option_changed();
+    assert!(state.option_was_switched() && state.passes_through());
+    state.reset(None, own(CacheType::On));
+    assert!(state.option_was_switched() && !state.passes_through());
+    state.changed_user(2, None, own(CacheType::On));
+    assert!(state.option_was_switched());
+}
+
 #[test]
 fn temporary_tables_and_unknown_effects_last_until_the_session_is_reset() {
     for (effect, why) in [

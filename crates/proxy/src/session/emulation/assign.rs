@@ -10,7 +10,7 @@
 
 use remora_engine::emulation::{Change, Decision, Judge, Refused};
 use remora_engine::key::Label;
-use remora_engine::reason::{Bypass, Outcome};
+use remora_engine::reason::{Bypass, Limit, Outcome};
 use remora_engine::session::state::Effects;
 use remora_sql::{Dialect, EmulatedExpression, EmulatedSet, EmulatedValue, Refusal};
 use remora_upstream::clock::Instant;
@@ -63,7 +63,7 @@ impl Session {
         let outcome = Outcome::Bypass(Bypass::Statement(Refusal::NotSelect));
         self.count(Some(assigning.label), outcome);
         if self.unreplayed_hit.has_result() {
-            self.found_rows = self.rows_of_unreplayed_hit();
+            self.keep_count_of_hit();
         }
         if let Some(closed) = self.unreplayed_hit.clear() {
             self.close_late(closed)?;
@@ -81,8 +81,12 @@ impl Session {
             Some(told) if told.is_error => told,
             told => {
                 let mut set = assigning.set;
-                if let Some(told) = told {
-                    fill_in(&mut set, &told.bytes, self.capabilities())?;
+                if let Some(told) = told
+                    && (told.is_cut || fill_in(&mut set, &told.bytes, self.capabilities()).is_err())
+                {
+                    // No value of these variables is that long, or in that many packets.
+                    self.shared.metrics.rare.count_limit(Limit::MergedBytes);
+                    fill_in_too_long(&mut set);
                 }
                 self.carry_out(&set, assigning.no_backslash_escapes).await?
             }
@@ -160,15 +164,16 @@ impl Session {
     async fn has_answer_to(&mut self, statement: &[u8]) -> Result<Answer, Ended> {
         let message = [self.query_head(), statement].concat();
         self.server_contact_ms = self.shared.clock.now_ms();
-        let mut bytes = Vec::new();
+        let bytes_max = self.shared.emulation.merged_bytes_max;
+        let mut answer = Answer::default();
         let summary = self
-            .ask(&message, ResponseKind::Results, Some(&mut bytes))
+            .ask_in_pieces(&message, ResponseKind::Results, |piece| {
+                answer.take_in(piece, bytes_max);
+            })
             .await?;
         self.state.after(&Effects::NONE, None, &summary);
-        Ok(Answer {
-            bytes,
-            is_error: !summary.succeeded(),
-        })
+        answer.is_error = !summary.succeeded();
+        Ok(answer)
     }
 
     fn put_in_force(&mut self, change: &Change) {
@@ -254,9 +259,36 @@ fn told_value(value: Option<Vec<u8>>, of_type: Option<u8>) -> EmulatedValue {
     }
 }
 
+/// Puts something in the places of the expressions that no variable can have.
+fn fill_in_too_long(set: &mut EmulatedSet) {
+    let EmulatedSet::Assignments(all) = set else {
+        return;
+    };
+    for one in all {
+        if matches!(one.value, EmulatedValue::Expression(_)) {
+            one.value = EmulatedValue::String(TOO_LONG.to_owned());
+        }
+    }
+}
+
+/// Stands in an error for a value that is too long to be held.
+const TOO_LONG: &str = "(too long)";
+
 /// What the server answered.
 #[derive(Default)]
 struct Answer {
+    /// All of it, unless it is cut.
     bytes: Vec<u8>,
+    /// It was too long to be held.
+    is_cut: bool,
     is_error: bool,
+}
+
+impl Answer {
+    fn take_in(&mut self, piece: &[u8], bytes_max: usize) {
+        self.is_cut |= self.bytes.len() + piece.len() > bytes_max;
+        if !self.is_cut {
+            self.bytes.extend_from_slice(piece);
+        }
+    }
 }
