@@ -16,7 +16,7 @@ reasons! {
         NoTables: "no_tables", "It reads neither a table nor a setting of the session.";
         SystemSchema: "system_schema",
             "It reads a system schema, whose changes the log does not show.";
-        TableName: "table_name", "It names a table in a way that can't be matched with the log with certainty.";
+        TableName: "table_name", "It names a table in a way that can't be matched with the log with certainty. Or a name in it may mean a common table expression on one server and a table on another.";
         NonAsciiWord: "non_ascii_word",
             "It has a name outside ASCII without quotes: where such a name ends depends on the client's character set.";
         LockingRead: "locking_read", "It locks the rows that it reads.";

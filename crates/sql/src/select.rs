@@ -80,8 +80,8 @@ pub(crate) struct SelectParser<'a> {
     pub(crate) tables: Vec<TableName>,
     /// Names of the common table expressions that are visible here, innermost last.
     expressions_in_scope: Vec<Vec<u8>>,
-    /// How many of them are those of `WITH`s around the one whose expressions are being read.
-    /// Within those `MySQL` sees them, and `MariaDB` takes some for tables.
+    /// Where those begin that every server sees here. The ones before it are those of `WITH`s
+    /// around: `MySQL` sees them, and `MariaDB` may take them for tables.
     certainly_visible_from: usize,
     depth: usize,
     pub(crate) findings: Findings,
@@ -380,7 +380,8 @@ impl<'a> SelectParser<'a> {
         Ok(Some(self.tables.len() - 1))
     }
 
-    /// What a name without a schema means. In another case it may be another name, or the same.
+    /// What a name without a schema means. In another letter case it may be another name, or the
+    /// same.
     fn expression_named(&self, name: &[u8]) -> Named {
         let is_it = |known: &Vec<u8>| known == name;
         let certain = &self.expressions_in_scope[self.certainly_visible_from..];

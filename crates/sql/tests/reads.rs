@@ -146,7 +146,7 @@ fn names_of_common_table_expressions_count_where_they_are_visible_only() {
         &["t", "s.c"],
     );
     reads(
-        "WITH c AS (SELECT * FROM d), d AS (SELECT * FROM c) SELECT * FROM d",
+        "WITH c AS (SELECT * FROM d), e AS (SELECT * FROM c) SELECT * FROM e",
         &["d"],
     );
     reads(
@@ -181,6 +181,9 @@ fn what_may_be_a_common_table_expression_or_a_table_is_not_cached() {
         // Below RECURSIVE it sees those that come later.
         "WITH RECURSIVE a AS (SELECT * FROM c), c AS (SELECT 5 AS y) SELECT * FROM a",
         "WITH RECURSIVE a AS (SELECT * FROM C), c AS (SELECT 5 AS y) SELECT * FROM a",
+        // It reads an expression that is used twice again where it is used the second time.
+        "WITH c AS (SELECT * FROM d), d AS (SELECT * FROM c) SELECT * FROM d",
+        "WITH b AS (SELECT * FROM C), C AS (SELECT 5 AS y), d AS (SELECT * FROM b UNION ALL SELECT * FROM b) SELECT * FROM d",
         // MySQL reads an expression where it is used.
         "WITH c AS (SELECT * FROM a) SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM c) d",
     ] {

@@ -477,7 +477,11 @@ async fn replica_threads(
 ) -> Result<u32, ClientError> {
     if family == Family::MariaDb {
         let threads = column(client, "SHOW GLOBAL STATUS LIKE 'Slaves_running'", 1).await?;
-        return Ok(threads.first().and_then(|n| n.parse().ok()).unwrap_or(0));
+        // One that doesn't say may be replicating.
+        return Ok(threads
+            .first()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(u32::MAX));
     }
     let question = if release >= REPLICA_WORDS_SINCE {
         "SHOW REPLICA STATUS"

@@ -306,7 +306,7 @@ fn several_statements_in_one_text_are_told_of_the_hit() {
 /// Remora's own question for a session's settings comes before its first write, and before one that
 /// follows a `SET`. The server then has the count of that question.
 #[test]
-fn the_count_of_a_read_is_not_that_of_a_question_that_the_client_did_not_ask() {
+fn remoras_own_question_does_not_change_found_rows() {
     let front = Front::new("row_counts", &SETUP);
     let read = "SELECT a, CONNECTION_ID() > 0 FROM t";
     let set = "SET SESSION lock_wait_timeout = 50 + 50";

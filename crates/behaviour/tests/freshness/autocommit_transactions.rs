@@ -281,9 +281,10 @@ fn the_end_for_locks_is_not_refused_for_what_memory_has_answered() {
     }
 }
 
-/// The same if memory has the answer, and may not give it just now.
+/// A read whose kept result may not be served yet goes to the server, and takes metadata locks
+/// there. So the `COMMIT` after it must reach the server.
 #[test]
-fn what_memory_may_not_give_now_keeps_locks_as_well() {
+fn a_read_that_memory_may_not_serve_yet_takes_locks() {
     let engine = if lease().kind().is_mysql() {
         "MEMORY"
     } else {

@@ -46,6 +46,12 @@ fn what_a_name_within_an_expression_means_is_what_the_server_says() {
              C AS (SELECT 5 AS y) SELECT v FROM b",
             "UPDATE t SET v = 3 WHERE x = '05'",
         ),
+        (
+            "WITH b AS (SELECT t.v FROM C JOIN t ON t.x = C.y WHERE C.y = '5'), \
+             C AS (SELECT 5 AS y), d AS (SELECT v FROM b UNION ALL SELECT v FROM b) \
+             SELECT v FROM d",
+            "UPDATE t SET v = 4 WHERE x = '05'",
+        ),
     ] {
         // Often enough for memory to answer it, if it ever does.
         for _ in 0..3 {

@@ -161,7 +161,7 @@ bypasses! {
         CharsetUnsafe(Session): "charset_unsafe", "The session's text can't be read safely. Its character set may hide quotes inside other characters (sjis, gbk, ucs2). Or the server compares other strings than the text shows: with `character_set_connection = swe7`, or utf16 while `character_set_client = binary`.";
         QueryCacheOff(Session): "query_cache_off", "`query_cache_type` is `OFF`, in the session or globally, or `query_cache_size` was set to 0.";
         QueryCacheOnDemand(Session): "query_cache_on_demand", "The session's `query_cache_type` is `DEMAND`, and the statement doesn't say `SQL_CACHE`.";
-        FingerprintsFull(Session): "fingerprints_full", "More combinations of account, schema and settings are in use than `cache.fingerprints_max`, or larger ones than `cache.fingerprints_bytes_max`.";
+        FingerprintsFull(Session): "fingerprints_full", "Too many combinations of account, schema and settings are in use (`cache.fingerprints_max`), or they take too many bytes (`cache.fingerprints_bytes_max`). A single one may take a 1,024th of those.";
 
         TableUnknown(Tables): "table_unknown", "What one of its tables is can't be told: its schema is not certain or the catalogue can't be asked.";
         TableLoading(Tables): "table_loading", "The definition of one of its tables is being asked for.";

@@ -147,12 +147,12 @@ reasons! {
         Digests: "digests.count_max", "A statement was counted together with others whose digests have no place of their own.";
         KnownStatements: "digests.known_max", "A worker forgot a statement's text without values to make room for another. It is normalised and analysed again when it comes back.";
         DigestsOff: "observe.verify_digests_off_max", "Faults were found in the results of so many digests that nothing at all is kept any longer.";
-        MergedBytes: "query_cache.merged_bytes_max", "An answer to SHOW STATUS or SHOW VARIABLES was too long to be held, and passed without the query cache's rows; or the last packet of an answer that Remora replaces was.";
+        MergedBytes: "query_cache.merged_bytes_max", "An answer to SHOW STATUS or SHOW VARIABLES was too long to be held, and passed without the query cache's rows; or the last packet of an answer that Remora replaces was, or a value in a SET of the query cache's variables.";
         ShownRows: "query_cache.rows_max", "SHOW REMORA had more rows than are shown.";
         Traces: "observe.traces_max", "A trace left memory for a newer one.";
         TraceQueue: "opentelemetry.queue_max", "A trace was not sent because too many others were waiting.";
         TraceTime: "opentelemetry.timeout_ms", "The collector did not take traces in time.";
-        Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use, or too large ones (`cache.fingerprints_bytes_max`).";
+        Fingerprints: "cache.fingerprints_max", "A session passes through because too many combinations of settings are in use, or they take more than `cache.fingerprints_bytes_max`.";
         FillsInFlight: "cache.fills_in_flight_max", "A result was not kept because too many others were on their way into memory.";
         FillWait: "cache.fill_wait_ms_max", "A statement asked the server, because another client's answer to it did not come in time.";
         FillWaiters: "cache.fill_waiters_max", "A statement asked the server, because too many others were waiting for another client's answer.";
@@ -210,7 +210,7 @@ reasons! {
         OtherSettings: "other_settings", "The server's privilege settings (`mandatory_roles` and such) have changed, it has other session variables than before, or it sees Remora connect from another host.";
         Unsuitable: "unsuitable", "Caching is off in the configuration, or the server is set up in a way in which changes can be missed (`remora check` says which).";
         Forgotten: "forgotten", "Something that no log shows forgot everything before the file could be taken over, for instance a session that may have used `sql_log_bin = 0`.";
-        NoRoom: "no_room", "More kinds of reads or session settings than `cache.table_shapes_max`, `cache.shape_tables_max` or `cache.fingerprints_max` allow.";
+        NoRoom: "no_room", "More kinds of reads or session settings than `cache.table_shapes_max`, `cache.shape_tables_max`, `cache.fingerprints_max` or `cache.fingerprints_bytes_max` allow.";
     }
 }
 

@@ -82,8 +82,8 @@ pub struct SessionState {
     next_transaction_in_doubt: bool,
     /// Why the session passes everything through until it is reset.
     pass_through: Option<Bypass>,
-    /// The client has switched multi-statements, on or off.
-    option_was_switched: bool,
+    /// The client has sent `COM_SET_OPTION`: multi-statements may be on or off.
+    may_have_switched_multi_statements: bool,
     /// It may hold locks of `GET_LOCK()`.
     may_have_user_locks: bool,
     /// Its changes don't reach the binary log, or not as rows.
@@ -138,7 +138,7 @@ impl SessionState {
             next_transaction_differs: false,
             next_transaction_in_doubt: false,
             pass_through: None,
-            option_was_switched: false,
+            may_have_switched_multi_statements: false,
             may_have_user_locks: false,
             writes_are_unlogged: false,
             // Nobody knows what a login does for this account.
@@ -869,13 +869,13 @@ impl SessionState {
 
     /// `COM_RESET_CONNECTION` succeeded: the session is as after the login.
     pub fn reset(&mut self, mark: Option<EndMark>, own: OwnValues) {
-        self.begin_again(self.flavour, mark, own);
+        self.restart(self.flavour, mark, own);
     }
 
-    fn begin_again(&mut self, flavour: Flavour, mark: Option<EndMark>, own: OwnValues) {
+    fn restart(&mut self, flavour: Flavour, mark: Option<EndMark>, own: OwnValues) {
         *self = SessionState {
             // It is the connection's, not the session's.
-            option_was_switched: self.option_was_switched,
+            may_have_switched_multi_statements: self.may_have_switched_multi_statements,
             ..SessionState::new(flavour, mark, own).with_transaction_reads(self.transaction_reads)
         };
     }
@@ -888,7 +888,7 @@ impl SessionState {
             role_epoch: privilege_epoch,
             ..self.flavour
         };
-        self.begin_again(flavour, mark, own);
+        self.restart(flavour, mark, own);
     }
 
     /// `COM_CHANGE_USER` was refused, and the server keeps the session: with the account and the
@@ -905,15 +905,15 @@ impl SessionState {
     /// `COM_SET_OPTION` succeeded or not: multi-statements may be on or off.
     pub fn option_changed(&mut self) {
         self.settings = SessionSettings::Unknown;
-        self.option_was_switched = true;
+        self.may_have_switched_multi_statements = true;
         self.pass_through(Bypass::UnknownSessionState);
     }
 
-    /// Whether the client has switched multi-statements since it connected. Servers keep that when
-    /// the session is reset or its user changed.
+    /// Whether the client has sent `COM_SET_OPTION` since it connected. The server keeps
+    /// multi-statements as set when the session is reset or its user changes.
     #[inline]
-    pub fn option_was_switched(&self) -> bool {
-        self.option_was_switched
+    pub fn may_have_switched_multi_statements(&self) -> bool {
+        self.may_have_switched_multi_statements
     }
 
     fn derive_scope(&mut self) {

@@ -124,14 +124,15 @@ pub struct FingerprintLimits {
     pub bytes_max: usize,
 }
 
-/// So many fingerprints have room at least, however large the settings are that clients choose.
-const SHARE_OF_ONE: usize = 1_024;
+/// One fingerprint may take a 1,024th of the bytes, so at least this many fit, whatever settings
+/// clients choose.
+const FITTING_AT_LEAST: usize = 1_024;
 
-/// By what they were made of.
+/// The fingerprints by the bytes that they were made from.
 #[derive(Debug, Default)]
 struct Known {
     fingerprints: HashMap<Vec<u8>, Arc<Fingerprint>>,
-    /// How long what they were made of is.
+    /// The length of all these, bytes.
     bytes: usize,
 }
 
@@ -152,12 +153,12 @@ impl Known {
     }
 }
 
-/// More different settings are in use than the limits allow, or larger ones.
+/// There is no room: too many fingerprints are in use, too many bytes, or this one is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyFingerprints;
 
 impl Fingerprints {
-    /// Room for so many fingerprints in use at the same time.
+    /// None yet, and these limits.
     pub fn new(limits: FingerprintLimits) -> Fingerprints {
         Fingerprints {
             known: Mutex::default(),
@@ -233,7 +234,7 @@ impl Fingerprints {
         if let Some(fingerprint) = known.fingerprints.get(&bytes) {
             return Ok(Arc::clone(fingerprint));
         }
-        if bytes.len() > self.limits.bytes_max / SHARE_OF_ONE {
+        if bytes.len() > self.limits.bytes_max / FITTING_AT_LEAST {
             return Err(TooManyFingerprints);
         }
         if !known.has_room(bytes.len(), self.limits) {

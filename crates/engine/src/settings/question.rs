@@ -58,8 +58,8 @@ const INSTANCE_FIELD: usize = 4;
 /// Fields before the variables.
 const LEADING_FIELDS: usize = INSTANCE_FIELD + INSTANCE_FIELDS.len();
 
-/// The field before the mark: the count that the client would get. Afterwards the server has that
-/// of this question.
+/// The field before the mark: the count that the client would get. The question itself overwrites
+/// the server's.
 const FOUND_ROWS: &str = "CAST(FOUND_ROWS() AS BINARY)";
 /// The last field: a text on purpose. Its definition names the collation in which the server sends
 /// texts.
@@ -182,8 +182,8 @@ impl SettingsQuery {
         mark.is_some_and(|mark| holder.as_deref() == Some(mark.holder.as_bytes()))
     }
 
-    /// Takes off an answer, behind which no mark is any more, what `FOUND_ROWS()` would have given
-    /// the client. None too if it can't be read.
+    /// Takes the count off an answer that `FOUND_ROWS()` would have given the client; `None` if it
+    /// can't be read. The mark must have been [taken off](SettingsQuery::take_mark) before.
     pub fn take_found_rows(row: &mut Row) -> Option<usize> {
         std::str::from_utf8(&row.pop()??).ok()?.parse().ok()
     }

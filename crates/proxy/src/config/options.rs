@@ -381,9 +381,9 @@ pub struct CacheOptions {
     /// it pass through.
     #[schemars(range(min = 16, max = 16_777_216))]
     pub fingerprints_max: usize,
-    /// What such combinations may take together. One alone may take a 1,024th of it; sessions whose
-    /// settings are longer pass through.
-    #[schemars(range(min = 1_048_576_u64, max = 1_099_511_627_776_u64))]
+    /// Bytes of settings that all these combinations may hold. The memory that they take is up to
+    /// twice as much. One of them may hold a 1,024th. Sessions beyond either limit pass through.
+    #[schemars(range(min = 16_777_216_u64, max = 1_099_511_627_776_u64))]
     pub fingerprints_bytes_max: ByteSize,
     /// Results that may be on their way into memory at the same time. Further misses aren't stored.
     #[schemars(range(min = 1, max = 1_048_576))]
@@ -444,7 +444,7 @@ impl Default for CacheOptions {
             table_shapes_max: 64,
             shape_tables_max: 131_072,
             fingerprints_max: 65_536,
-            fingerprints_bytes_max: ByteSize::new(64 << 20),
+            fingerprints_bytes_max: ByteSize::new(256 << 20),
             fills_in_flight_max: 4_096,
             fill_wait_ms_max: 10_000,
             fill_waiters_max: 4_096,
@@ -596,7 +596,7 @@ pub struct QueryCacheOptions {
     pub cache_type: CacheType,
     /// The longest answer to a `SHOW STATUS` or `SHOW VARIABLES` that is held to put Remora's rows
     /// into it. A longer one passes as it is. Of an answer that Remora replaces, the last packet
-    /// may be as long.
+    /// may be as long; so may values in a `SET` of the query cache's variables.
     #[schemars(range(min = 1_024_u64, max = 67_108_864_u64))]
     pub merged_bytes_max: ByteSize,
     /// The most rows that a `SHOW REMORA` shows.

@@ -6,8 +6,8 @@
 //! statement is sent, Remora counts the rows of the hit's result while it is still there. When the
 //! client asks, the server first runs a statement that reads no table and gives as many rows.
 //!
-//! The question for the settings has the server forget the count, too. So it asks for that as well,
-//! and the count is kept in the same way.
+//! Remora's question for the settings overwrites the server's count, too. So it asks for that as
+//! well, and the count is kept in the same way.
 //!
 //! What else is told of the statement before, `ROW_COUNT()` and the warnings, is that of the
 //! statement that the server has seen. A question for both is left alone.
@@ -34,7 +34,8 @@ const OF_SERVERS_THAT_COUNT_DO: &str = "session_track_gtids";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwedCount {
     rows: usize,
-    /// The rows of a hit that the server hasn't seen. Else the server has forgotten them.
+    /// They are those of a hit that the server hasn't seen. Else Remora's own question has
+    /// overwritten the server's count.
     is_of_hit: bool,
 }
 
@@ -75,14 +76,14 @@ impl Session {
         }
     }
 
-    /// The server is about to be sent what keeps the count of the hit that it hasn't seen.
+    /// The server is about to get a statement that leaves `FOUND_ROWS()` alone: keeps the count of
+    /// the hit that it hasn't seen.
     pub(super) fn keep_count_of_hit(&mut self) {
         self.found_rows = self.rows_of_unreplayed_hit().map(OwedCount::of_hit);
     }
 
-    /// The server was asked something of which the client knows nothing, and told the count that it
-    /// had before.
-    pub(super) fn note_count_asked_over(&mut self, count: Option<usize>) {
+    /// Remora's own question has overwritten the server's count. The answer tells what it was.
+    pub(super) fn note_overwritten_count(&mut self, count: Option<usize>) {
         if self.found_rows.is_none() && !self.unreplayed_hit.has_result() {
             self.found_rows = count
                 .filter(|rows| *rows <= ROWS_MAX)
@@ -93,8 +94,8 @@ impl Session {
         }
     }
 
-    /// Whether the count must be set before a procedure, which may ask for it. If the server has
-    /// only forgotten it, it stays forgotten: each call would cost a second question.
+    /// Whether the count must be set before a procedure, which may ask for it. One that Remora's
+    /// question has overwritten isn't: each call would cost a second question.
     pub(super) fn must_set_found_rows_for_code(&self) -> bool {
         self.found_rows.is_some_and(|owed| owed.is_of_hit)
     }

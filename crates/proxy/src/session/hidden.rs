@@ -262,7 +262,7 @@ impl Session {
             let statement = self.analyse(text, self.dialect()?);
             self.basis_of_tables(statement.cacheable.as_ref().ok()?)
         };
-        // With autocommit off its tables may stay locked behind it.
+        // With autocommit off the server may keep its tables' metadata locks.
         plan.effects.table_use = TableUse::Possible;
         plan.rest_on(hidden_code.basis_of_kept_result().or_else(tables));
         plan

@@ -1,15 +1,15 @@
-//! What a client has sent and nobody has looked at yet.
+//! What a client has sent and hasn't been handled yet.
 
 use std::ops::Deref;
 
 use remora_engine::session::BUFFER_BYTES_KEPT;
 
-/// Bytes in the order in which they came. Whoever sends many statements ahead has them taken one by
-/// one, so what is taken isn't moved out each time.
+/// Bytes in the order in which they came. A client may send many statements ahead: if each were
+/// removed from the front when it is handled, all the rest would be moved each time.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     bytes: Vec<u8>,
-    /// Where what is left begins. It is less than the bytes' length unless there are none.
+    /// Where the bytes begin that haven't been handled. Less than `bytes.len()`, or both are 0.
     start: usize,
 }
 
@@ -24,7 +24,7 @@ impl Inbox {
         self.bytes.extend_from_slice(more);
     }
 
-    /// Lets go of so many bytes from the beginning.
+    /// Drops the first `count` bytes.
     pub(super) fn consume(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.bytes.len());

@@ -13,7 +13,7 @@
 //! | `exchange.rs` | sending a message to the server and relaying its answer |
 //! | `backlog.rs` | reading an answer ahead of a client that doesn't take it |
 //! | `client_connection.rs` | the client's connection, and when a shutdown may end it |
-//! | `inbox.rs` | what the client has sent and nobody has looked at yet |
+//! | `inbox.rs` | what the client has sent and hasn't been handled yet |
 //! | `listening.rs` | listening to the client while the server works |
 //! | `tunnel.rs` | relaying what the client sends while the server answers |
 //! | `fill.rs` | deciding whether an answer may be kept, and keeping it |
@@ -34,7 +34,7 @@
 //! | `refusal.rs` | answering a message with an error instead of having it run |
 //! | `types.rs` | the types of parameters, which the server may not have been told |
 //! | `counted_rows.rs` | `SQL_CALC_FOUND_ROWS` and its `FOUND_ROWS()`, as a pair |
-//! | `found_rows.rs` | what `FOUND_ROWS()` gives when the server has not seen the hit it is about |
+//! | `found_rows.rs` | what `FOUND_ROWS()` must give where the server has another count |
 //!
 //! What is known of the session stands in [`remora_engine::session`], as plain values.
 
@@ -200,8 +200,8 @@ pub(crate) struct Session {
     /// What was last answered from memory, if the server has seen no statement since: what its
     /// diagnostics area should tell of.
     unreplayed_hit: UnreplayedHit,
-    /// How many rows the last hit had, if the server has seen none of it, but statements since that
-    /// left its count of found rows alone. Of no meaning while there is an unreplayed hit.
+    /// What `FOUND_ROWS()` must give where the server's own count is another one: that of a hit
+    /// before it, or of Remora's own question. Of no meaning while there is an unreplayed hit.
     found_rows: Option<OwedCount>,
     /// The snapshot for which a proof was last awaited: it is, once only.
     awaited_proof_of: Option<Snapshot>,
@@ -456,7 +456,8 @@ impl Session {
                 return Ok(Step::Requires(Prerequisite::LearnSettings));
             }
             if !self.inbox.is_empty() {
-                // Hits wait for nothing. Whoever sends many ahead lets others have their turn.
+                // A hit never yields. Without this, a client that sends many ahead would starve the
+                // worker's other sessions.
                 tokio::task::coop::consume_budget().await;
                 if let Some(step) = self.step_from_inbox()? {
                     return Ok(step);

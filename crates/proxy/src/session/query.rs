@@ -98,8 +98,7 @@ impl Session {
             return Plan::with(Consequences::of_unread(start), ResponseKind::Results);
         };
         let statement = remora_sql::analyse_prefix(start, dialect);
-        let mut consequences = self.consequences(&statement, start);
-        consequences.effects.may_turn_log_off = true;
+        let consequences = Consequences::of_start(&statement, start, |name| self.qualify(name));
         Plan::with(consequences, ResponseKind::Results)
     }
 
@@ -579,7 +578,7 @@ impl Session {
     /// Whether the server may take several statements in one text.
     fn takes_several(&self) -> bool {
         self.state.passes_through()
-            || self.state.option_was_switched()
+            || self.state.may_have_switched_multi_statements()
             || self.capabilities().has(Capabilities::MULTI_STATEMENTS)
     }
 

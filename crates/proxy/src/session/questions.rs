@@ -66,7 +66,7 @@ impl Session {
         }
         SettingsQuery::remove_collation_probe(&mut row);
         let mut sees_mark = query.take_mark(&mut row);
-        self.note_count_asked_over(SettingsQuery::take_found_rows(&mut row));
+        self.note_overwritten_count(SettingsQuery::take_found_rows(&mut row));
         self.server_waits(query.take_patience_ms(&mut row));
         if self.shared.timeline.broken().surroundings == BrokenSurroundings::Instance {
             SettingsQuery::hide_instance(&mut row);

@@ -81,27 +81,32 @@ impl SelectParser<'_> {
                 parser.names_in_parentheses()?;
             }
             parser.expect_word(K::As)?;
+            let read_before = parser.tables.len();
             if recursive {
                 // Only a recursive one sees itself; otherwise the name means a table in there.
-                parser.name_expression(name, outside, recursive);
+                parser.name_expression(name, read_before);
                 return parser.parenthesised(Self::query_expression);
             }
             parser.parenthesised(Self::query_expression)?;
-            parser.name_expression(name, outside, recursive);
+            parser.name_expression(name, read_before);
             Ok(())
         });
         self.certainly_visible_from = visible_outside;
         parsed
     }
 
-    /// A common table expression is in scope from here on. Servers don't agree whether what stands
-    /// before it can mean it: `MariaDB` says so below `RECURSIVE`, and `MySQL` reads an expression
-    /// where it is used.
-    fn name_expression(&mut self, name: Vec<u8>, outside: usize, recursive: bool) {
+    /// Puts a common table expression in scope. Its own text came after the first `read_before`
+    /// tables.
+    ///
+    /// What was read as a table before that may mean the expression already. After `RECURSIVE`,
+    /// `MariaDB` sees later names, and an expression that is used twice is read again where it is
+    /// used the second time. `MySQL` reads one where it is used, so an inner `WITH` may change what
+    /// its names mean.
+    fn name_expression(&mut self, name: Vec<u8>, read_before: usize) {
         let is_read = |table: &TableName| {
             table.schema.is_none() && may_be_the_same(table.table.as_bytes(), &name)
         };
-        if (recursive || outside > 0) && self.tables.iter().any(is_read) {
+        if self.tables[..read_before].iter().any(is_read) {
             self.refuse(Refusal::TableName);
         }
         self.expressions_in_scope.push(name);

@@ -139,8 +139,8 @@ impl Server {
         Ok(rows)
     }
 
-    /// The number of the connection that was made last.
-    pub(crate) fn newest_connection(&self) -> u64 {
+    /// The newest connection's ID.
+    pub(crate) fn newest_connection_id(&self) -> u64 {
         let ids = self.sql("SELECT MAX(ID) FROM information_schema.PROCESSLIST");
         text(&ids[0], 0).unwrap().parse().unwrap()
     }

@@ -25,34 +25,23 @@ use super::state::{Effects, OwnTransaction, TableUse, UnseenCode};
 /// What follows when the server runs a statement.
 #[derive(Debug, Clone)]
 pub struct Consequences {
-    /// For session and transaction.
+    /// What it does to the session and its transaction.
     pub effects: Effects,
     /// What it writes.
     pub writes: PlannedWrites,
-    /// It changes what reads give without a trace in the log.
+    /// It may change what reads give without a trace in the log.
     pub unlogged: bool,
 }
 
 impl Consequences {
-    /// None.
-    pub const NONE: Consequences = Consequences {
-        effects: Effects::NONE,
-        writes: PlannedWrites::Nothing,
-        unlogged: false,
-    };
-
-    /// Those of a statement. `qualify` gives schema and name of a table as the session means it;
-    /// `None` if that isn't certain.
+    /// What follows from a statement with this text. `qualify` gives schema and name of a table as
+    /// the session means it; `None` if that isn't certain.
     pub fn of<'n>(
         statement: &'n Statement,
         text: &[u8],
         qualify: impl Fn(&'n TableName) -> Option<(&'n str, &'n str)>,
     ) -> Consequences {
-        let mut consequences = Consequences {
-            effects: effects_of(statement, text),
-            writes: PlannedWrites::of(statement, qualify),
-            unlogged: statement.unlogged,
-        };
+        let mut consequences = Consequences::by_analysis(statement, text, qualify);
         if turns_the_log_off(statement, text) {
             consequences.turn_log_off();
         }
@@ -62,7 +51,33 @@ impl Consequences {
         consequences
     }
 
-    /// Those of a message that may do anything.
+    /// What follows from a statement of which only the start is known. It may do anything. Its
+    /// words aren't searched for more: a long text is most often an `INSERT`, and its values may be
+    /// words of any kind.
+    pub fn of_start<'n>(
+        statement: &'n Statement,
+        start: &[u8],
+        qualify: impl Fn(&'n TableName) -> Option<(&'n str, &'n str)>,
+    ) -> Consequences {
+        let mut consequences = Consequences::by_analysis(statement, start, qualify);
+        consequences.effects.may_turn_log_off = true;
+        consequences
+    }
+
+    fn by_analysis<'n>(
+        statement: &'n Statement,
+        text: &[u8],
+        qualify: impl Fn(&'n TableName) -> Option<(&'n str, &'n str)>,
+    ) -> Consequences {
+        Consequences {
+            effects: effects_of(statement, text),
+            writes: PlannedWrites::of(statement, qualify),
+            unlogged: statement.unlogged,
+        }
+    }
+
+    /// What follows from a message that may do anything. The server is asked afterwards whether the
+    /// session's changes are still logged (`may_turn_log_off`), so it doesn't count as unlogged.
     pub fn unknown() -> Consequences {
         let effects = Effects {
             session: SessionEffect::Unknown(UnknownEffect::UnknownStatement),
@@ -78,8 +93,8 @@ impl Consequences {
         }
     }
 
-    /// Those of a statement in a language that Remora doesn't read: it may do whatever its words
-    /// say.
+    /// What follows from a statement that the server reads as a language of its own, `ORACLE`'s
+    /// say: it may do whatever its words say.
     pub fn of_unread(text: &[u8]) -> Consequences {
         let mut consequences = Consequences::unknown();
         consequences.effects.may_turn_log_off = may_run_text(text);
@@ -345,6 +360,12 @@ mod tests {
                 assert!(consequences.unlogged, "{text}");
             }
         }
+        let start = b"INSERT INTO t VALUES ('revoke', 'privileges', 'sql_log_bin'), (";
+        let statement = remora_sql::analyse_prefix(start, Dialect::default());
+        let long = Consequences::of_start(&statement, start, |_| Some(("shop", "t")));
+        assert_ne!(long.effects.session, SessionEffect::BinlogOff);
+        assert!(long.effects.may_turn_log_off && !long.unlogged);
+        assert_eq!(long.writes, PlannedWrites::Unnamed);
         let value = of("INSERT INTO t VALUES ('sql_log_bin')");
         assert_eq!(value.effects.session, SessionEffect::None);
         assert!(matches!(value.writes, PlannedWrites::Tables { .. }));

@@ -643,15 +643,15 @@ fn code_of_a_statement_whose_own_transaction_ends_leaves_no_doubt() {
 
 /// Then a text may be several statements, whatever the login said.
 #[test]
-fn that_multi_statements_were_switched_is_known_for_as_long_as_the_connection_lasts() {
+fn a_reset_does_not_forget_that_multi_statements_may_have_been_switched() {
     let mut state = session(Isolation::RepeatableRead);
-    assert!(!state.option_was_switched());
+    assert!(!state.may_have_switched_multi_statements());
     state.option_changed();
-    assert!(state.option_was_switched() && state.passes_through());
+    assert!(state.may_have_switched_multi_statements() && state.passes_through());
     state.reset(None, own(CacheType::On));
-    assert!(state.option_was_switched() && !state.passes_through());
+    assert!(state.may_have_switched_multi_statements() && !state.passes_through());
     state.changed_user(2, None, own(CacheType::On));
-    assert!(state.option_was_switched());
+    assert!(state.may_have_switched_multi_statements());
 }
 
 #[test]

@@ -84,7 +84,8 @@ impl Session {
                 if let Some(told) = told
                     && (told.is_cut || fill_in(&mut set, &told.bytes, self.capabilities()).is_err())
                 {
-                    // No value of these variables is that long, or in that many packets.
+                    // No good value is that long, or in that many packets. The client gets the
+                    // usual error for a bad one.
                     self.shared.metrics.rare.count_limit(Limit::MergedBytes);
                     fill_in_too_long(&mut set);
                 }
@@ -259,7 +260,7 @@ fn told_value(value: Option<Vec<u8>>, of_type: Option<u8>) -> EmulatedValue {
     }
 }
 
-/// Puts something in the places of the expressions that no variable can have.
+/// Replaces each expression with a value that no variable accepts.
 fn fill_in_too_long(set: &mut EmulatedSet) {
     let EmulatedSet::Assignments(all) = set else {
         return;
@@ -271,7 +272,7 @@ fn fill_in_too_long(set: &mut EmulatedSet) {
     }
 }
 
-/// Stands in an error for a value that is too long to be held.
+/// What the error shows in place of a value that is too long to be held.
 const TOO_LONG: &str = "(too long)";
 
 /// What the server answered.
