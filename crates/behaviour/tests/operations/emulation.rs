@@ -299,6 +299,8 @@ fn reset_empties_the_store_for_those_who_may_reload() {
             "GRANT SELECT ON *.* TO plain@'%'".to_owned(),
         ])
         .unwrap();
+    // When the log tells of it, everything is forgotten.
+    front.catch_up();
     let plain = ConnectOptions {
         user: "plain".to_owned(),
         password: "plain".to_owned(),
