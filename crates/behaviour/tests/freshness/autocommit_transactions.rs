@@ -296,13 +296,16 @@ fn a_read_that_memory_may_not_serve_yet_takes_locks() {
     let (front, gate) = Front::behind_gate(lease(), "autocommit_held_locks", options, &setup);
     let (mut filler, mut writer) = (front.guest(), front.guest());
     filler.setup(&[OFF]);
-    wait_for("a hit in a transaction", PATIENCE, || {
+    let mut fill = || {
+        wait_for("a hit in a transaction", PATIENCE, || {
+            filler.run("COMMIT");
+            filler.run(FIRST);
+            Ok((filler.run("SELECT a FROM plain").outcome == "hit").then_some(()))
+        })
+        .unwrap();
         filler.run("COMMIT");
-        filler.run(FIRST);
-        Ok((filler.run("SELECT a FROM plain").outcome == "hit").then_some(()))
-    })
-    .unwrap();
-    filler.run("COMMIT");
+    };
+    fill();
     for end in ["COMMIT", "ROLLBACK", "BEGIN"] {
         gate.hold(true);
         writer.setup(&["INSERT INTO plain VALUES (1)"]);
@@ -316,13 +319,7 @@ fn a_read_that_memory_may_not_serve_yet_takes_locks() {
         let altered = other.query(&format!("ALTER TABLE plain COMMENT '{end}'"));
         gate.hold(false);
         altered.unwrap();
-        wait_for("a hit in a transaction", PATIENCE, || {
-            filler.run("COMMIT");
-            filler.run(FIRST);
-            Ok((filler.run("SELECT a FROM plain").outcome == "hit").then_some(()))
-        })
-        .unwrap();
-        filler.run("COMMIT");
+        fill();
     }
 }
 
