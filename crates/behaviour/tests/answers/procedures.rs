@@ -310,14 +310,19 @@ fn a_session_passes_through_after_code_that_may_have_left_something() {
         (&["CALL creates()"], "temporary_tables"),
         (&["CALL flushes()"], "temporary_tables"),
     ] {
-        // If the server is found to be another one meanwhile, that is a reason of its own.
+        // On a slow machine privileges can count as changed meanwhile, which is a reason of its
+        // own: then another session is tried.
+        let other = "session_unknown";
         let guest = wait_for("a session with this reason", PATIENCE, || {
             let mut guest = front.guest();
             guest.becomes_hit(READ, &all);
             guest.setup(texts);
-            let seen = guest.run(READ).outcome;
-            assert_ne!(seen, "hit", "{texts:?}");
-            Ok((seen == why).then_some(guest))
+            let reason = wait_for("a reason that stays", PATIENCE, || {
+                let seen = guest.run(READ).outcome;
+                assert_ne!(seen, "hit", "{texts:?}");
+                Ok([why, other].contains(&seen).then_some(seen))
+            })?;
+            Ok((reason == why).then_some(guest))
         });
         guest.unwrap().always_passes(READ, why);
     }

@@ -249,9 +249,16 @@ fn a_change_on_its_way_is_no_fault() {
             writer
                 .query(&format!("UPDATE t SET s = 'value {round}' WHERE a = 1"))
                 .unwrap();
-            // On a slow machine each change must leave time for hits.
-            let pause_ms = if round <= 100 { 3 } else { 100 };
-            std::thread::sleep(Duration::from_millis(pause_ms));
+            if round <= 100 {
+                std::thread::sleep(Duration::from_millis(3));
+                continue;
+            }
+            // On a slow machine memory may not have answered in between.
+            let before = verdict(front.remora(), Verdict::Equal);
+            wait_for("a verified hit", PATIENCE, || {
+                Ok((verdict(front.remora(), Verdict::Equal) > before).then_some(()))
+            })
+            .unwrap();
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         for reader in readers {

@@ -52,13 +52,7 @@ fn a_session_is_on_the_followed_server_only_if_it_sees_who_holds_the_mark() {
 #[test]
 fn neither_a_new_mark_nor_one_that_is_not_seen_makes_a_new_fingerprint() {
     let known = fingerprints(10);
-    let flavour = Flavour {
-        capabilities: Capabilities(0),
-        login_epoch: 0,
-        schema_epoch: 0,
-        role_epoch: 0,
-        client: None,
-    };
+    let flavour = flavour(0);
     let id = |number, name, holder| {
         let query = query(number, name);
         let mut row = answer(&query, holder);
@@ -85,6 +79,16 @@ fn questions_for_the_same_settings_are_alike_whatever_the_mark() {
     assert_eq!((one.mark_number(), other.mark_number()), (1, 2));
 }
 
+fn flavour(login_epoch: u64) -> Flavour {
+    Flavour {
+        capabilities: Capabilities(0),
+        login_epoch,
+        schema_epoch: 0,
+        role_epoch: 0,
+        client: None,
+    }
+}
+
 fn fingerprints(count_max: usize) -> Fingerprints {
     Fingerprints::new(FingerprintLimits {
         count_max,
@@ -97,13 +101,7 @@ fn fingerprints(count_max: usize) -> Fingerprints {
 fn settings_take_no_more_memory_than_they_may() {
     let known = fingerprints(1_000_000);
     let query = query(1, "a");
-    let flavour = Flavour {
-        capabilities: Capabilities(0),
-        login_epoch: 0,
-        schema_epoch: 0,
-        role_epoch: 0,
-        client: None,
-    };
+    let flavour = flavour(0);
     let intern = |number: usize, length: usize| {
         let mut row = answer(&query, None);
         row[1] = Some(format!("{number:0length$}").into_bytes());
@@ -132,13 +130,7 @@ fn settings_are_found_by_their_number_until_they_are_forgotten() {
     let known = fingerprints(1);
     let query = query(1, "a");
     let intern = |login_epoch| {
-        let flavour = Flavour {
-            capabilities: Capabilities(0),
-            login_epoch,
-            schema_epoch: 0,
-            role_epoch: 0,
-            client: None,
-        };
+        let flavour = flavour(login_epoch);
         known.intern(&query, &answer(&query, Some("17")), flavour)
     };
     let first = intern(0).expect("there is room");

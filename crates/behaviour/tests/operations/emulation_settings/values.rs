@@ -94,15 +94,13 @@ fn a_value_from_a_user_variable_is_judged_as_servers_judge_it() {
 fn a_value_that_is_too_long_to_be_held_is_refused_and_the_session_goes_on() {
     let front = Front::new("face_long", &TABLE);
     let mut guest = front.guest();
-    let mut sets = vec!["SESSION query_cache_type = @v"; 8];
     // The second one fills a packet of 16 MiB, so that the row goes on in another.
     for length in [2 << 20, (1 << 24) + 1] {
         guest.setup(&[&format!("SET @v = REPEAT('x', {length})")]);
         for count in [1, 8] {
-            sets.truncate(count);
-            let (code, _, message) = error_of(&mut guest, &format!("SET {}", sets.join(", ")));
+            let sets = vec!["SESSION query_cache_type = @v"; count].join(", ");
+            let (code, _, message) = error_of(&mut guest, &format!("SET {sets}"));
             assert_eq!(code, 1231, "{message}");
-            sets.resize(8, sets[0]);
         }
         assert_eq!(guest.value("SELECT LENGTH(@v)").0, Some(length.to_string()));
     }
