@@ -33,14 +33,17 @@ const HEARTBEAT: &str = "follow.heartbeat_ms";
 
 /// Options of every test that doesn't set others. A machine, or the server, may stand still: for a
 /// second the last proof shall not be too old for a hit, for five the server's silence shall not
-/// end the following, and for twenty no question be given up. What happens then has tests of its
-/// own.
-const PATIENT: [(&str, &str); 3] = [
+/// end the following, for fifteen the last check of the server not be too old, and for twenty no
+/// question be given up. However slow the test is, no statement goes to the server only so that it
+/// keeps the connection. What happens otherwise has tests of its own.
+const PATIENT: [(&str, &str); 5] = [
     // Remora asks for a proof four times as often: a longer time would make many tests wait.
     ("follow.lag_ms_max", "2000"),
     // Five times as long a silence ends the following.
     (HEARTBEAT, "1000"),
+    ("follow.check_age_ms_max", "20000"),
     ("upstream.query_timeout_ms", "20000"),
+    ("workers.server_contact_ms", "3600000"),
 ];
 
 static SERVERS: Pool = Pool::new(start);

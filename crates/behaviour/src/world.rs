@@ -190,7 +190,8 @@ impl World {
         println!("seed {}", load.seed);
         let until = Until {
             reads: u64::MAX,
-            time: Duration::from_mins(4),
+            // It ends with the faults.
+            time: Duration::from_mins(60),
         };
         let over = AtomicBool::new(false);
         let report = std::thread::scope(|scope| {

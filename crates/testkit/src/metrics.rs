@@ -24,18 +24,32 @@ impl Page {
     }
 }
 
-/// Asks for a page.
+/// Asks for a page. A machine that stands still between connecting and asking gets no answer, so
+/// it asks again then.
 pub fn get(address: SocketAddr, path: &str) -> anyhow::Result<Page> {
-    send(address, "GET", path, "")
+    const ATTEMPTS: usize = 5;
+    let connect = || TcpStream::connect_timeout(&address, PATIENCE);
+    for _ in 1..ATTEMPTS {
+        if let Ok(page) = ask(connect()?, address, "GET", path, "") {
+            return Ok(page);
+        }
+    }
+    ask(connect()?, address, "GET", path, "")
 }
 
 /// Asks for something to be done; `headers` are lines that each end in CR LF.
 pub fn post(address: SocketAddr, path: &str, headers: &str) -> anyhow::Result<Page> {
-    send(address, "POST", path, headers)
+    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    ask(stream, address, "POST", path, headers)
 }
 
-fn send(address: SocketAddr, method: &str, path: &str, headers: &str) -> anyhow::Result<Page> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+fn ask(
+    mut stream: TcpStream,
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+) -> anyhow::Result<Page> {
     stream.set_read_timeout(Some(PATIENCE))?;
     write!(
         stream,

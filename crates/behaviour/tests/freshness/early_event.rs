@@ -128,8 +128,26 @@ impl World {
         .unwrap();
     }
 
-    /// Waits until the server has been at work on a statement for a while.
-    fn wait_until_running(&self, text: &str) {
+    /// Has `writer` update a row while the server is at work on `slow`. What `slow` gave, and
+    /// whether that came after the update.
+    fn read_beside_write(&self, slow: &str, writer: &ConnectOptions) -> (String, bool) {
+        std::thread::scope(|scope| {
+            let reading = scope.spawn(|| {
+                let mut client = self.through().connect().unwrap();
+                client.query_value(slow).unwrap().unwrap()
+            });
+            self.wait_until_running(slow, || reading.is_finished());
+            let mut client = writer.connect().unwrap();
+            client
+                .query("UPDATE counters SET value = value + 1 WHERE id = 1")
+                .unwrap();
+            let is_overtaken = !reading.is_finished();
+            (reading.join().unwrap(), is_overtaken)
+        })
+    }
+
+    /// Waits until the server has been at work on a statement for a while, or `is_over`.
+    fn wait_until_running(&self, text: &str, is_over: impl Fn() -> bool) {
         let mut root = self.server.root().unwrap();
         let question = format!(
             "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = '{text}' \
@@ -137,6 +155,9 @@ impl World {
         );
         let mut seen_at = None;
         wait_for("a running statement", PATIENCE, || {
+            if is_over() {
+                return Ok(Some(()));
+            }
             let running = root.query_value(&question)?;
             if running.as_deref() != Some("1") {
                 seen_at = None;
@@ -245,34 +266,20 @@ fn a_read_that_is_overtaken_by_a_write_is_not_kept() {
     let mut reader = world.through().connect().unwrap();
     let mut value = 1;
     for writer in [world.server.app(), world.through()] {
-        assert_eq!(world.wait_for_hit(&mut reader, READ), value.to_string());
-        // Another text each time: the one before is in memory.
-        let slow = &format!(
-            "SELECT MIN(c.value) FROM counters c, many a, many b WHERE c.id = 1 AND a.n + b.n > {value}"
-        );
-        let overtaken = std::thread::scope(|scope| {
-            let reading = scope.spawn(|| {
-                let mut client = world.through().connect().unwrap();
-                client.query_value(slow).unwrap().unwrap()
-            });
-            world.wait_until_running(slow);
-            let mut client = writer.connect().unwrap();
-            client
-                .query("UPDATE counters SET value = value + 1 WHERE id = 1")
-                .unwrap();
-            assert!(
-                !reading.is_finished(),
-                "the read must take longer than the write"
+        wait_for("a read that lasts longer than a write", PATIENCE, || {
+            assert_eq!(world.wait_for_hit(&mut reader, READ), value.to_string());
+            // Another text each time: the one before is in memory.
+            let slow = &format!(
+                "SELECT MIN(c.value) FROM counters c, many a, many b WHERE c.id = 1 AND a.n + b.n > {value}"
             );
-            reading.join().unwrap()
-        });
-        assert_eq!(overtaken, value.to_string());
-        value += 1;
-        assert_eq!(
-            reader.query_value(slow).unwrap().unwrap(),
-            value.to_string()
-        );
-        assert_eq!(world.wait_for_hit(&mut reader, slow), value.to_string());
+            let (before, is_overtaken) = world.read_beside_write(slow, &writer);
+            assert_eq!(before, value.to_string());
+            value += 1;
+            assert_eq!(reader.query_value(slow)?.unwrap(), value.to_string());
+            assert_eq!(world.wait_for_hit(&mut reader, slow), value.to_string());
+            Ok(is_overtaken.then_some(()))
+        })
+        .unwrap();
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use remora_behaviour::front::patient;
 use remora_testkit::client::Client;
 use remora_testkit::process::wait_for;
 use remora_testkit::proxies::{InProcessRemora, RemoraOptions};
@@ -39,7 +38,7 @@ fn hit(remora: &InProcessRemora, client: &mut Client) -> String {
 #[test]
 fn two_remoras_follow_one_server_side_by_side() {
     let server = server();
-    let options = patient(RemoraOptions::following());
+    let options = RemoraOptions::unhurried();
     let remoras = [(); 2].map(|()| InProcessRemora::start(&server, &options).unwrap());
     let mut clients = [&remoras[0], &remoras[1]]
         .map(|remora| server.app().at(remora.address()).connect().unwrap());

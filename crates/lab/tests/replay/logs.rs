@@ -1,11 +1,10 @@
 //! The logs of real servers.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use remora_lab::replay::Captured;
 use remora_testkit::client::{Client, Value};
-use remora_testkit::process::wait_for;
+use remora_testkit::process::{PATIENCE, wait_for};
 use remora_testkit::scratch::Scratch;
 use remora_testkit::servers::{Server, ServerOptions};
 use remora_wire::command::ResponseKind;
@@ -85,7 +84,7 @@ fn logs() -> Logs {
     client.command(0x01, &[], ResponseKind::Nothing).unwrap();
     // A server writes its log after it has answered, and each session at its own time.
     for (log, last) in [(&slow, END), (&general, "Quit")] {
-        wait_for("the log", Duration::from_secs(10), || {
+        wait_for("the log", PATIENCE, || {
             let text = std::fs::read(log).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
             let ended = text.find(END).is_some_and(|at| text[at..].contains(last));

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use remora_lab::replay::{Outcome, Plan, replay};
 use remora_lab::results::{Results, State};
@@ -98,7 +97,7 @@ fn warm(bed: &Bed, remora: &InProcessRemora) {
     let mut client = bed.server.app().at(remora.address()).connect().unwrap();
     let hits = || remora.metrics().unwrap().sum("remora_hits_total");
     for id in 1..=3 {
-        wait_for("a hit", Duration::from_secs(20), || {
+        wait_for("a hit", PATIENCE, || {
             let before = hits();
             client.query(&format!("SELECT v FROM t WHERE id = {id}"))?;
             Ok((hits() > before).then_some(()))
@@ -194,7 +193,8 @@ fn latency_counts_from_when_a_statement_was_due() {
     assert_eq!((turn.queries, turn.errors), (3, 0));
     // The second statement of the first connection was due 300 ms before it could be sent.
     assert!(turn.lag.max_ms() >= 290.0, "{}", turn.lag.max_ms());
-    assert!(turn.latencies.percentile_ms(50.0) < 250.0);
+    // A third of that in the mean, however slow the machine is.
+    assert!(turn.from_due.mean_ms() > turn.latencies.mean_ms() + 90.0);
     assert!(turn.from_due.percentile_ms(50.0) >= 290.0);
     let (_, faster) = bed.replay(&text, &["--rounds=1", "--speed=2"]);
     assert!(faster.turns[0].lag.max_ms() >= 340.0);
@@ -410,7 +410,7 @@ fn a_target_that_dies_is_given_up_and_what_it_answered_is_kept() {
             replay(&options(&arguments), &mut |_| ()).unwrap().1
         });
         let mut root = bed.server.root().unwrap();
-        wait_for("answers", Duration::from_secs(20), || {
+        wait_for("answers", PATIENCE, || {
             let selects = root.query("SHOW GLOBAL STATUS LIKE 'Com_select'")?.rows()?;
             let count = String::from_utf8(selects[0][1].clone().unwrap())?;
             Ok((count.parse::<u32>()? > 8).then_some(()))

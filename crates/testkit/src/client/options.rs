@@ -68,7 +68,7 @@ impl ConnectOptions {
             tls_first: false,
             compression: None,
             query_attributes: Vec::new(),
-            timeout: Duration::from_secs(30),
+            timeout: crate::process::PATIENCE,
         }
     }
 

@@ -17,7 +17,7 @@ use remora_wire::{Capabilities, Command};
 
 /// How long a server may be silent. It is only ever reached by a failure, such as a walker that
 /// waits for more than the answer has.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+const SILENCE_MAX: Duration = Duration::from_mins(2);
 
 /// The zstd level that a connection asks for.
 const ZSTD_LEVEL: u8 = 5;

@@ -321,7 +321,7 @@ fn a_view_is_what_its_tables_are() {
     let before = follower.as_of(&tags("outer_view"));
     server.sql("INSERT INTO app.m VALUES (1)");
     follower.catch_up();
-    assert_eq!(follower.check(before, &tags("outer_view")), Ok(()));
+    follower.assert_servable(before, &tags("outer_view"));
     server.sql("INSERT INTO app.a VALUES (1, 1)");
     follower.wait_outdated("the row is seen", before, &tags("outer_view"));
 }

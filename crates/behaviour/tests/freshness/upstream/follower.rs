@@ -127,6 +127,16 @@ impl Follower {
         self.timeline.check(as_of, tags, self.clock.now_ms())
     }
 
+    /// Nothing has touched it. Following may be late for a moment.
+    pub(crate) fn assert_servable(&self, as_of: AsOf, tags: &[Tag]) {
+        let mut seen = Ok(());
+        wait_until("following to be in time", || {
+            seen = self.check(as_of, tags);
+            !matches!(seen, Err(Unservable::Behind | Unservable::NotLive))
+        });
+        assert_eq!(seen, Ok(()));
+    }
+
     pub(crate) fn wait_outdated(&self, what: &str, as_of: AsOf, tags: &[Tag]) {
         wait_until(what, || {
             self.timeline

@@ -17,7 +17,8 @@ use remora_testkit::scratch::Scratch;
 use remora_testkit::servers::{Server, ServerOptions};
 use remora_testkit::{ports, programs};
 
-/// Longest time that all of it may take.
+/// Longest time without a wish or a new step of the script. How long all of it takes depends on the
+/// machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 /// Between two statements of the load.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -111,8 +112,9 @@ impl Restarted<'_> {
 /// Does what the script asks for until it has ended.
 fn serve(browser: &mut Process, wishes: &Path, remora: &mut Restarted<'_>, load: &AtomicBool) {
     let asked = |wish: &str| std::fs::remove_file(wishes.join(wish)).is_ok();
-    let mut done = 0;
-    let ended = browser.wait_until("another wish of the browser's script", PATIENCE, || {
+    let (mut done, mut written) = (0, 0);
+    let mut goes_on = || {
+        let before = (done, written);
         if asked("load") {
             load.store(true, Ordering::Relaxed);
             done += 1;
@@ -126,10 +128,15 @@ fn serve(browser: &mut Process, wishes: &Path, remora: &mut Restarted<'_>, load:
             remora.start();
             done += 1;
         }
-        None::<()>
-    });
-    // It only returns when the script has ended.
-    let failed = ended.unwrap_err();
+        written = std::fs::metadata(wishes.join("log")).map_or(0, |log| log.len());
+        (before != (done, written)).then_some(())
+    };
+    let failed = loop {
+        let step = browser.wait_until("the script's next step", PATIENCE, &mut goes_on);
+        if let Err(failed) = step {
+            break failed;
+        }
+    };
     let status = browser.ended().unwrap();
     assert!(
         status.is_some_and(|status| status.success()),

@@ -13,7 +13,7 @@ use remora_wire::packet::{HEADER_BYTES, Header, put_message};
 use remora_wire::walker::{Ending, Progress, ResponseWalker};
 
 /// Longer without a byte is a hang.
-const SILENCE_MAX: Duration = Duration::from_secs(20);
+const SILENCE_MAX: Duration = Duration::from_mins(2);
 
 const CAPABILITIES: Capabilities = Capabilities::MYSQL
     .with(Capabilities::PROTOCOL_41)
