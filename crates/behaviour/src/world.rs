@@ -191,7 +191,7 @@ impl World {
         let until = Until {
             reads: u64::MAX,
             // It ends with the faults.
-            time: Duration::from_mins(60),
+            time: Duration::from_hours(1),
         };
         let over = AtomicBool::new(false);
         let report = std::thread::scope(|scope| {

@@ -25,15 +25,13 @@ const TABLE: [&str; 2] = [
 
 /// Every hit is verified.
 fn verifying() -> RemoraOptions {
-    verifying_with(
-        RemoraOptions::following()
-            .with("follow.lag_ms_max", &LAG_MS_MAX.to_string())
-            .with("follow.heartbeat_ms", "50"),
-    )
+    verifying_with(LAG_MS_MAX, 50)
 }
 
-fn verifying_with(options: RemoraOptions) -> RemoraOptions {
-    options
+fn verifying_with(lag_ms_max: u64, heartbeat_ms: u64) -> RemoraOptions {
+    RemoraOptions::following()
+        .with("follow.lag_ms_max", &lag_ms_max.to_string())
+        .with("follow.heartbeat_ms", &heartbeat_ms.to_string())
         .with("observe.verify_sample", "1.0")
         .with("observe.verify_timeout_ms", "20000")
 }
@@ -167,7 +165,7 @@ fn selects_seen(client: &mut Client) -> u64 {
 #[test]
 fn the_server_runs_a_verified_hit_once_and_one_in_a_transaction_never() {
     // If a silent server ended the following, the session would ask for its settings again.
-    let options = verifying_with(RemoraOptions::unhurried());
+    let options = verifying_with(8_000, 4_000);
     let front = Front::on(lease(), "run_once", options, &TABLE);
     let mut guest = front.guest();
     guest.setup(&["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"]);
