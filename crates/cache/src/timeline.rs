@@ -148,6 +148,9 @@ pub enum BrokenSnapshots {
     /// The server is told to make the snapshot for any first read that memory has, even if the read
     /// itself would make none.
     FirstReads,
+    /// The server never hears of a `SET` that was answered in its place, nor that autocommit is on
+    /// again.
+    SettingsUntold,
 }
 
 /// Faults about the server around the statements, for tests.

@@ -18,6 +18,7 @@ fn options() -> RemoraOptions {
     RemoraOptions::following()
         .with("follow.lag_ms_max", "1000")
         .with("follow.heartbeat_ms", "200")
+        .with("follow.check_age_ms_max", "2000")
 }
 
 const T: [&str; 2] = [

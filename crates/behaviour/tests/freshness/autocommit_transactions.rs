@@ -42,7 +42,7 @@ impl Log {
     }
 
     /// The statements so far.
-    fn statements(&mut self) -> Vec<String> {
+    pub(crate) fn statements(&mut self) -> Vec<String> {
         let session = &self.session;
         let sql = format!(
             "SELECT CONVERT(argument USING utf8) FROM mysql.general_log WHERE thread_id = {session} AND command_type = 'Query'"
@@ -174,7 +174,7 @@ fn the_server_is_asked_once_what_settings_read_only_transactions_have() {
 }
 
 #[test]
-fn what_memory_answers_wholly_sends_the_server_nothing_but_the_changes_of_autocommit() {
+fn what_memory_answers_wholly_sends_the_server_nothing() {
     let options = RemoraOptions::following().with("cache.transaction_reads", "early");
     let front = Front::with("autocommit_early", options, &TABLES);
     let (mut guest, mut direct) = (front.guest(), front.direct());
@@ -184,7 +184,7 @@ fn what_memory_answers_wholly_sends_the_server_nothing_but_the_changes_of_autoco
         let before = log.statements().len();
         run(&mut guest, &mut direct, &script);
         let sent = log.statements().split_off(before);
-        Ok((sent == [OFF, ON]).then_some(()))
+        Ok(sent.is_empty().then_some(()))
     });
     sent.unwrap();
 }

@@ -22,6 +22,7 @@ mod refused_streams;
 mod relay;
 mod replicas;
 mod server_changes;
+mod set_later;
 mod slow_commit;
 mod slow_readers;
 mod table_expressions;

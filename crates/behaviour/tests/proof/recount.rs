@@ -469,7 +469,9 @@ fn every_counter_agrees_with_a_recount() {
     let (mut traced, mut all) = (Vec::new(), Counted::default());
     wait_for("each outcome", PATIENCE, || {
         let further = trace(&front, &mut random);
-        further.iter().for_each(|one| all.add(one));
+        for one in &further {
+            all.add(one);
+        }
         traced.extend(further);
         let are_all = OUTCOMES.iter().all(|outcome| all.of(outcome) > 0);
         Ok(are_all.then_some(()))

@@ -47,7 +47,8 @@ pub enum Outcome {
     Fill,
     /// May change data; sent to the server behind a fence.
     Write,
-    /// Begins or ends a transaction that the server needn't know of; answered in its place.
+    /// Begins or ends a transaction, or says what transactions are like, and the server needn't
+    /// know of it now; answered in its place.
     Transaction,
     /// Refused, because its transaction can't go on as memory has begun it, or can't be opened.
     Conflict,
@@ -130,7 +131,7 @@ impl Outcome {
             }
             Self::Write => "May change data; sent to the server behind a fence.",
             Self::Transaction => {
-                "Begins a transaction, of which the server hears with the next statement, or ends one of which it knows nothing; answered by Remora itself."
+                "Answered by Remora itself: begins a transaction, or says what transactions are like (`SET autocommit = 0`), of which the server hears before its next statement; or ends a transaction of which it knows nothing."
             }
             Self::Conflict => {
                 "Not run. With `cache.transaction_reads = \"early\"`: what memory answered in this transaction has changed, and the client got error 1213 (try restarting transaction). Or the server refused to open a transaction whose `BEGIN` Remora had answered, and Remora had to open it first. The client got the server's error."

@@ -11,10 +11,12 @@
 //! | [`planned_writes`] | what a statement of it writes |
 //! | [`found_rows`] | what a statement of it does with the count that `FOUND_ROWS()` gives |
 //! | [`replay`] | what memory answered and the server has not seen |
+//! | [`owed_settings`] | `SET`s of which the server hasn't heard |
 
 pub mod consequences;
 pub mod counts;
 pub mod found_rows;
+pub mod owed_settings;
 pub mod planned_writes;
 pub mod prepared;
 pub mod replay;

@@ -11,6 +11,7 @@ use super::after::SettingsAfter;
 use super::charset::{self, TextCharset};
 use super::flavour::{Flavour, take};
 use super::question::SettingsQuery;
+use super::set_answers::SetAnswers;
 use super::transaction_flags::TransactionFlags;
 use crate::facts::Instance;
 use crate::tags::StringConversion;
@@ -67,6 +68,8 @@ pub struct Fingerprint {
     pub transaction_flags: TransactionFlags,
     /// The settings after each `SET` that determines them.
     pub after: SettingsAfter,
+    /// What the server answers to a `SET` of what transactions are like, as far as it is known.
+    pub set_answers: SetAnswers,
 }
 
 /// Of a fingerprint, what is shown of it or needed to show more. Not the fingerprint itself:
@@ -265,6 +268,7 @@ impl Fingerprints {
             selects_all: query.selects_all(answer),
             transaction_flags: TransactionFlags::default(),
             after: SettingsAfter::default(),
+            set_answers: SetAnswers::default(),
         });
         self.by_id()
             .insert(fingerprint.id, Arc::downgrade(&fingerprint));

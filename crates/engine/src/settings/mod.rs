@@ -14,12 +14,14 @@
 //! | `flavour` | what of a connection belongs to it beside the settings |
 //! | `charset` | how the bytes of statements relate to characters |
 //! | `transaction_flags` | the flags of answers where transactions begin and end |
+//! | `set_answers` | the answers to `SET`s of what transactions are like |
 
 mod after;
 mod charset;
 mod fingerprint;
 mod flavour;
 mod question;
+mod set_answers;
 #[cfg(test)]
 mod tests;
 mod transaction_flags;
@@ -32,4 +34,5 @@ pub use self::fingerprint::{
 };
 pub use self::flavour::Flavour;
 pub use self::question::{FollowedMark, ServerFeatures, SettingsQuery};
+pub use self::set_answers::{SetAnswer, SetAnswers};
 pub use self::transaction_flags::{Border, TransactionFlags};

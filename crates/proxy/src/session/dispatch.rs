@@ -115,6 +115,8 @@ pub(super) enum Prerequisite {
     LookAgain,
     /// Fewer statements must run at the server.
     AwaitTurn(Waiting),
+    /// The server must hear of the `SET`s that were answered in its place.
+    TellSettings,
     /// The server must open the transaction that memory has answered so far.
     OpenTransaction,
     /// The same, and the server must make its snapshot, so that memory may answer the first read.
@@ -134,6 +136,8 @@ impl Prerequisite {
             | Prerequisite::AwaitFill(_)
             | Prerequisite::AwaitTurn(_)
             | Prerequisite::LookAgain
+            // It hears of them before it opens a transaction.
+            | Prerequisite::TellSettings
             | Prerequisite::OpenTransaction
             | Prerequisite::MakeSnapshot => false,
         }
@@ -174,6 +178,7 @@ impl Session {
             }
             Prerequisite::AwaitTurn(waiting) => Box::pin(self.await_turn(waiting)).await,
             Prerequisite::LookAgain => Ok(()),
+            Prerequisite::TellSettings => Box::pin(self.tell_settings()).await,
             Prerequisite::OpenTransaction => Box::pin(self.open_transaction(false)).await,
             Prerequisite::MakeSnapshot => Box::pin(self.open_transaction(true)).await,
         };
@@ -187,6 +192,13 @@ impl Session {
         let body = message.get(HEADER_BYTES + 1..).unwrap_or_default();
         if self.refusal.is_some() && gets_answer(message) {
             return self.refuse(message, message.len());
+        }
+        let may_be_in_memory = matches!(
+            command,
+            Command::Query | Command::StmtExecute | Command::StmtBulkExecute
+        );
+        if !may_be_in_memory && let Some(first) = self.before_server(message) {
+            return Ok(Step::Requires(first));
         }
         match command {
             Command::Query => self.handle_query(message, body),
@@ -226,7 +238,7 @@ impl Session {
         if self.would_be_taken_by_hit(command, body) {
             return Ok(Step::Requires(Prerequisite::RepeatHit));
         }
-        if let Some(first) = self.take_turn(start) {
+        if let Some(first) = self.before_server(start) {
             return Ok(Step::Requires(first));
         }
         if self.binds_transaction() && gets_answer(start) {
@@ -342,7 +354,7 @@ impl Session {
         mut plan: Plan,
         outcome: Outcome,
     ) -> Result<Step, Ended> {
-        if let Some(first) = self.take_turn(message) {
+        if let Some(first) = self.before_server(message) {
             return Ok(Step::Requires(first));
         }
         if let Some(step) = self.open_before(message, &mut plan)? {
@@ -403,6 +415,7 @@ impl Session {
 
     /// Sends to the server what its socket takes, and keeps the rest for the exchange.
     pub(super) fn send(&mut self, message: &[u8]) -> Result<(), Ended> {
+        debug_assert!(self.owed_settings.is_empty() || !gets_answer(message));
         self.server_contact_ms = self.shared.clock.now_ms();
         self.counted_rows = None;
         // Behind what waits already.

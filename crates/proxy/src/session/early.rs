@@ -160,16 +160,8 @@ impl Session {
         control: TransactionControl,
         message: &[u8],
     ) -> Result<Option<Step>, Ended> {
-        if self.may_be_elsewhere() || !self.shared.is_caching() {
-            return Ok(None);
-        }
-        let silent_ms = self
-            .shared
-            .clock
-            .now_ms()
-            .saturating_sub(self.server_contact_ms);
-        if !self.state.is_early() && silent_ms > self.server_contact_ms_max {
-            // Else the server would end a session that it hears nothing from.
+        let is_silent = !self.state.is_early() && self.must_be_heard_of();
+        if is_silent || !self.may_answer_in_its_place() {
             return Ok(None);
         }
         let begins = matches!(

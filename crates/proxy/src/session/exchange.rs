@@ -82,6 +82,8 @@ pub(super) enum Relay {
     Merge(Box<ShowNames>),
     /// The client gets something of Remora's own instead.
     Replace(Replacement),
+    /// It is passed on as it comes, and remembered as the answer to this `SET`.
+    Learn(Box<[u8]>),
 }
 
 impl Relay {
@@ -90,7 +92,7 @@ impl Relay {
         match std::mem::replace(self, Relay::Pass) {
             Relay::Keep(fill) => Some(fill),
             Relay::Replace(mut replacement) => replacement.take_fill(),
-            Relay::Pass | Relay::Merge(_) => None,
+            Relay::Pass | Relay::Merge(_) | Relay::Learn(_) => None,
         }
     }
 
@@ -113,7 +115,7 @@ impl Relay {
     pub(super) fn analysed(self) -> Relay {
         let fill = match self {
             Relay::Keep(fill) => Some(Box::new(fill)),
-            Relay::Pass | Relay::Merge(_) | Relay::Replace(_) => None,
+            Relay::Pass | Relay::Merge(_) | Relay::Replace(_) | Relay::Learn(_) => None,
         };
         Relay::Replace(Replacement::Analysed(fill))
     }
@@ -625,6 +627,13 @@ impl Session {
         self.trace_answer(count);
         let chunk = &scratch[..count];
         let (used, progress) = walker.feed(chunk)?;
+        if let Relay::Learn(text) = &plan.relay {
+            // In several pieces it is not worth the trouble.
+            if matches!(progress, Progress::Done(_)) {
+                self.learn_set_answer(text, &chunk[..used]);
+            }
+            plan.relay = Relay::Pass;
+        }
         if let Progress::Done(summary) = progress {
             writing.answered();
             self.look_again_at(writing);

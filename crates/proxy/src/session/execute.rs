@@ -242,7 +242,7 @@ impl Session {
         let Some(typed) = self.with_types(message, id, Command::StmtExecute) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
-        if let Some(first) = self.take_turn(message) {
+        if let Some(first) = self.before_server(message) {
             return Ok(Step::Requires(first));
         }
         if self.binds_transaction() {
@@ -307,7 +307,7 @@ impl Session {
         let Some(typed) = self.with_types(message, id, command) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
-        if let Some(first) = self.take_turn(message) {
+        if let Some(first) = self.before_server(message) {
             return Ok(Step::Requires(first));
         }
         if self.binds_transaction() {

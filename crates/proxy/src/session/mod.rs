@@ -62,6 +62,7 @@ mod query;
 mod questions;
 mod refusal;
 mod registration;
+mod set_later;
 mod snapshot_reads;
 mod trace;
 mod tunnel;
@@ -81,6 +82,7 @@ use std::task::Poll;
 use remora_cache::{Entry, Snapshot};
 use remora_engine::reason::{Limit, Stage};
 use remora_engine::session::BUFFER_BYTES_KEPT;
+use remora_engine::session::owed_settings::OwedSettings;
 use remora_engine::session::prepared::PreparedStatements;
 use remora_engine::session::replay::UnreplayedHit;
 use remora_engine::session::state::SessionState;
@@ -221,6 +223,8 @@ pub(crate) struct Session {
     look_again: Option<Prerequisite>,
     /// The open transaction, if the server doesn't know of it; else what is left of the last one.
     early: Option<Box<EarlyTransaction>>,
+    /// What was answered in the server's place, and it must hear of before anything else.
+    owed_settings: OwedSettings,
     /// What the client gets in place of an answer to its next message, which isn't run.
     refusal: Option<Box<Refusal>>,
     /// The statement is one of those at the server, where their number is limited.
@@ -372,6 +376,7 @@ impl Session {
             fills_ended: None,
             look_again: None,
             early: None,
+            owed_settings: OwedSettings::default(),
             refusal: None,
             turn: None,
             registration,

@@ -25,6 +25,7 @@ use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Plan, Relay};
 use super::fill::{Fill, Read};
 use super::look_up::{Look, Place};
+use super::set_later::sets_transactions;
 use super::{Ended, Session};
 use crate::config::Storing;
 use crate::digests::{KnownRead, Recognised, Room, is_time_for_sample};
@@ -173,7 +174,7 @@ impl Session {
             // Before it is read: all of that comes twice to what must wait. What asks about a hit
             // may be answered from memory, too.
             if self.unreplayed_hit.is_none()
-                && let Some(first) = self.take_turn(message)
+                && let Some(first) = self.before_server(message)
             {
                 return Ok(Step::Requires(first));
             }
@@ -240,12 +241,15 @@ impl Session {
         {
             return Ok(step);
         }
+        if let Some(step) = self.set_later(statement, message, text)? {
+            return Ok(step);
+        }
         if let Some(emulated) = &emulated
             && let Some(step) = self.forward_emulated(emulated, statement, text, dialect, began)
         {
             return step;
         }
-        if let Some(first) = self.take_turn(message) {
+        if let Some(first) = self.before_server(message) {
             return Ok(Step::Requires(first));
         }
         if self.must_await_catalogue(statement) {
@@ -272,6 +276,9 @@ impl Session {
         }
         if let Some(EmulatedStatement::Show(names)) = emulated {
             plan.relay = Relay::Merge(Box::new(names));
+        }
+        if let Some(relay) = self.relay_of_set(statement, text) {
+            plan.relay = relay;
         }
         self.forward(&message, plan, outcome)
     }
@@ -394,8 +401,11 @@ impl Session {
         if self.should_recount_tables() {
             return true;
         }
-        // Before a transaction rather than in it, where the question might be noticed.
-        let may_read = statement.cacheable.is_ok() || statement.transaction == Transaction::Begin;
+        // Before a transaction rather than in it, where the question might be noticed. A `SET` of
+        // what it is like is answered at once when the settings before and behind it are known.
+        let may_read = statement.cacheable.is_ok()
+            || statement.transaction == Transaction::Begin
+            || (sets_transactions(statement).is_some() && self.state.may_set_later());
         if !self.state.lacks_settings() {
             return may_read && self.wants_settings() && self.shared.is_caching();
         }

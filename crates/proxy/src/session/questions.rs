@@ -231,6 +231,20 @@ impl Session {
         expect: ResponseKind,
         take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
+        if !self.owed_settings.is_empty() {
+            // Apart, for the time it takes: it is rare.
+            Box::pin(self.tell_settings()).await?;
+        }
+        self.ask_now(payload, expect, take).await
+    }
+
+    /// The same, whatever the server hasn't heard of.
+    pub(super) async fn ask_now(
+        &mut self,
+        payload: &[u8],
+        expect: ResponseKind,
+        take: impl FnMut(&[u8]),
+    ) -> Result<Summary, Ended> {
         // The server is asked something else.
         self.counted_rows = None;
         let mut message = std::mem::take(&mut self.outbox);

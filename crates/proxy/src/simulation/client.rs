@@ -9,7 +9,7 @@ use remora_wire::handshake::Login;
 use remora_wire::walker::{Ending, Progress, ResponseWalker};
 
 use super::engine::{
-    Change, DEADLOCK, DUPLICATE, Engine, Mode, NO_SAVEPOINT, Number, READ_ONLY, Rows,
+    Change, DEADLOCK, DUPLICATE, Engine, Mode, NO_SAVEPOINT, Number, READ_ONLY, Rows, Session,
     WAITED_TOO_LONG,
 };
 use super::prepared::{ClientStatements, Sending, message, parse_row};
@@ -32,6 +32,8 @@ pub(super) struct Client {
     floor: usize,
     /// What it has read since then while the server had no snapshot.
     unproven: Vec<Unproven>,
+    /// A `SET` of it was answered since the server last ran something else.
+    is_set: bool,
     /// Its transactions may be refused because of what memory has answered.
     may_be_refused: bool,
     prepared: ClientStatements,
@@ -80,8 +82,22 @@ struct Asked {
     form: Form,
     /// Before it was sent.
     acknowledged: Acknowledged,
-    /// How many statements the server had run in the session before.
-    runs: u64,
+    /// How many statements the server had run in the session before, and how many of them were a
+    /// `SET`.
+    ran: [u64; 2],
+}
+
+impl Asked {
+    /// Whether the server has run nothing for the statement. It may have heard of a `SET` that was
+    /// answered before.
+    fn is_hit(&self, session: &Session) -> bool {
+        let [runs, sets] = self.ran;
+        if self.statement.sets() {
+            self.ran == [session.runs, session.sets]
+        } else {
+            session.runs - session.sets == runs - sets
+        }
+    }
 }
 
 /// How it was sent.
@@ -120,6 +136,8 @@ pub(super) struct Told {
     pub(super) read_inside: Option<bool>,
     /// How many executions of prepared statements the server has not run: one, or none.
     pub(super) prepared_hits: u64,
+    /// How many `SET`s the server hasn't heard of: one, or none.
+    pub(super) sets_unheard: u64,
 }
 
 impl Client {
@@ -130,6 +148,7 @@ impl Client {
             mode: Mode::new(),
             acknowledged: None,
             floor: 0,
+            is_set: false,
             may_be_refused,
             unproven: Vec::new(),
             prepared: ClientStatements::default(),
@@ -267,11 +286,12 @@ impl Client {
         acknowledged: Acknowledged,
         engine: &Engine,
     ) {
+        let session = engine.session(self.session);
         self.asked = Some(Asked {
             statement,
             form,
             acknowledged,
-            runs: engine.session(self.session).runs,
+            ran: [session.runs, session.sets],
         });
     }
 
@@ -331,10 +351,11 @@ impl Client {
         engine: &Engine,
     ) -> Result<Told, String> {
         let mut told = Told {
-            is_hit: engine.session(self.session).runs == asked.runs,
+            is_hit: asked.is_hit(engine.session(self.session)),
             ..Told::default()
         };
         self.last = None;
+        self.is_set &= asked.is_hit(engine.session(self.session)) || asked.statement.sets();
         match answer {
             Answer::Failed(DEADLOCK) if self.may_be_refused => {
                 self.mode.is_open = false;
@@ -351,13 +372,14 @@ impl Client {
     }
 
     fn check(&mut self, asked: &Asked, answer: &Answer, engine: &Engine) -> Result<Told, String> {
-        let is_hit = engine.session(self.session).runs == asked.runs;
+        let is_hit = asked.is_hit(engine.session(self.session));
         let is_prepared = matches!(asked.form, Form::Execution { .. });
         let mut told = Told {
             is_hit,
             prepared_hits: u64::from(is_hit && is_prepared),
             ..Told::default()
         };
+        self.is_set &= asked.is_hit(engine.session(self.session)) || asked.statement.sets();
         let statement = &asked.statement;
         if let Answer::Failed(code) = answer {
             if !self.may_fail(statement, *code) {
@@ -398,6 +420,8 @@ impl Client {
             self.end();
         }
         self.mode.take(statement);
+        told.sets_unheard = u64::from(told.is_hit && statement.sets());
+        self.is_set |= statement.sets();
         let makes_snapshot = matches!(statement, Statement::Begin(begin) if begin.with_snapshot);
         if makes_snapshot && self.mode.level == Isolation::RepeatableRead {
             let session = engine.session(self.session);
@@ -467,11 +491,13 @@ impl Client {
         if is_early && !is_hit {
             return Err("the server has run it outside the transaction".to_owned());
         }
+        let set = if self.is_set { at_server } else { self.mode };
         let expected = Mode {
+            autocommit: set.autocommit,
+            isolation: set.isolation,
             level: at_server.level,
             is_open: self.mode.is_open && !is_early,
             is_read_only: at_server.is_read_only,
-            ..self.mode
         };
         if at_server != expected {
             return Err(format!(

@@ -290,6 +290,8 @@ pub(super) struct Session {
     pub(super) is_over: bool,
     /// How many statements it has run.
     pub(super) runs: u64,
+    /// How many of those were a `SET`.
+    pub(super) sets: u64,
     /// The last one that `SHOW WARNINGS` tells of.
     pub(super) last: Option<Statement>,
 }
@@ -369,6 +371,7 @@ impl Engine {
             committed: 0,
             is_over: false,
             runs: 0,
+            sets: 0,
             last: None,
         });
         self.sessions.len() - 1
@@ -413,6 +416,7 @@ impl Engine {
     pub(super) fn run(&mut self, session: Number, statement: &Statement) -> Outcome {
         let one = &mut self.sessions[session];
         one.runs += 1;
+        one.sets += u64::from(statement.sets());
         if *statement != Statement::Warnings {
             one.last = Some(statement.clone());
         }

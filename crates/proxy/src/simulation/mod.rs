@@ -109,6 +109,8 @@ struct Seen {
     hits_prepared: u64,
     commits: u64,
     conflicts: u64,
+    /// `SET`s of which the server hadn't heard when they were answered.
+    sets_unheard: u64,
     closed: u64,
     /// How often the follower found another log.
     logs: u64,
@@ -124,6 +126,7 @@ impl Seen {
         self.hits_prepared += other.hits_prepared;
         self.commits += other.commits;
         self.conflicts += other.conflicts;
+        self.sets_unheard += other.sets_unheard;
         self.closed += other.closed;
         self.logs += other.logs;
     }
@@ -575,6 +578,7 @@ impl World {
             self.acknowledged.insert(commit);
         }
         self.seen.conflicts += u64::from(told.is_conflict);
+        self.seen.sets_unheard += told.sets_unheard;
         self.seen.closed += u64::from(told.is_closed);
         if let Some(is_inside) = told.read_inside {
             self.seen.reads += 1;

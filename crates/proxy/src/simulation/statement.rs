@@ -165,7 +165,7 @@ impl Mix {
             locking_reads: one_of([0, 0, 2, 8]),
             writes: one_of([1, 2, 6, 20]),
             transactions: one_of([4, 8, 16, 32]),
-            settings: one_of([0, 0, 0, 2]),
+            settings: one_of([0, 0, 2, 16]),
             warnings: one_of([0, 0, 1, 4]),
             prepared: one_of([0, 0, 4, 7]),
         }
@@ -246,7 +246,7 @@ impl Statement {
             return Statement::Warnings;
         }
         match random.below(2) {
-            0 => Statement::Autocommit(random.below(3) > 0),
+            0 => Statement::Autocommit(random.below(2) > 0),
             _ => Statement::Isolation(match random.below(3) {
                 0 => Isolation::ReadCommitted,
                 _ => Isolation::RepeatableRead,
@@ -272,6 +272,11 @@ impl Statement {
             Statement::Write(_) | Statement::Call { .. } => true,
             _ => false,
         }
+    }
+
+    /// Whether it says what the session's transactions are like.
+    pub(super) fn sets(&self) -> bool {
+        matches!(self, Statement::Autocommit(_) | Statement::Isolation(_))
     }
 
     fn draw_of_transactions(random: &mut Random, is_in_transaction: bool) -> Statement {

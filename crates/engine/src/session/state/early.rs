@@ -1,15 +1,16 @@
 //! What a session knows of a transaction that memory answers before the server knows of it.
 
-use remora_sql::{Transaction, TransactionControl};
+use std::sync::Arc;
+
+use remora_sql::{Transaction, TransactionControl, TransactionDefaults};
 use remora_wire::StatusFlags;
 use remora_wire::walker::Summary;
 
 use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
-use super::{Effects, SessionState, TableUse};
+use super::{Effects, SessionSettings, SessionState, TableUse, Written};
 use crate::reason::Bypass;
 use crate::rules::TransactionReads;
-use crate::settings::Border;
-use crate::settings::Isolation;
+use crate::settings::{Border, Fingerprint, Isolation, SetAnswer, SettingsChange};
 
 impl SessionState {
     /// The flags that the answer to a read carries: with autocommit off, those of the transaction
@@ -122,6 +123,54 @@ impl SessionState {
             Ok(_) | Err(Bypass::SnapshotNotMade) => Some(flags),
             Err(_) => None,
         }
+    }
+
+    /// Whether a `SET` of what transactions are like does nothing else now, and the server could as
+    /// well hear of it later: it is outside a transaction, and each transaction is like the others.
+    pub fn may_set_later(&self) -> bool {
+        let is_outside = self.snapshot == OpenSnapshot::NotMade
+            && self.status_is_certain
+            && !self.may_be_begun
+            && !self.status.has(StatusFlags::IN_TRANSACTION)
+            && !self.may_keep_table_locks
+            && self.written == Written::nothing();
+        let is_like_others = !self.next_transaction_differs
+            && !self.next_transaction_in_doubt
+            && !self.changed_in_transaction;
+        let is_seen = self.pass_through.is_none() && !self.code_ran;
+        self.transaction_reads != TransactionReads::Off && is_outside && is_like_others && is_seen
+    }
+
+    /// The settings now and after such a `SET`, if both are known.
+    pub fn settings_if_set(
+        &self,
+        sets: TransactionDefaults,
+    ) -> Option<(&Arc<Fingerprint>, Arc<Fingerprint>)> {
+        let before = self.fingerprint().filter(|_| self.may_set_later())?;
+        match self.settings_after(SettingsChange::Transactions(sets)) {
+            SessionSettings::Known(after) => Some((before, after)),
+            _ => None,
+        }
+    }
+
+    /// The server has answered a `SET` of what transactions are like. The next such session gets
+    /// the same answer.
+    pub fn learn_set_answer(&self, text: &[u8], payload: &[u8]) {
+        if let Some(known) = self.fingerprint().filter(|_| self.may_set_later()) {
+            let capabilities = self.capabilities();
+            let (status, mark) = (self.status, self.mark_asked_for);
+            known
+                .set_answers
+                .learn((text, status), mark, payload, capabilities);
+        }
+    }
+
+    /// What the server would answer to it.
+    pub fn set_answer(&self, text: &[u8]) -> Option<Arc<SetAnswer>> {
+        let known = self.fingerprint()?;
+        known
+            .set_answers
+            .get(text, self.status, self.mark_asked_for)
     }
 
     /// Memory has answered a statement that begins a transaction, or with autocommit off the first

@@ -7,8 +7,7 @@ use remora_sql::TransactionDefaults;
 use super::super::counts::CountedTables;
 use super::written::{WRITTEN_TABLE_TAGS_MAX, WRITTEN_TAGS_MAX};
 use super::*;
-use crate::settings::SettingsAfter;
-use crate::settings::TransactionFlags;
+use crate::settings::{SetAnswers, SettingsAfter, TransactionFlags};
 use crate::tags::StringConversion;
 
 const AUTOCOMMIT: StatusFlags = StatusFlags::AUTOCOMMIT;
@@ -35,6 +34,7 @@ fn fingerprint_with(autocommit: bool, isolation: Isolation) -> Arc<Fingerprint> 
         selects_all: true,
         transaction_flags: TransactionFlags::default(),
         after: SettingsAfter::default(),
+        set_answers: SetAnswers::default(),
         instance: None,
     })
 }
@@ -450,6 +450,58 @@ fn the_settings_after_a_change_of_transactions_are_asked_for_once() {
     let mut last = session_of(&writes);
     last.after(&read_only(true), None, &ok(AUTOCOMMIT));
     assert!(last.wants_settings());
+}
+
+/// Whether a `SET` that turns autocommit off may be answered in the server's place.
+fn may_turn_off_later(state: &SessionState) -> bool {
+    let off = TransactionDefaults {
+        autocommit: Some(false),
+        ..TransactionDefaults::default()
+    };
+    state.settings_if_set(off).is_some()
+}
+
+#[test]
+fn the_server_may_hear_later_of_a_set_whose_settings_are_known_and_that_ends_nothing() {
+    let on = fingerprint_with(true, Isolation::RepeatableRead);
+    let off = fingerprint_with(false, Isolation::RepeatableRead);
+    let session = || session_of(&on).with_transaction_reads(TransactionReads::AfterSnapshot);
+    let mut first = session();
+    assert!(!may_turn_off_later(&first), "what would they be?");
+    first.after(&set_autocommit(false), None, &ok(StatusFlags::default()));
+    first.learn_with_mark(Arc::clone(&off), 7);
+    assert!(!may_turn_off_later(&first), "that is known only from there");
+    assert!(may_turn_off_later(&session()));
+    let reads_off = session().with_transaction_reads(TransactionReads::Off);
+    assert!(!may_turn_off_later(&reads_off));
+    let statements = [
+        (BEGIN, ok(IN_TRANSACTION)),
+        (effects(SessionEffect::None, Transaction::None), error()),
+        (
+            effects(SessionEffect::NextTransaction, Transaction::None),
+            ok(AUTOCOMMIT),
+        ),
+        (
+            effects(SessionEffect::LockedTables, Transaction::None),
+            ok(AUTOCOMMIT),
+        ),
+        (
+            effects(SessionEffect::SettingsChanged, Transaction::None),
+            ok(AUTOCOMMIT),
+        ),
+        (
+            effects(
+                SessionEffect::Unknown(UnknownEffect::StoredProcedure),
+                Transaction::None,
+            ),
+            ok(AUTOCOMMIT),
+        ),
+    ];
+    for (statement, summary) in statements {
+        let mut state = session();
+        state.after(&statement, None, &summary);
+        assert!(!may_turn_off_later(&state), "{statement:?}");
+    }
 }
 
 /// `SET` to literals by this text.
