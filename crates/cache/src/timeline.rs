@@ -148,9 +148,8 @@ pub enum BrokenSnapshots {
     /// The server is told to make the snapshot for any first read that memory has, even if the read
     /// itself would make none.
     FirstReads,
-    /// The server never hears of a `SET` that was answered in its place, nor that autocommit is on
-    /// again.
-    SettingsUntold,
+    /// The server is never sent a `SET` that was answered in its place.
+    PendingSetsDropped,
 }
 
 /// Faults about the server around the statements, for tests.

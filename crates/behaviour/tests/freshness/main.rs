@@ -6,6 +6,7 @@
 
 mod any_order;
 mod autocommit_transactions;
+mod deferred_sets;
 mod definitions;
 mod early_event;
 mod early_transactions;
@@ -22,7 +23,6 @@ mod refused_streams;
 mod relay;
 mod replicas;
 mod server_changes;
-mod set_later;
 mod slow_commit;
 mod slow_readers;
 mod table_expressions;

@@ -47,8 +47,8 @@ pub enum Outcome {
     Fill,
     /// May change data; sent to the server behind a fence.
     Write,
-    /// Begins or ends a transaction, or says what transactions are like, and the server needn't
-    /// know of it now; answered in its place.
+    /// Begins or ends a transaction, or sets transaction defaults, and the server needn't know of
+    /// it now; answered in its place.
     Transaction,
     /// Refused, because its transaction can't go on as memory has begun it, or can't be opened.
     Conflict,
@@ -131,7 +131,7 @@ impl Outcome {
             }
             Self::Write => "May change data; sent to the server behind a fence.",
             Self::Transaction => {
-                "Answered by Remora itself: begins a transaction, or says what transactions are like (`SET autocommit = 0`), of which the server hears before its next statement; or ends a transaction of which it knows nothing."
+                "Answered by Remora itself. It begins a transaction or sets transaction defaults (`SET autocommit = 0`): the server is told before anything else that it answers. Or it ends a transaction that the server doesn't know of."
             }
             Self::Conflict => {
                 "Not run. With `cache.transaction_reads = \"early\"`: what memory answered in this transaction has changed, and the client got error 1213 (try restarting transaction). Or the server refused to open a transaction whose `BEGIN` Remora had answered, and Remora had to open it first. The client got the server's error."

@@ -95,7 +95,7 @@ reasons! {
         Plan: "plan", "What its result would depend on was found out: tables, rules, tags. Of a write: what it writes, and the fence went up.";
         Fill: "fill", "Another client's answer to it came into memory, or the wait for that ended.";
         Turn: "turn", "It waited until fewer statements ran at the server (`upstream.statements_max`).";
-        Questions: "questions", "The server answered questions of Remora's own first: the session's settings, or a statement that memory had answered.";
+        Questions: "questions", "The server answered questions of Remora's own first: the session's settings, or a statement that Remora had answered itself.";
         Server: "server", "From sending the statement to the first bytes of the server's answer.";
         Answer: "answer", "From then on, until the server had sent the rest.";
         Store: "store", "The result was put into memory.";

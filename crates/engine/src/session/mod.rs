@@ -11,12 +11,12 @@
 //! | [`planned_writes`] | what a statement of it writes |
 //! | [`found_rows`] | what a statement of it does with the count that `FOUND_ROWS()` gives |
 //! | [`replay`] | what memory answered and the server has not seen |
-//! | [`owed_settings`] | `SET`s of which the server hasn't heard |
+//! | [`pending_sets`] | `SET`s that were answered and that the server hasn't been sent |
 
 pub mod consequences;
 pub mod counts;
 pub mod found_rows;
-pub mod owed_settings;
+pub mod pending_sets;
 pub mod planned_writes;
 pub mod prepared;
 pub mod replay;

@@ -38,7 +38,7 @@ enum HitKind {
     Result,
     /// The same, and then the question for its count.
     AskedResult,
-    /// One that ended a transaction of which the server knew nothing. It has no result.
+    /// One that ended a transaction of which the server knew nothing, or a `SET`. It has no result.
     Control,
 }
 
@@ -106,7 +106,7 @@ impl UnreplayedHit {
         !self.is_none() && self.kind != HitKind::Control
     }
 
-    /// Memory has answered a statement that ends a transaction.
+    /// Remora has answered a statement that ends a transaction, or a `SET`.
     #[inline]
     pub fn set_control(&mut self, payload: &[u8]) {
         debug_assert!(self.is_none());

@@ -68,7 +68,7 @@ pub struct Fingerprint {
     pub transaction_flags: TransactionFlags,
     /// The settings after each `SET` that determines them.
     pub after: SettingsAfter,
-    /// What the server answers to a `SET` of what transactions are like, as far as it is known.
+    /// What the server answers to a `SET` of transaction defaults, as far as it is known.
     pub set_answers: SetAnswers,
 }
 

@@ -14,7 +14,7 @@
 //! | `flavour` | what of a connection belongs to it beside the settings |
 //! | `charset` | how the bytes of statements relate to characters |
 //! | `transaction_flags` | the flags of answers where transactions begin and end |
-//! | `set_answers` | the answers to `SET`s of what transactions are like |
+//! | `set_answers` | the answers to `SET`s of transaction defaults |
 
 mod after;
 mod charset;

@@ -1,9 +1,9 @@
-//! The server's answers to `SET`s of what transactions are like.
+//! The server's answers to `SET`s of transaction defaults.
 //!
-//! They depend on the statement, on the session's settings and on its flags, and on nothing else.
-//! So they are learnt from the server, once for each fingerprint. What Remora answers in the
-//! server's place is the same to the byte, with what the server tells a client that tracks its
-//! session.
+//! On one server they depend on the statement, on the session's settings and on its flags, and on
+//! nothing else. So they are learnt from the server, once for each fingerprint. What Remora answers
+//! in the server's place is the same to the byte, including what the server tells a client that
+//! tracks its session.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -100,13 +100,13 @@ fn plain_mark(payload: &[u8], capabilities: Capabilities) -> Option<EndMark> {
         && mark.warnings == 0
         && mark.status.within(StatusFlags::OF_SESSION.with(changed)) == mark.status
         && !mark.status.has(StatusFlags::IN_TRANSACTION);
-    let tells_variables = || tells_only_variables(payload, capabilities).unwrap_or(false);
-    (is_plain && (!mark.status.has(changed) || tells_variables())).then_some(mark)
+    let tells_defaults = || tells_only_defaults(payload, capabilities).unwrap_or(false);
+    (is_plain && (!mark.status.has(changed) || tells_defaults())).then_some(mark)
 }
 
-/// Whether what an OK packet tells of the session's state is the values of variables, and that
-/// there is something to tell.
-fn tells_only_variables(payload: &[u8], capabilities: Capabilities) -> Result<bool, WireError> {
+/// Whether what an OK packet tells of the session's state is transaction defaults, and that there
+/// is something to tell. Anything else could be an earlier statement's.
+fn tells_only_defaults(payload: &[u8], capabilities: Capabilities) -> Result<bool, WireError> {
     if !capabilities.has(Capabilities::SESSION_TRACK) {
         return Ok(false);
     }
@@ -115,15 +115,30 @@ fn tells_only_variables(payload: &[u8], capabilities: Capabilities) -> Result<bo
     reader.bytes(3 + 2 + 2, "OK packet")?;
     reader.length_encoded_bytes("OK packet's text")?;
     let state = reader.length_encoded_bytes("session state")?;
-    let mut state = Reader::new(state.unwrap_or_default());
-    while !state.is_empty() {
-        let kind = state.u8("kind of session state")?;
-        state.length_encoded_bytes("piece of session state")?;
-        if ![VARIABLE, STATE_CHANGE].contains(&kind) {
+    let state = state.unwrap_or_default();
+    let mut rest = Reader::new(state);
+    while !rest.is_empty() {
+        let kind = rest.u8("kind of session state")?;
+        let piece = rest.length_encoded_bytes("piece of session state")?;
+        let is_of_set = match kind {
+            VARIABLE => {
+                let mut variable = Reader::new(piece.unwrap_or_default());
+                let name = variable.length_encoded_bytes("tracked variable")?;
+                name.is_some_and(is_transaction_default)
+            }
+            STATE_CHANGE => true,
+            _ => false,
+        };
+        if !is_of_set {
             return Ok(false);
         }
     }
-    Ok(reader.is_empty())
+    Ok(!state.is_empty() && reader.is_empty())
+}
+
+/// Whether a variable is one of those that such a `SET` sets.
+fn is_transaction_default(name: &[u8]) -> bool {
+    name == b"autocommit" || name.starts_with(b"tx_") || name.starts_with(b"transaction_")
 }
 
 #[cfg(test)]
@@ -167,11 +182,23 @@ mod tests {
     #[test]
     fn what_a_client_tracks_is_part_of_the_answer() {
         let changed = StatusFlags::SESSION_STATE_CHANGED;
-        let variable = b"\x0a\x00\x08\x03a_b\x03OFF";
-        // A text without a byte, and so many bytes of state.
-        let tracked = ok(changed, &[&[0, 10], &variable[1..]].concat());
-        assert!(learnt(&tracked, TRACKS).is_some());
-        assert_eq!(learnt(&tracked, Capabilities::PROTOCOL_41), None);
+        // A text without a byte, and so many bytes of state: a variable and its value.
+        let tracked = |name: &str| {
+            let mut variable = vec![u8::try_from(name.len()).unwrap()];
+            variable.extend_from_slice(name.as_bytes());
+            variable.extend_from_slice(b"\x03OFF");
+            let bytes = u8::try_from(variable.len()).unwrap();
+            ok(
+                changed,
+                &[&[0, bytes + 2, 0, bytes], &variable[..]].concat(),
+            )
+        };
+        assert!(learnt(&tracked("autocommit"), TRACKS).is_some());
+        assert!(learnt(&tracked("tx_read_only"), TRACKS).is_some());
+        assert_eq!(learnt(&tracked("time_zone"), TRACKS), None, "a function's");
+        let not_tracking = Capabilities::PROTOCOL_41;
+        assert_eq!(learnt(&tracked("autocommit"), not_tracking), None);
+        assert_eq!(learnt(&ok(changed, b"\x00\x00"), TRACKS), None, "nothing");
         let gtid = ok(changed, b"\x00\x04\x03\x02\x00\x00");
         assert_eq!(learnt(&gtid, TRACKS), None, "a GTID");
         let cut = ok(changed, b"\x00\x0a\x00");

@@ -115,8 +115,8 @@ pub(super) enum Prerequisite {
     LookAgain,
     /// Fewer statements must run at the server.
     AwaitTurn(Waiting),
-    /// The server must hear of the `SET`s that were answered in its place.
-    TellSettings,
+    /// The server must be sent the `SET`s that were answered in its place.
+    SendPendingSets,
     /// The server must open the transaction that memory has answered so far.
     OpenTransaction,
     /// The same, and the server must make its snapshot, so that memory may answer the first read.
@@ -136,8 +136,8 @@ impl Prerequisite {
             | Prerequisite::AwaitFill(_)
             | Prerequisite::AwaitTurn(_)
             | Prerequisite::LookAgain
-            // It hears of them before it opens a transaction.
-            | Prerequisite::TellSettings
+            // They must go out before the transaction opens.
+            | Prerequisite::SendPendingSets
             | Prerequisite::OpenTransaction
             | Prerequisite::MakeSnapshot => false,
         }
@@ -178,7 +178,7 @@ impl Session {
             }
             Prerequisite::AwaitTurn(waiting) => Box::pin(self.await_turn(waiting)).await,
             Prerequisite::LookAgain => Ok(()),
-            Prerequisite::TellSettings => Box::pin(self.tell_settings()).await,
+            Prerequisite::SendPendingSets => Box::pin(self.send_pending_sets()).await,
             Prerequisite::OpenTransaction => Box::pin(self.open_transaction(false)).await,
             Prerequisite::MakeSnapshot => Box::pin(self.open_transaction(true)).await,
         };
@@ -197,7 +197,7 @@ impl Session {
             command,
             Command::Query | Command::StmtExecute | Command::StmtBulkExecute
         );
-        if !may_be_in_memory && let Some(first) = self.before_server(message) {
+        if !may_be_in_memory && let Some(first) = self.required_before_sending(message) {
             return Ok(Step::Requires(first));
         }
         match command {
@@ -238,7 +238,7 @@ impl Session {
         if self.would_be_taken_by_hit(command, body) {
             return Ok(Step::Requires(Prerequisite::RepeatHit));
         }
-        if let Some(first) = self.before_server(start) {
+        if let Some(first) = self.required_before_sending(start) {
             return Ok(Step::Requires(first));
         }
         if self.binds_transaction() && gets_answer(start) {
@@ -346,6 +346,15 @@ impl Session {
         }
     }
 
+    /// What must come before a message goes to the server. To be asked before anything is noted of
+    /// it, as it is looked at again afterwards.
+    pub(super) fn required_before_sending(&mut self, message: &[u8]) -> Option<Prerequisite> {
+        if !self.pending_sets.is_empty() && gets_answer(message) {
+            return Some(Prerequisite::SendPendingSets);
+        }
+        self.take_turn(message)
+    }
+
     /// Raises the fence that the plan needs, then sends the message. If the client hasn't sent all
     /// of that, the fence can wait until it has: the server doesn't begin before.
     pub(super) fn forward(
@@ -354,7 +363,7 @@ impl Session {
         mut plan: Plan,
         outcome: Outcome,
     ) -> Result<Step, Ended> {
-        if let Some(first) = self.before_server(message) {
+        if let Some(first) = self.required_before_sending(message) {
             return Ok(Step::Requires(first));
         }
         if let Some(step) = self.open_before(message, &mut plan)? {
@@ -415,7 +424,7 @@ impl Session {
 
     /// Sends to the server what its socket takes, and keeps the rest for the exchange.
     pub(super) fn send(&mut self, message: &[u8]) -> Result<(), Ended> {
-        debug_assert!(self.owed_settings.is_empty() || !gets_answer(message));
+        debug_assert!(self.pending_sets.is_empty() || !gets_answer(message));
         self.server_contact_ms = self.shared.clock.now_ms();
         self.counted_rows = None;
         // Behind what waits already.

@@ -160,8 +160,8 @@ impl Session {
         control: TransactionControl,
         message: &[u8],
     ) -> Result<Option<Step>, Ended> {
-        let is_silent = !self.state.is_early() && self.must_be_heard_of();
-        if is_silent || !self.may_answer_in_its_place() {
+        let is_silent = !self.state.is_early() && self.server_contact_is_due();
+        if is_silent || !self.may_answer_for_server() {
             return Ok(None);
         }
         let begins = matches!(

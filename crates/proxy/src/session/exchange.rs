@@ -83,7 +83,7 @@ pub(super) enum Relay {
     /// The client gets something of Remora's own instead.
     Replace(Replacement),
     /// It is passed on as it comes, and remembered as the answer to this `SET`.
-    Learn(Box<[u8]>),
+    LearnSetAnswer(Box<[u8]>),
 }
 
 impl Relay {
@@ -92,7 +92,7 @@ impl Relay {
         match std::mem::replace(self, Relay::Pass) {
             Relay::Keep(fill) => Some(fill),
             Relay::Replace(mut replacement) => replacement.take_fill(),
-            Relay::Pass | Relay::Merge(_) | Relay::Learn(_) => None,
+            Relay::Pass | Relay::Merge(_) | Relay::LearnSetAnswer(_) => None,
         }
     }
 
@@ -115,7 +115,7 @@ impl Relay {
     pub(super) fn analysed(self) -> Relay {
         let fill = match self {
             Relay::Keep(fill) => Some(Box::new(fill)),
-            Relay::Pass | Relay::Merge(_) | Relay::Replace(_) | Relay::Learn(_) => None,
+            Relay::Pass | Relay::Merge(_) | Relay::Replace(_) | Relay::LearnSetAnswer(_) => None,
         };
         Relay::Replace(Replacement::Analysed(fill))
     }
@@ -627,7 +627,7 @@ impl Session {
         self.trace_answer(count);
         let chunk = &scratch[..count];
         let (used, progress) = walker.feed(chunk)?;
-        if let Relay::Learn(text) = &plan.relay {
+        if let Relay::LearnSetAnswer(text) = &plan.relay {
             // In several pieces it is not worth the trouble.
             if matches!(progress, Progress::Done(_)) {
                 self.learn_set_answer(text, &chunk[..used]);

@@ -242,11 +242,11 @@ impl Session {
         let Some(typed) = self.with_types(message, id, Command::StmtExecute) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
-        if let Some(first) = self.before_server(message) {
-            return Ok(Step::Requires(first));
-        }
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
+        }
+        if let Some(first) = self.required_before_sending(message) {
+            return Ok(Step::Requires(first));
         }
         self.trace_execution(Stage::LookUp, Some(id));
         self.note_fills_ended(place);
@@ -307,11 +307,11 @@ impl Session {
         let Some(typed) = self.with_types(message, id, command) else {
             return Ok(Step::Requires(Prerequisite::DeliverTypes(id)));
         };
-        if let Some(first) = self.before_server(message) {
-            return Ok(Step::Requires(first));
-        }
         if self.binds_transaction() {
             return Ok(Step::Requires(Prerequisite::OpenTransaction));
+        }
+        if let Some(first) = self.required_before_sending(message) {
+            return Ok(Step::Requires(first));
         }
         self.trace_execution(Stage::Key, Some(id));
         let mut plan = self.plan_execution(&typed, id, command);

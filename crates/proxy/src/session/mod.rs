@@ -24,6 +24,7 @@
 //! | `snapshot_reads.rs` | reads inside transactions at `REPEATABLE READ` |
 //! | `first_read.rs` | the first read of a transaction, answered when the server has made the snapshot |
 //! | `early.rs` | transactions that memory answers before the server knows of them |
+//! | `deferred_set.rs` | `SET`s of transaction defaults, answered in the server's place |
 //! | `verify.rs` | having the server answer a share of the hits, too, and comparing |
 //! | `trace.rs` | noting where the time of a share of the statements goes |
 //! | `questions.rs` | Remora's own questions on the session's connection |
@@ -43,6 +44,7 @@ mod backlog;
 mod client_connection;
 mod counted_rows;
 mod counts;
+mod deferred_set;
 mod dispatch;
 mod early;
 mod emulation;
@@ -62,7 +64,6 @@ mod query;
 mod questions;
 mod refusal;
 mod registration;
-mod set_later;
 mod snapshot_reads;
 mod trace;
 mod tunnel;
@@ -82,7 +83,7 @@ use std::task::Poll;
 use remora_cache::{Entry, Snapshot};
 use remora_engine::reason::{Limit, Stage};
 use remora_engine::session::BUFFER_BYTES_KEPT;
-use remora_engine::session::owed_settings::OwedSettings;
+use remora_engine::session::pending_sets::PendingSets;
 use remora_engine::session::prepared::PreparedStatements;
 use remora_engine::session::replay::UnreplayedHit;
 use remora_engine::session::state::SessionState;
@@ -223,8 +224,8 @@ pub(crate) struct Session {
     look_again: Option<Prerequisite>,
     /// The open transaction, if the server doesn't know of it; else what is left of the last one.
     early: Option<Box<EarlyTransaction>>,
-    /// What was answered in the server's place, and it must hear of before anything else.
-    owed_settings: OwedSettings,
+    /// `SET`s that were answered in the server's place. It must get them before anything else.
+    pending_sets: PendingSets,
     /// What the client gets in place of an answer to its next message, which isn't run.
     refusal: Option<Box<Refusal>>,
     /// The statement is one of those at the server, where their number is limited.
@@ -376,7 +377,7 @@ impl Session {
             fills_ended: None,
             look_again: None,
             early: None,
-            owed_settings: OwedSettings::default(),
+            pending_sets: PendingSets::default(),
             refusal: None,
             turn: None,
             registration,

@@ -25,7 +25,6 @@ use super::dispatch::{Prerequisite, Step};
 use super::exchange::{Plan, Relay};
 use super::fill::{Fill, Read};
 use super::look_up::{Look, Place};
-use super::set_later::sets_transactions;
 use super::{Ended, Session};
 use crate::config::Storing;
 use crate::digests::{KnownRead, Recognised, Room, is_time_for_sample};
@@ -174,7 +173,7 @@ impl Session {
             // Before it is read: all of that comes twice to what must wait. What asks about a hit
             // may be answered from memory, too.
             if self.unreplayed_hit.is_none()
-                && let Some(first) = self.before_server(message)
+                && let Some(first) = self.required_before_sending(message)
             {
                 return Ok(Step::Requires(first));
             }
@@ -222,7 +221,10 @@ impl Session {
                 && (self.should_ask_what_ran()
                     || self.must_ask_before_code(|| self.code_basis(statement, text, dialect)))
         };
-        if self.should_learn_settings(statement) || asks_before_code() {
+        if self.should_learn_settings(statement)
+            || self.should_learn_settings_for_set(statement, text)
+            || asks_before_code()
+        {
             return Ok(Step::Requires(Prerequisite::LearnSettings));
         }
         if statement.diagnostics && !self.unreplayed_hit.is_none() {
@@ -241,7 +243,7 @@ impl Session {
         {
             return Ok(step);
         }
-        if let Some(step) = self.set_later(statement, message, text)? {
+        if let Some(step) = self.defer_set(statement, message, text)? {
             return Ok(step);
         }
         if let Some(emulated) = &emulated
@@ -249,7 +251,7 @@ impl Session {
         {
             return step;
         }
-        if let Some(first) = self.before_server(message) {
+        if let Some(first) = self.required_before_sending(message) {
             return Ok(Step::Requires(first));
         }
         if self.must_await_catalogue(statement) {
@@ -276,8 +278,7 @@ impl Session {
         }
         if let Some(EmulatedStatement::Show(names)) = emulated {
             plan.relay = Relay::Merge(Box::new(names));
-        }
-        if let Some(relay) = self.relay_of_set(statement, text) {
+        } else if let Some(relay) = self.relay_of_set(statement, text) {
             plan.relay = relay;
         }
         self.forward(&message, plan, outcome)
@@ -401,11 +402,8 @@ impl Session {
         if self.should_recount_tables() {
             return true;
         }
-        // Before a transaction rather than in it, where the question might be noticed. A `SET` of
-        // what it is like is answered at once when the settings before and behind it are known.
-        let may_read = statement.cacheable.is_ok()
-            || statement.transaction == Transaction::Begin
-            || (sets_transactions(statement).is_some() && self.state.may_set_later());
+        // Before a transaction rather than in it, where the question might be noticed.
+        let may_read = statement.cacheable.is_ok() || statement.transaction == Transaction::Begin;
         if !self.state.lacks_settings() {
             return may_read && self.wants_settings() && self.shared.is_caching();
         }

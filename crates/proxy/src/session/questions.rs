@@ -231,14 +231,14 @@ impl Session {
         expect: ResponseKind,
         take: impl FnMut(&[u8]),
     ) -> Result<Summary, Ended> {
-        if !self.owed_settings.is_empty() {
+        if !self.pending_sets.is_empty() {
             // Apart, for the time it takes: it is rare.
-            Box::pin(self.tell_settings()).await?;
+            Box::pin(self.send_pending_sets()).await?;
         }
         self.ask_now(payload, expect, take).await
     }
 
-    /// The same, whatever the server hasn't heard of.
+    /// The same, without sending pending `SET`s first.
     pub(super) async fn ask_now(
         &mut self,
         payload: &[u8],

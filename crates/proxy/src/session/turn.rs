@@ -11,7 +11,7 @@ use remora_wire::Command;
 use remora_wire::packet::HEADER_BYTES;
 use tokio::time::{Instant, timeout_at};
 
-use super::dispatch::{Prerequisite, gets_answer};
+use super::dispatch::Prerequisite;
 use super::refusal::Refusal;
 use super::{Ended, Session, Side, either_readable};
 use crate::shared::{NotYet, Waiting};
@@ -21,17 +21,8 @@ use crate::shared::{NotYet, Waiting};
 const WATCHED_BYTES_MAX: usize = 64 * 1024;
 
 impl Session {
-    /// What must come before a message goes to the server. To be asked before anything is noted of
-    /// it, as it is looked at again afterwards.
-    pub(super) fn before_server(&mut self, message: &[u8]) -> Option<Prerequisite> {
-        if !self.owed_settings.is_empty() && gets_answer(message) {
-            return Some(Prerequisite::TellSettings);
-        }
-        self.take_turn(message)
-    }
-
     /// What must come before a message goes to the server, if it has to wait for its turn.
-    fn take_turn(&mut self, message: &[u8]) -> Option<Prerequisite> {
+    pub(super) fn take_turn(&mut self, message: &[u8]) -> Option<Prerequisite> {
         let turns = self.shared.turns.as_ref()?;
         if self.turn.is_some() || !self.is_limited(message) {
             return None;

@@ -33,7 +33,7 @@ pub(super) struct Client {
     /// What it has read since then while the server had no snapshot.
     unproven: Vec<Unproven>,
     /// A `SET` of it was answered since the server last ran something else.
-    is_set: bool,
+    may_have_pending_set: bool,
     /// Its transactions may be refused because of what memory has answered.
     may_be_refused: bool,
     prepared: ClientStatements,
@@ -137,7 +137,7 @@ pub(super) struct Told {
     /// How many executions of prepared statements the server has not run: one, or none.
     pub(super) prepared_hits: u64,
     /// How many `SET`s the server hasn't heard of: one, or none.
-    pub(super) sets_unheard: u64,
+    pub(super) sets_deferred: u64,
 }
 
 impl Client {
@@ -148,7 +148,7 @@ impl Client {
             mode: Mode::new(),
             acknowledged: None,
             floor: 0,
-            is_set: false,
+            may_have_pending_set: false,
             may_be_refused,
             unproven: Vec::new(),
             prepared: ClientStatements::default(),
@@ -355,7 +355,8 @@ impl Client {
             ..Told::default()
         };
         self.last = None;
-        self.is_set &= asked.is_hit(engine.session(self.session)) || asked.statement.sets();
+        self.may_have_pending_set &=
+            asked.is_hit(engine.session(self.session)) || asked.statement.sets();
         match answer {
             Answer::Failed(DEADLOCK) if self.may_be_refused => {
                 self.mode.is_open = false;
@@ -379,7 +380,8 @@ impl Client {
             prepared_hits: u64::from(is_hit && is_prepared),
             ..Told::default()
         };
-        self.is_set &= asked.is_hit(engine.session(self.session)) || asked.statement.sets();
+        self.may_have_pending_set &=
+            asked.is_hit(engine.session(self.session)) || asked.statement.sets();
         let statement = &asked.statement;
         if let Answer::Failed(code) = answer {
             if !self.may_fail(statement, *code) {
@@ -420,8 +422,8 @@ impl Client {
             self.end();
         }
         self.mode.take(statement);
-        told.sets_unheard = u64::from(told.is_hit && statement.sets());
-        self.is_set |= statement.sets();
+        told.sets_deferred = u64::from(told.is_hit && statement.sets());
+        self.may_have_pending_set |= statement.sets();
         let makes_snapshot = matches!(statement, Statement::Begin(begin) if begin.with_snapshot);
         if makes_snapshot && self.mode.level == Isolation::RepeatableRead {
             let session = engine.session(self.session);
@@ -491,7 +493,11 @@ impl Client {
         if is_early && !is_hit {
             return Err("the server has run it outside the transaction".to_owned());
         }
-        let set = if self.is_set { at_server } else { self.mode };
+        let set = if self.may_have_pending_set {
+            at_server
+        } else {
+            self.mode
+        };
         let expected = Mode {
             autocommit: set.autocommit,
             isolation: set.isolation,

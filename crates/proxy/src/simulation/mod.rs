@@ -110,7 +110,7 @@ struct Seen {
     commits: u64,
     conflicts: u64,
     /// `SET`s of which the server hadn't heard when they were answered.
-    sets_unheard: u64,
+    sets_deferred: u64,
     closed: u64,
     /// How often the follower found another log.
     logs: u64,
@@ -126,7 +126,7 @@ impl Seen {
         self.hits_prepared += other.hits_prepared;
         self.commits += other.commits;
         self.conflicts += other.conflicts;
-        self.sets_unheard += other.sets_unheard;
+        self.sets_deferred += other.sets_deferred;
         self.closed += other.closed;
         self.logs += other.logs;
     }
@@ -578,7 +578,7 @@ impl World {
             self.acknowledged.insert(commit);
         }
         self.seen.conflicts += u64::from(told.is_conflict);
-        self.seen.sets_unheard += told.sets_unheard;
+        self.seen.sets_deferred += told.sets_deferred;
         self.seen.closed += u64::from(told.is_closed);
         if let Some(is_inside) = told.read_inside {
             self.seen.reads += 1;

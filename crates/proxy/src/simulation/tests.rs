@@ -19,7 +19,7 @@ fn no_client_reads_what_its_session_must_not_show() {
     assert!(all.hits_inside > seeds, "{all:?}");
     assert!(all.hits_prepared > seeds, "{all:?}");
     assert!(all.commits > seeds * 5, "{all:?}");
-    assert!(all.sets_unheard > seeds / 2, "{all:?}");
+    assert!(all.sets_deferred > seeds / 2, "{all:?}");
     assert!(all.closed > seeds / 10, "{all:?}");
     assert!(all.logs > seeds / 10, "{all:?}");
 }
@@ -92,8 +92,8 @@ fn broken_rules_of_snapshots_are_found() {
         (BrokenSnapshots::High, "after_snapshot"),
         (BrokenSnapshots::OwnWrites, "after_snapshot"),
         (BrokenSnapshots::EarlySnapshot, "early"),
-        (BrokenSnapshots::SettingsUntold, "after_snapshot"),
-        (BrokenSnapshots::SettingsUntold, "early"),
+        (BrokenSnapshots::PendingSetsDropped, "after_snapshot"),
+        (BrokenSnapshots::PendingSetsDropped, "early"),
     ] {
         assert_found(snapshots(broken), transaction_reads, 10_000);
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use remora_sql::{Transaction, TransactionControl, TransactionDefaults};
-use remora_wire::StatusFlags;
 use remora_wire::walker::Summary;
+use remora_wire::{Capabilities, StatusFlags};
 
 use super::super::snapshot::{Evidence, OpenSnapshot, Passed};
 use super::{Effects, SessionSettings, SessionState, TableUse, Written};
@@ -125,9 +125,9 @@ impl SessionState {
         }
     }
 
-    /// Whether a `SET` of what transactions are like does nothing else now, and the server could as
-    /// well hear of it later: it is outside a transaction, and each transaction is like the others.
-    pub fn may_set_later(&self) -> bool {
+    /// Whether a `SET` of transaction defaults changes nothing else, so that the server can as well
+    /// be told later: no transaction is open, and the next one is like the others.
+    pub fn may_defer_set(&self) -> bool {
         let is_outside = self.snapshot == OpenSnapshot::NotMade
             && self.status_is_certain
             && !self.may_be_begun
@@ -138,25 +138,43 @@ impl SessionState {
             && !self.next_transaction_in_doubt
             && !self.changed_in_transaction;
         let is_seen = self.pass_through.is_none() && !self.code_ran;
-        self.transaction_reads != TransactionReads::Off && is_outside && is_like_others && is_seen
+        // What is tracked of a statement whose answer ends in an EOF packet, the next OK tells.
+        let capabilities = self.capabilities();
+        let is_told_at_once = !capabilities.has(Capabilities::SESSION_TRACK)
+            || capabilities.has(Capabilities::DEPRECATE_EOF);
+        self.transaction_reads != TransactionReads::Off
+            && is_outside
+            && is_like_others
+            && is_seen
+            && is_told_at_once
     }
 
-    /// The settings now and after such a `SET`, if both are known.
-    pub fn settings_if_set(
+    /// The settings, if they say what such a `SET` does.
+    fn settings_that_tell(&self) -> Option<&Arc<Fingerprint>> {
+        self.fingerprint().filter(|known| {
+            // In MySQL's sessions that began under `SET GLOBAL autocommit = 0` the flag follows the
+            // setting only after a change.
+            let flag_follows = known.autocommit == self.status.has(StatusFlags::AUTOCOMMIT);
+            self.may_defer_set() && flag_follows && known.allows_caching
+        })
+    }
+
+    /// The settings before and after such a `SET`, if it may be deferred and both are known.
+    pub fn settings_around_deferred_set(
         &self,
         sets: TransactionDefaults,
     ) -> Option<(&Arc<Fingerprint>, Arc<Fingerprint>)> {
-        let before = self.fingerprint().filter(|_| self.may_set_later())?;
+        let before = self.settings_that_tell()?;
         match self.settings_after(SettingsChange::Transactions(sets)) {
             SessionSettings::Known(after) => Some((before, after)),
             _ => None,
         }
     }
 
-    /// The server has answered a `SET` of what transactions are like. The next such session gets
-    /// the same answer.
+    /// The server has answered a `SET` of transaction defaults. The next such session gets the same
+    /// answer.
     pub fn learn_set_answer(&self, text: &[u8], payload: &[u8]) {
-        if let Some(known) = self.fingerprint().filter(|_| self.may_set_later()) {
+        if let Some(known) = self.settings_that_tell() {
             let capabilities = self.capabilities();
             let (status, mark) = (self.status, self.mark_asked_for);
             known

@@ -458,11 +458,11 @@ fn may_turn_off_later(state: &SessionState) -> bool {
         autocommit: Some(false),
         ..TransactionDefaults::default()
     };
-    state.settings_if_set(off).is_some()
+    state.settings_around_deferred_set(off).is_some()
 }
 
 #[test]
-fn the_server_may_hear_later_of_a_set_whose_settings_are_known_and_that_ends_nothing() {
+fn a_set_is_deferred_only_with_known_settings_and_outside_transactions() {
     let on = fingerprint_with(true, Isolation::RepeatableRead);
     let off = fingerprint_with(false, Isolation::RepeatableRead);
     let session = || session_of(&on).with_transaction_reads(TransactionReads::AfterSnapshot);

@@ -1,4 +1,4 @@
-//! `SET`s of what transactions are like, which are answered in the server's place.
+//! `SET`s of transaction defaults, which are answered in the server's place.
 
 use remora_testkit::client::{Client, ConnectOptions};
 use remora_testkit::process::wait_for;
@@ -45,15 +45,21 @@ fn pair<'f>(front: &'f Front, options: &ConnectOptions) -> (Guest<'f>, Client) {
     (guest, direct)
 }
 
+/// The answer to a ping, which has the session's flags.
+fn ping(client: &mut Client) -> Vec<u8> {
+    client.command(PING, b"", ResponseKind::Single).unwrap();
+    client.answer_bytes().to_vec()
+}
+
 /// Runs a `SET` in both, in the server's place for the guest.
-fn set_later(guest: &mut Guest<'_>, direct: &mut Client, set: &str) {
+fn defer(guest: &mut Guest<'_>, direct: &mut Client, set: &str) {
     let expected = direct.query_bytes(set).unwrap().to_vec();
     guest.still("transaction", set, &expected);
 }
 
 #[test]
 fn whatever_reaches_the_server_finds_the_settings_that_the_client_has_chosen() {
-    let front = Front::new("set_later_finds", &TABLE);
+    let front = Front::new("deferred_sets_finds", &TABLE);
     let (mut guest, mut direct) = pair(&front, &front.options());
     let new_names = direct.query("SELECT @@transaction_isolation").is_ok();
     let prefix = if new_names { "transaction" } else { "tx" };
@@ -67,9 +73,9 @@ fn whatever_reaches_the_server_finds_the_settings_that_the_client_has_chosen() {
     ];
     for [set, back] in PAIRS {
         for ask in asks {
-            set_later(&mut guest, &mut direct, set);
+            defer(&mut guest, &mut direct, set);
             run(&mut guest, &mut direct, &[ask, "COMMIT"]);
-            set_later(&mut guest, &mut direct, back);
+            defer(&mut guest, &mut direct, back);
             run(&mut guest, &mut direct, &[ask]);
         }
     }
@@ -86,30 +92,25 @@ fn whatever_reaches_the_server_finds_the_settings_that_the_client_has_chosen() {
         Ok(are_all.then_some(()))
     })
     .unwrap();
-    set_later(&mut guest, &mut direct, READ_ONLY);
+    defer(&mut guest, &mut direct, READ_ONLY);
     let answer = guest.observe(|client| client.query(WRITE).map(drop));
     assert!(answer.1.is_err(), "it only reads");
 }
 
 #[test]
-fn a_command_finds_them_too() {
-    let front = Front::new("set_later_commands", &TABLE);
+fn commands_run_under_the_clients_settings_too() {
+    let front = Front::new("deferred_sets_commands", &TABLE);
     let (mut guest, mut direct) = pair(&front, &front.options());
-    let ping = |client: &mut Client| {
-        client.command(PING, b"", ResponseKind::Single).unwrap();
-        client.answer_bytes().to_vec()
-    };
     for set in [OFF, ON] {
-        // Its answer has the session's flags.
-        set_later(&mut guest, &mut direct, set);
+        defer(&mut guest, &mut direct, set);
         let expected = ping(&mut direct);
         assert_same(set, &guest.observe(ping).1, &expected);
     }
-    set_later(&mut guest, &mut direct, OFF);
+    defer(&mut guest, &mut direct, OFF);
     let prepare = |client: &mut Client| client.prepare(WRITE.as_bytes()).unwrap();
     let (id, id_direct) = (guest.observe(prepare).1, prepare(&mut direct));
-    set_later(&mut guest, &mut direct, ON);
-    set_later(&mut guest, &mut direct, OFF);
+    defer(&mut guest, &mut direct, ON);
+    defer(&mut guest, &mut direct, OFF);
     // Whatever isn't rolled back stays.
     guest.observe(|client| client.execute(id, &[]).map(drop).unwrap());
     guest.setup(&["ROLLBACK"]);
@@ -130,8 +131,8 @@ fn a_command_finds_them_too() {
 }
 
 #[test]
-fn what_takes_itself_back_never_reaches_the_server() {
-    let front = Front::new("set_later_back", &TABLE);
+fn sets_that_cancel_out_never_reach_the_server() {
+    let front = Front::new("deferred_sets_back", &TABLE);
     let (mut guest, mut direct) = pair(&front, &front.options());
     let mut log = Log::of(&front, &mut guest);
     // As Hibernate does for each of its read-only transactions.
@@ -152,11 +153,70 @@ fn what_takes_itself_back_never_reaches_the_server() {
     sent.unwrap();
 }
 
+/// Of what else such a statement sets, the fingerprint knows nothing.
+#[test]
+fn a_set_of_something_else_as_well_is_never_lost() {
+    let front = Front::new("deferred_sets_lists", &TABLE);
+    let (mut guest, mut direct) = pair(&front, &front.options());
+    for number in 0..10 {
+        let off = format!("SET @a = {number}, autocommit = 0");
+        let sets = [
+            &off,
+            ON,
+            "SELECT @a",
+            "SET autocommit = 0, unique_checks = 0",
+        ];
+        run(&mut guest, &mut direct, &sets);
+        run(
+            &mut guest,
+            &mut direct,
+            &[ON, "SELECT @@unique_checks", "SET unique_checks = 1"],
+        );
+        // The same texts again and again, too.
+        let sets = [
+            "SET @b = 1, autocommit = 0",
+            ON,
+            "SELECT @b",
+            "SET @b = NULL",
+        ];
+        run(&mut guest, &mut direct, &sets);
+        // What changes nothing of the transactions.
+        let sets = ["SET autocommit = 1, @c = 2", "SELECT @c", "SET @c = NULL"];
+        run(&mut guest, &mut direct, &sets);
+        let sets = [
+            "SET autocommit = 0, @d = 3",
+            OFF,
+            "SELECT @d",
+            "SET @d = NULL",
+            ON,
+        ];
+        run(&mut guest, &mut direct, &sets);
+    }
+}
+
+/// MySQL's flag says at login that it is on, whatever the setting says.
+#[test]
+fn a_flag_that_does_not_follow_the_setting_is_the_servers() {
+    let front = Front::new("deferred_sets_flags", &TABLE);
+    let mut root = front.server().root().unwrap();
+    root.query("SET GLOBAL autocommit = 0").unwrap();
+    for _ in 0..5 {
+        let (mut guest, mut direct) = (front.guest(), front.direct());
+        for sets in [&[OFF][..], &[ON, OFF], &[READ_ONLY, ON, OFF], &[ON]] {
+            run(&mut guest, &mut direct, sets);
+            let expected = ping(&mut direct);
+            assert_same("the flags", &guest.observe(ping).1, &expected);
+            run(&mut guest, &mut direct, &[READ, "COMMIT"]);
+        }
+    }
+    root.query("SET GLOBAL autocommit = DEFAULT").unwrap();
+}
+
 #[test]
 fn a_client_that_tracks_its_session_is_told_the_same() {
-    let front = Front::new("set_later_tracks", &TABLE);
+    let front = Front::new("deferred_sets_tracks", &TABLE);
     let tracking = ConnectOptions {
-        further: Capabilities::SESSION_TRACK,
+        further: Capabilities::SESSION_TRACK.with(Capabilities::DEPRECATE_EOF),
         ..front.options()
     };
     let (mut guest, mut direct) = pair(&front, &tracking);
@@ -169,7 +229,7 @@ fn a_client_that_tracks_its_session_is_told_the_same() {
             );
         }
     }
-    // It is asked which variables it is told of.
+    // With `*` the server reports every variable that was set.
     let tracks_more = "SET SESSION session_track_system_variables = '*'";
     if direct.query(tracks_more).is_ok() {
         guest.run(tracks_more);
@@ -182,11 +242,11 @@ fn a_client_that_tracks_its_session_is_told_the_same() {
 
 #[test]
 fn what_is_rolled_back_was_never_committed() {
-    let front = Front::new("set_later_rolled_back", &TABLE);
+    let front = Front::new("deferred_sets_rolled_back", &TABLE);
     let (mut guest, mut direct) = pair(&front, &front.options());
     let mut other = front.direct();
     for _ in 0..5 {
-        set_later(&mut guest, &mut direct, OFF);
+        defer(&mut guest, &mut direct, OFF);
         guest.setup(&[WRITE]);
         assert_eq!(other.query_value(READ).unwrap().unwrap(), "10");
         guest.setup(&["ROLLBACK"]);
@@ -206,11 +266,11 @@ fn reads_after_turning_autocommit_on(front: &Front) -> Vec<String> {
     let (mut guest, mut direct) = pair(front, &front.options());
     let mut seen = Vec::new();
     for number in 0..3 {
-        set_later(&mut guest, &mut direct, OFF);
+        defer(&mut guest, &mut direct, OFF);
         // The server hears of it.
         guest.setup(&["SELECT v, 2 FROM t WHERE id = 2", "COMMIT"]);
         direct.query("COMMIT").unwrap();
-        set_later(&mut guest, &mut direct, ON);
+        defer(&mut guest, &mut direct, ON);
         for text in 0..2 {
             direct
                 .query(&format!("UPDATE t SET v = 1{number}{text} WHERE id = 1"))
@@ -225,7 +285,7 @@ fn reads_after_turning_autocommit_on(front: &Front) -> Vec<String> {
 
 #[test]
 fn a_read_outside_transactions_shows_what_is_committed() {
-    let front = Front::new("set_later_fresh", &TABLE);
+    let front = Front::new("deferred_sets_fresh", &TABLE);
     let seen = reads_after_turning_autocommit_on(&front);
     assert_eq!(seen, ["100", "101", "110", "111", "120", "121"]);
 }
@@ -233,11 +293,11 @@ fn a_read_outside_transactions_shows_what_is_committed() {
 #[test]
 fn a_server_that_is_not_told_shows_old_rows() {
     let broken = BrokenRules {
-        snapshots: BrokenSnapshots::SettingsUntold,
+        snapshots: BrokenSnapshots::PendingSetsDropped,
         ..BrokenRules::default()
     };
     let options = RemoraOptions::following();
-    let front = Front::breaking(broken, lease(), "set_later_untold", options, &TABLE);
+    let front = Front::breaking(broken, lease(), "deferred_sets_untold", options, &TABLE);
     let (guest, mut direct) = pair(&front, &front.options());
     drop(guest);
     let mut number = 0;
