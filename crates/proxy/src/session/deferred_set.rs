@@ -5,8 +5,8 @@
 //! server may be told later. It is told before it gets anything else that it answers: the client's
 //! next message that memory can't answer, or a question of Remora's own.
 //!
-//! The server has no reason to refuse one. If it does all the same, for instance while it shuts
-//! down, the connection is closed: what the client believes of its session would be wrong.
+//! If the server refuses one, for instance while it shuts down, the client gets its error and the
+//! connection is closed: what the client believes of its session would be wrong.
 
 use remora_cache::BrokenSnapshots;
 use remora_engine::reason::Outcome;
@@ -95,14 +95,19 @@ impl Session {
             numbered_from_one: true,
         };
         self.state.after(&effects, None, &summary);
+        self.answer_for_server(&answer.payload).map(Some)
+    }
+
+    /// Sends the client an answer's only packet, when what it means for the session is noted.
+    pub(super) fn answer_for_server(&mut self, payload: &[u8]) -> Result<Step, Ended> {
         // Without a digest: neither the server nor memory has done anything for it.
         self.count(None, Outcome::Transaction);
         self.registration.update(&self.state);
-        let mut packets = Vec::with_capacity(HEADER_BYTES + answer.payload.len());
-        put_message(&mut packets, 1, &answer.payload);
+        let mut packets = Vec::with_capacity(HEADER_BYTES + payload.len());
+        put_message(&mut packets, 1, payload);
         self.worker.metrics.count_client_bytes_out(packets.len());
         let written = self.client.write_now(&packets)?;
-        Ok(Some(Step::Send { packets, written }))
+        Ok(Step::Send { packets, written })
     }
 
     /// What becomes of the server's answer to a `SET` that could have been answered in its place:

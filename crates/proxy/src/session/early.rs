@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use remora_cache::{AsOf, BrokenSnapshots, EarlyRead, Entry, Snapshot, Unservable};
 use remora_engine::key::Note;
-use remora_engine::reason::{Limit, Outcome};
+use remora_engine::reason::Limit;
 use remora_engine::session::planned_writes::PlannedWrites;
 use remora_engine::session::snapshot::{Evidence, OpenSnapshot};
 use remora_engine::session::state::Effects;
@@ -193,15 +193,9 @@ impl Session {
         if let Some(closed) = closed {
             self.close_late(closed)?;
         }
-        // Without a digest: neither the server nor memory has done anything for it.
-        self.count(None, Outcome::Transaction);
-        self.registration.update(&self.state);
         let [low, high] = status.0.to_le_bytes();
-        let mut packets = Vec::with_capacity(HEADER_BYTES + 7);
-        put_message(&mut packets, 1, &[OK_MARK, 0, 0, low, high, 0, 0]);
-        self.worker.metrics.count_client_bytes_out(packets.len());
-        let written = self.client.write_now(&packets)?;
-        Ok(Some(Step::Send { packets, written }))
+        let payload = [OK_MARK, 0, 0, low, high, 0, 0];
+        self.answer_for_server(&payload).map(Some)
     }
 
     /// Whether what memory has answered in the open transaction still shows one moment with a

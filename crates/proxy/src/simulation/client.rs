@@ -355,8 +355,7 @@ impl Client {
             ..Told::default()
         };
         self.last = None;
-        self.may_have_pending_set &=
-            asked.is_hit(engine.session(self.session)) || asked.statement.sets();
+        self.may_have_pending_set &= told.is_hit || asked.statement.sets();
         match answer {
             Answer::Failed(DEADLOCK) if self.may_be_refused => {
                 self.mode.is_open = false;
@@ -380,8 +379,7 @@ impl Client {
             prepared_hits: u64::from(is_hit && is_prepared),
             ..Told::default()
         };
-        self.may_have_pending_set &=
-            asked.is_hit(engine.session(self.session)) || asked.statement.sets();
+        self.may_have_pending_set &= told.is_hit || asked.statement.sets();
         let statement = &asked.statement;
         if let Answer::Failed(code) = answer {
             if !self.may_fail(statement, *code) {
