@@ -13,7 +13,6 @@ reasons! {
         Truncated: "truncated", "It is too long to be read to its end.";
         MultipleStatements: "multiple_statements", "The text holds more than one statement.";
         OptimizerHint: "optimizer_hint", "It sets variables in an optimizer hint.";
-        NoTables: "no_tables", "It reads neither a table nor a setting of the session.";
         SystemSchema: "system_schema",
             "It reads a system schema, whose changes the log does not show.";
         TableName: "table_name", "It names a table in a way that can't be matched with the log with certainty. Or a name in it may mean a common table expression on one server and a table on another.";

@@ -121,8 +121,6 @@ pub(crate) struct SelectParser<'a> {
     counts_found_rows: bool,
     /// `GROUP BY` stands somewhere.
     groups: bool,
-    /// It reads a session setting that has one value in all sessions that share its result.
-    reads_settings: bool,
     /// Values of the text were calculated or joined with one another, or one is a decimal number,
     /// of which the text's skeleton leaves out a part only.
     pub(crate) combines_values: bool,
@@ -168,7 +166,6 @@ impl<'a> SelectParser<'a> {
             filters_by_more: false,
             counts_found_rows: false,
             groups: false,
-            reads_settings: false,
             combines_values: false,
         }
     }
@@ -222,7 +219,6 @@ impl<'a> SelectParser<'a> {
         self.settle_uses();
         match self.refusal {
             Some(refusal) => Err(refusal),
-            None if self.tables.is_empty() && !self.reads_settings => Err(Refusal::NoTables),
             None if self.counts_found_rows && !self.has_certain_count() => {
                 Err(Refusal::CalcFoundRows)
             }
@@ -258,7 +254,8 @@ impl<'a> SelectParser<'a> {
     /// Whether the count of `SQL_CALC_FOUND_ROWS` is the statement's own. A server that sees that
     /// no row will do may give the row of an aggregate and leave the count of before.
     fn has_certain_count(&self) -> bool {
-        self.reads.blocks.len() == 1 && (self.groups || !self.gives_rows_of_nothing)
+        let has_one_block = !self.tables.is_empty() && self.reads.blocks.len() == 1;
+        has_one_block && (self.groups || !self.gives_rows_of_nothing)
     }
 
     fn rows_come_from_tables(&self) -> bool {

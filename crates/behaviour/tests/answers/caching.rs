@@ -241,7 +241,6 @@ const REASONS: &[(&str, &str)] = &[
         "SELECT FOUND_ROWS(), a FROM t",
         "statement_previous_statement_function",
     ),
-    ("SELECT 1", "statement_no_tables"),
     (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'reasons'",
         "statement_system_schema",

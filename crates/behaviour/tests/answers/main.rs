@@ -12,6 +12,7 @@ mod counted_rows;
 mod crowds;
 mod json_times;
 mod next_transaction;
+mod no_tables;
 mod nowait;
 mod prepared;
 mod privileges;

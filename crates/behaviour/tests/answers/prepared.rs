@@ -195,6 +195,8 @@ fn what_one_session_executed_another_finds_by_text_types_and_values() {
             "SELECT ?, a + ?, s FROM t ORDER BY a LIMIT ?",
             vec![text("x"), Int(5), Int(2)],
         ),
+        ("SELECT ?, 1", vec![Int(5)]),
+        ("SELECT ?, 1", vec![text("5")]),
     ];
     for (sql, values) in &cases {
         // Some comparisons of different types leave warnings, and then there is nothing to find.

@@ -141,7 +141,7 @@ bypasses! {
         DigestSwitchedOff(Statement): "digest_switched_off", "A verification has found a fault in a result of its digest, or in too many others.";
 
         InTransaction(Session): "in_transaction", "In a transaction in which a setting has changed, or in one at REPEATABLE READ with `cache.transaction_reads` off.";
-        SettingsInTransaction(Session): "settings_in_transaction", "It reads settings only, in a transaction or with `autocommit` off. The server opens no transaction for that, and memory would.";
+        NoTablesInTransaction(Session): "no_tables_in_transaction", "It reads no table, in a transaction or with `autocommit` off. The server opens no transaction for that, and memory would.";
         SnapshotNotMade(Session): "snapshot_not_made", "In a transaction at REPEATABLE READ that has had no answer yet which proves that its snapshot exists. Or the first read of one that seldom reads more.";
         SnapshotUnknown(Session): "snapshot_unknown", "In a transaction at REPEATABLE READ that began while the follower was not live.";
         TransactionHasWritten(Session): "transaction_has_written", "The open transaction has written something that the statement depends on, or what it wrote isn't known.";

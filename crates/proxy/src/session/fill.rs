@@ -140,7 +140,7 @@ impl Session {
     ) -> Result<Fill, Bypass> {
         self.tell_outdated(place.digest, read);
         worth_storing?;
-        self.check_settings_read(read.select)?;
+        self.check_read_of_no_table(read.select)?;
         let taken = self.take(read.label)?;
         self.check_allowed(read, taken)?;
         let LookedUp {
@@ -273,11 +273,11 @@ impl Session {
                 || !known.is_some_and(|known| known.selects_all))
     }
 
-    /// A read of settings alone neither opens a transaction nor makes a snapshot. An answer from
+    /// A read of no table neither opens a transaction nor makes a snapshot. An answer from
     /// memory would count as a read that does, so none is kept for a transaction.
-    fn check_settings_read(&self, select: &Select) -> Result<(), Bypass> {
+    fn check_read_of_no_table(&self, select: &Select) -> Result<(), Bypass> {
         if select.tables.is_empty() && !self.state.is_certainly_outside_transaction() {
-            return Err(Bypass::SettingsInTransaction);
+            return Err(Bypass::NoTablesInTransaction);
         }
         Ok(())
     }

@@ -437,9 +437,8 @@ impl SelectParser<'_> {
                 continue;
             }
             let is_sessions = dots == usize::from(of_session);
-            if is_sessions && is_in_result_key(&name) {
-                self.reads_settings = true;
-            } else {
+            // Sessions that share its result have the same value of these.
+            if !is_sessions || !is_in_result_key(&name) {
                 self.refuse(Refusal::SystemVariable);
             }
             return Ok(());

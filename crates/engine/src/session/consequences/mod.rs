@@ -8,7 +8,7 @@ mod words;
 
 use remora_cache::Definitions;
 use remora_sql::{
-    EverythingReason, Refusal, SessionEffect, Statement, StatementKind, TableName, Transaction,
+    EverythingReason, SessionEffect, Statement, StatementKind, TableName, Transaction,
     UnknownEffect, Writes, has_word, may_move_rows_unlogged,
 };
 
@@ -148,7 +148,6 @@ fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
 fn table_use(statement: &Statement, text: &[u8]) -> TableUse {
     let uses_none = match (statement.kind, &statement.cacheable) {
         (StatementKind::Select, Ok(select)) => select.tables.is_empty(),
-        (StatementKind::Select, Err(why)) => *why == Refusal::NoTables,
         (StatementKind::Set | StatementKind::Show, _) => {
             !has_word(text, b"select") && !statement.session.runs_code()
         }
