@@ -113,6 +113,10 @@ fn read(
     }
     let statement = analyse(text.as_bytes(), dialect);
     let select = statement.cacheable.map_err(|_| TableRefusal::View)?;
+    // Whoever reads a view that can be cached has used a table.
+    if select.tables.is_empty() {
+        return Err(TableRefusal::View);
+    }
     let key = |name: &TableName| {
         let schema = name.schema.clone().ok_or(TableRefusal::View)?;
         match refused_by_name(&schema, &name.table, mode) {
