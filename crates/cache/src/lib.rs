@@ -63,7 +63,7 @@ pub use store::{
     Countable, Counts, Evictions, Invalidations, OutdatedJudge, Store, StoreCursor, StoreLimits,
     StoreStats, Stored, SweepReport,
 };
-pub use tag::Tag;
+pub use tag::{Tag, TagSet};
 pub use timeline::{
     AsOf, BrokenCode, BrokenLiveness, BrokenRules, BrokenSnapshots, BrokenSurroundings, BrokenTags,
     Epoch, Timeline, TimelineLimits,

@@ -39,17 +39,18 @@ pub fn analyse_prepared(text: &[u8], dialect: Dialect) -> Statement {
     analyse_with(text, dialect, Placeholders::AreBound)
 }
 
-/// The same as [`analyse`] for a `SELECT`. `None` if values of the text are calculated with one
-/// another or joined, or if one is a decimal number. So each constant that a column is compared
-/// with is one number or one string of the text, as it stands or negated.
+/// The same as [`analyse`]. `None` if values of the text are calculated with one another or joined,
+/// or if one is a decimal number. So each constant that a column is compared with, or that is
+/// inserted, is one number or one string of the text, as it stands or negated.
 pub(crate) fn analyse_single_values(text: &[u8], dialect: Dialect) -> Option<Statement> {
     let cursor = Cursor::new(text, dialect);
-    if !begins_select(cursor) {
-        return None;
+    if begins_select(cursor) {
+        let mut parser = SelectParser::at(cursor);
+        parser.statement().ok()?;
+        return (!parser.combines_values).then(|| of_select(parser));
     }
-    let mut parser = SelectParser::at(cursor);
-    parser.statement().ok()?;
-    (!parser.combines_values).then(|| of_select(parser))
+    let statement = analyse(text, dialect);
+    (statement.narrowed.is_none() || narrowed::has_single_values(cursor)).then_some(statement)
 }
 
 fn begins_select(cursor: Cursor<'_>) -> bool {

@@ -69,5 +69,5 @@ pub use statement::{
     IsolationLevel, SessionEffect, Statement, StatementKind, Transaction, TransactionControl,
     TransactionDefaults, UnknownEffect, Writes,
 };
-pub use template::ReadTemplate;
+pub use template::{ReadTemplate, WriteTemplate};
 pub use token::{Token, TokenKind};

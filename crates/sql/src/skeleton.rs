@@ -39,7 +39,8 @@ impl ValuePlace {
 /// can't be read that way: it has comments, or a string without an end.
 ///
 /// Texts with one skeleton under one [`Dialect`] have one [`crate::normalise`]d text, and a
-/// [`crate::ReadTemplate`] of one does for all. The hash alone proves neither.
+/// [`crate::ReadTemplate`] or [`crate::WriteTemplate`] of one does for all. The hash alone proves
+/// neither.
 pub fn skeleton(
     text: &[u8],
     dialect: Dialect,

@@ -1,11 +1,13 @@
-//! What the analysis says of all reads that differ only in their values.
+//! What the analysis says of all statements that differ only in their values: of reads, and of
+//! writes of rows.
 //!
 //! **Why one analysis does for all of them.** Texts with one [`crate::skeleton`] have the same
 //! tokens, but for what numbers and strings say. The parser looks at what they say in three places:
 //!
-//! - The constants that columns are compared with. Each is one value of the text, as it stands or
-//!   negated: the parser tells where one is made of several, and then the template has no gaps.
-//!   Which value it is, is found by analysing the same text with other values.
+//! - The constants that columns are compared with, and those that are inserted. Each is one value
+//!   of the text, as it stands or negated: the parser tells where one is made of several, and then
+//!   the template has no gaps. Which value it is, is found by analysing the same text with other
+//!   values.
 //! - Whether a number fits into a signed integer of 64 bits, and whether a string is short enough
 //!   to be a constant. Longer ones are refused.
 //! - Whether a `LIMIT` is 0. A 0 is refused unless it fills a gap, or the first text had one in its
@@ -16,10 +18,10 @@
 
 use crate::classify::analyse_single_values;
 use crate::dialect::Dialect;
-use crate::reads::{CONSTANT_BYTES_MAX, Constant, Reads, Test};
+use crate::reads::{CONSTANT_BYTES_MAX, Condition, Constant, Reads, Test, WrittenRows};
 use crate::select::{Select, integer, unescape};
 use crate::skeleton::{VALUES_MAX, ValuePlace};
-use crate::statement::Statement;
+use crate::statement::{SessionEffect, Statement, StatementKind, UnknownEffect};
 
 /// The analysis of a cacheable read, for every statement with the same skeleton and dialect, if
 /// quotes and backslashes are certain.
@@ -28,6 +30,10 @@ pub struct ReadTemplate {
     every_row: Statement,
     with_gaps: Option<WithGaps>,
 }
+
+/// The same of an `INSERT`, `REPLACE`, `UPDATE` or `DELETE`, if it runs nothing else.
+#[derive(Clone, Debug)]
+pub struct WriteTemplate(Option<WithGaps>);
 
 /// The analysis, with gaps where values of the text are.
 #[derive(Clone, Debug)]
@@ -48,10 +54,20 @@ struct Gap {
     is_negated: bool,
 }
 
-/// A constant of a statement: where it is in [`Reads::blocks`].
+/// A constant of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ConstantPlace {
-    block: usize,
+enum ConstantPlace {
+    /// A column that is read is compared with it; the number is that of [`Reads::blocks`].
+    OfBlock(usize, OfCondition),
+    /// A column of the written table is compared with it.
+    OfWrite(OfCondition),
+    /// It is inserted.
+    Inserted { row: usize, column: usize },
+}
+
+/// A constant among conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OfCondition {
     condition: usize,
     /// Among those that the condition compares with; of a range, 1 is the upper bound.
     constant: usize,
@@ -77,27 +93,9 @@ impl ReadTemplate {
         values: &[ValuePlace],
     ) -> Option<ReadTemplate> {
         let select = statement.cacheable.as_ref().ok()?;
-        let every_row = Reads {
-            all_columns: true,
-            makes_dates: select.reads.makes_dates,
-            ..Reads::default()
-        };
         Some(ReadTemplate {
+            every_row: without_conditions(statement, select),
             with_gaps: WithGaps::of(statement, text, dialect, values),
-            every_row: Statement {
-                cacheable: Ok(Select {
-                    tables: select.tables.clone(),
-                    reads: every_row,
-                    says_cache: select.says_cache,
-                    rows_come_from_tables: select.rows_come_from_tables,
-                    // A value decides that.
-                    filters_by_conditions_only: false,
-                    counts_found_rows: select.counts_found_rows,
-                }),
-                narrowed: None,
-                writes: statement.writes.clone(),
-                ..*statement
-            },
         })
     }
 
@@ -117,24 +115,62 @@ impl ReadTemplate {
         dialect: Dialect,
         values: &[ValuePlace],
     ) -> Option<Statement> {
-        let WithGaps {
-            statement,
-            gaps,
-            forms,
-        } = self.with_gaps.as_ref()?;
-        let fits = |(value, form): (&ValuePlace, &Form)| {
-            value.of(text).is_some_and(|value| form.fits(value))
-        };
-        if values.len() != forms.len() || !values.iter().zip(forms).all(fits) {
+        self.with_gaps.as_ref()?.filled(text, dialect, values)
+    }
+}
+
+impl WriteTemplate {
+    /// That of a statement with this text, whose values stand at these places; `None` if it isn't
+    /// one of those.
+    pub fn of(
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+        values: &[ValuePlace],
+    ) -> Option<WriteTemplate> {
+        use StatementKind::{Delete, Insert, Replace, Update};
+        if !matches!(statement.kind, Insert | Replace | Update | Delete) {
             return None;
         }
-        let mut statement = statement.clone();
-        let select = statement.cacheable.as_mut().ok()?;
-        for gap in gaps {
-            let value = values.get(gap.value)?.of(text)?;
-            *constant_at(select, gap.place)? = constant(value, dialect, gap.is_negated)?;
-        }
-        Some(statement)
+        // What may run something else is searched for words that strings can have, too.
+        let may_run_more = match statement.session {
+            SessionEffect::Unknown(why) => why != UnknownEffect::StoredFunction,
+            _ => false,
+        };
+        let with_gaps = || WithGaps::of(statement, text, dialect, values);
+        Some(WriteTemplate((!may_run_more).then(with_gaps).flatten()))
+    }
+
+    /// The same as [`ReadTemplate::with_values`].
+    pub fn with_values(
+        &self,
+        text: &[u8],
+        dialect: Dialect,
+        values: &[ValuePlace],
+    ) -> Option<Statement> {
+        self.0.as_ref()?.filled(text, dialect, values)
+    }
+}
+
+fn without_conditions(statement: &Statement, select: &Select) -> Statement {
+    let every_row = Reads {
+        all_columns: true,
+        makes_dates: select.reads.makes_dates,
+        ..Reads::default()
+    };
+    Statement {
+        cacheable: Ok(Select {
+            tables: select.tables.clone(),
+            reads: every_row,
+            says_cache: select.says_cache,
+            rows_come_from_tables: select.rows_come_from_tables,
+            // A value decides that.
+            filters_by_conditions_only: false,
+            counts_found_rows: select.counts_found_rows,
+        }),
+        narrowed: None,
+        writes: statement.writes.clone(),
+        ..*statement
     }
 }
 
@@ -151,8 +187,8 @@ impl WithGaps {
         }
         let mut other = analyse_single_values(&with_known_values(text, values)?, dialect)?;
         let mut statement = statement.clone();
-        let own = take_constants(&mut statement)?;
-        let known = take_constants(&mut other)?;
+        let own = take_constants(&mut statement);
+        let known = take_constants(&mut other);
         if statement != other {
             return None;
         }
@@ -188,6 +224,26 @@ impl WithGaps {
             gaps,
             forms: forms?,
         })
+    }
+
+    fn filled(&self, text: &[u8], dialect: Dialect, values: &[ValuePlace]) -> Option<Statement> {
+        let WithGaps {
+            statement,
+            gaps,
+            forms,
+        } = self;
+        let fits = |(value, form): (&ValuePlace, &Form)| {
+            value.of(text).is_some_and(|value| form.fits(value))
+        };
+        if values.len() != forms.len() || !values.iter().zip(forms).all(fits) {
+            return None;
+        }
+        let mut statement = statement.clone();
+        for gap in gaps {
+            let value = values.get(gap.value)?.of(text)?;
+            *constant_at(&mut statement, gap.place)? = constant(value, dialect, gap.is_negated)?;
+        }
+        Some(statement)
     }
 }
 
@@ -255,40 +311,87 @@ fn constant(value: &[u8], dialect: Dialect, is_negated: bool) -> Option<Constant
     (!is_negated).then_some(Constant::Text(text))
 }
 
-/// Puts 0 in the place of each constant that a column is compared with, and gives those that were
-/// there.
-fn take_constants(statement: &mut Statement) -> Option<Vec<(ConstantPlace, Constant)>> {
-    let select = statement.cacheable.as_mut().ok()?;
+/// Puts 0 in the place of each constant, and gives those that were there.
+fn take_constants(statement: &mut Statement) -> Vec<(ConstantPlace, Constant)> {
     let mut taken = Vec::new();
-    for block in 0..select.reads.blocks.len() {
-        for condition in 0..select.reads.blocks[block].conditions.len() {
-            let all = match &select.reads.blocks[block].conditions[condition].test {
-                Test::In(constants) => 0..constants.len(),
-                Test::Range { from, to } => {
-                    usize::from(from.is_none())..1 + usize::from(to.is_some())
+    let mut take = |place, constant: &mut Constant| {
+        taken.push((place, std::mem::replace(constant, Constant::Integer(0))));
+    };
+    if let Ok(select) = &mut statement.cacheable {
+        for (number, block) in select.reads.blocks.iter_mut().enumerate() {
+            for_each_constant(&mut block.conditions, |place, constant| {
+                take(ConstantPlace::OfBlock(number, place), constant);
+            });
+        }
+    }
+    match statement.narrowed.as_mut().map(|write| &mut write.rows) {
+        Some(WrittenRows::Where(conditions)) => {
+            for_each_constant(conditions, |place, constant| {
+                take(ConstantPlace::OfWrite(place), constant);
+            });
+        }
+        Some(WrittenRows::Values { rows, .. }) => {
+            for (row, values) in rows.iter_mut().enumerate() {
+                for (column, value) in values.iter_mut().enumerate() {
+                    if let Some(constant) = value {
+                        take(ConstantPlace::Inserted { row, column }, constant);
+                    }
                 }
-                Test::Column(_) | Test::IsNull => 0..0,
+            }
+        }
+        None => {}
+    }
+    taken
+}
+
+fn for_each_constant(
+    conditions: &mut [Condition],
+    mut give: impl FnMut(OfCondition, &mut Constant),
+) {
+    for (condition, test) in conditions.iter_mut().map(|one| &mut one.test).enumerate() {
+        let all = match test {
+            Test::In(constants) => 0..constants.len(),
+            Test::Range { from, to } => usize::from(from.is_none())..1 + usize::from(to.is_some()),
+            Test::Column(_) | Test::IsNull => 0..0,
+        };
+        for number in all {
+            let place = OfCondition {
+                condition,
+                constant: number,
             };
-            for constant in all {
-                let place = ConstantPlace {
-                    block,
-                    condition,
-                    constant,
-                };
-                let constant = constant_at(select, place)?;
-                taken.push((place, std::mem::replace(constant, Constant::Integer(0))));
+            if let Some(constant) = constant_of(test, number) {
+                give(place, constant);
             }
         }
     }
-    Some(taken)
 }
 
-fn constant_at(select: &mut Select, place: ConstantPlace) -> Option<&mut Constant> {
-    let block = select.reads.blocks.get_mut(place.block)?;
-    match &mut block.conditions.get_mut(place.condition)?.test {
-        Test::In(constants) => constants.get_mut(place.constant),
+fn constant_at(statement: &mut Statement, place: ConstantPlace) -> Option<&mut Constant> {
+    let rows = statement.narrowed.as_mut().map(|write| &mut write.rows);
+    let (conditions, place) = match (place, rows) {
+        (ConstantPlace::OfBlock(block, place), _) => {
+            let select = statement.cacheable.as_mut().ok()?;
+            (&mut select.reads.blocks.get_mut(block)?.conditions, place)
+        }
+        (ConstantPlace::OfWrite(place), Some(WrittenRows::Where(conditions))) => {
+            (conditions, place)
+        }
+        (ConstantPlace::Inserted { row, column }, Some(WrittenRows::Values { rows, .. })) => {
+            return rows.get_mut(row)?.get_mut(column)?.as_mut();
+        }
+        _ => return None,
+    };
+    constant_of(
+        &mut conditions.get_mut(place.condition)?.test,
+        place.constant,
+    )
+}
+
+fn constant_of(test: &mut Test, number: usize) -> Option<&mut Constant> {
+    match test {
+        Test::In(constants) => constants.get_mut(number),
         Test::Range { from, to } => {
-            let bound = if place.constant == 0 { from } else { to };
+            let bound = if number == 0 { from } else { to };
             bound.as_mut().map(|bound| &mut bound.value)
         }
         Test::Column(_) | Test::IsNull => None,

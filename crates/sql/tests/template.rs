@@ -9,7 +9,7 @@ use common::dialects;
 use proptest::prelude::*;
 use remora_sql::{
     CONSTANT_BYTES_MAX, Dialect, Lexer, ReadTemplate, Statement, StatementKind, TokenKind,
-    ValuePlace, analyse, skeleton,
+    ValuePlace, WriteTemplate, analyse, skeleton,
 };
 
 /// Pieces of statements; `{}` stands for a value.
@@ -130,6 +130,7 @@ const STRINGS: &[&str] = &[
     "'2020-01-01'",
     "'f(1)'",
     "'12:00:00'",
+    "'REPAIR LOCAL TABLE t'",
 ];
 const DOUBLE_QUOTED: &[&str] = &[
     "\"x\"",
@@ -282,6 +283,76 @@ fn two_reads() -> impl Strategy<Value = (String, String)> {
     })
 }
 
+const WRITES: &[&str] = &[
+    "UPDATE t SET a = {}, b = b + {} WHERE ",
+    "UPDATE t AS x SET a = {}, b2 = DEFAULT WHERE ",
+    "UPDATE IGNORE t SET a = -{} WHERE ",
+    "UPDATE t, u SET t.a = {} WHERE ",
+    "DELETE FROM t WHERE ",
+    "DELETE t FROM t JOIN u ON t.a = u.b AND u.c = {} WHERE ",
+    "INSERT INTO t (a, b, c, d) SELECT a, {}, {}, 1 FROM u WHERE ",
+];
+const INSERTS: &[&str] = &[
+    "INSERT INTO t VALUES ({}, {})",
+    "INSERT INTO t VALUES ({}, -{}), ({}, NULL)",
+    "INSERT t (a, b) VALUES ({} + {}, {})",
+    "INSERT INTO t (a, b) VALUES ({}, {}.{})",
+    "INSERT INTO t (a, b) VALUES ({} {}, {})",
+    "INSERT INTO t SET a = {}, b = f({}), c = {}",
+    "INSERT INTO t VALUES ({}, DEFAULT) RETURNING {}",
+    "INSERT INTO t VALUES ({}, {}) ON DUPLICATE KEY UPDATE a = {}",
+    "REPLACE INTO t VALUES ({}, {})",
+    "INSERT INTO t VALUES ({}, {}); DELETE FROM u",
+    // It can't be read, and may run what the string says.
+    "INSERT INTO t VALUES (@\u{e9}); EXECUTE IMMEDIATE {}",
+];
+const WRITE_ENDS: &[&str] = &["", "", "LIMIT {}", "ORDER BY {}", "ORDER BY a LIMIT {}"];
+
+/// A random write of rows, and the same with other values.
+fn two_writes() -> impl Strategy<Value = (String, String)> {
+    type Values = Vec<(bool, prop::sample::Index, prop::sample::Index)>;
+    let values = || {
+        let value = (
+            prop::bool::ANY,
+            any::<prop::sample::Index>(),
+            any::<prop::sample::Index>(),
+        );
+        prop::collection::vec(value, 4)
+    };
+    let of = |patterns: &'static [&'static str]| (prop::sample::select(patterns), values());
+    let conditions = prop::collection::vec(of(CONDITIONS), 1..4);
+    let with_conditions = (of(WRITES), conditions, of(WRITE_ENDS));
+    let with_conditions = with_conditions.prop_map(|(begin, conditions, end)| {
+        let mut parts = vec![begin];
+        for condition in conditions {
+            if parts.len() > 1 {
+                parts.push((" AND ", Vec::new()));
+            }
+            parts.push(condition);
+        }
+        parts.extend([(" ", Vec::new()), end]);
+        parts
+    });
+    let inserts = of(INSERTS).prop_map(|insert| vec![insert]);
+    prop_oneof![with_conditions, inserts].prop_map(|parts: Vec<(&str, Values)>| {
+        let mut texts = (String::new(), String::new());
+        for (pattern, values) in parts {
+            let mut pieces = pattern.split("{}");
+            let first = pieces.next().unwrap_or_default();
+            texts.0 += first;
+            texts.1 += first;
+            for (piece, (is_number, one, other)) in pieces.zip(&values) {
+                let kind = if *is_number { NUMBERS } else { STRINGS };
+                texts.0 += kind[one.index(kind.len())];
+                texts.1 += kind[other.index(kind.len())];
+                texts.0 += piece;
+                texts.1 += piece;
+            }
+        }
+        texts
+    })
+}
+
 /// The tokens, without the values.
 fn tokens(text: &[u8], dialect: Dialect) -> Vec<(TokenKind, &[u8])> {
     let mut lexer = Lexer::new(text, dialect);
@@ -327,7 +398,7 @@ enum Shared {
     Nothing,
     /// Their effects.
     Effects,
-    /// Also which rows they read, but for values.
+    /// Also which rows they read or write, but for values.
     Rows,
 }
 
@@ -365,6 +436,14 @@ fn check(first: &str, second: &str, dialect: Dialect) -> Result<Shared, TestCase
     );
     if !may_set(&one, first, dialect) {
         prop_assert_eq!(effects(&one), effects(&two), "{} and {}", first, second);
+    }
+    let write = WriteTemplate::of(&one, first.as_bytes(), dialect, &of_first.2);
+    if let Some(write) = write {
+        let Some(other) = write.with_values(second.as_bytes(), dialect, &of_second.2) else {
+            return Ok(Shared::Effects);
+        };
+        prop_assert_eq!(other, two, "{} and {}", first, second);
+        return Ok(Shared::Rows);
     }
     let template = |statement: &Statement, text: &str, values: &[ValuePlace]| {
         ReadTemplate::of(statement, text.as_bytes(), dialect, values)
@@ -425,21 +504,86 @@ proptest! {
     }
 }
 
-#[test]
-fn the_skeleton_and_the_values_determine_which_rows_are_read() {
+/// Checks pairs of texts. At least a tenth of them must share their analysis.
+fn check_pairs(texts: impl Strategy<Value = (String, String)>) {
     const CASES: u32 = 20_000;
     let shared = std::cell::Cell::new(0);
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(CASES));
-    let texts = (two_reads(), dialects());
-    let outcome = runner.run(&texts, |((first, second), dialect)| {
+    let outcome = runner.run(&(texts, dialects()), |((first, second), dialect)| {
         if check(&first, &second, dialect)? == Shared::Rows {
             shared.set(shared.get() + 1);
         }
         Ok(())
     });
-    outcome.unwrap();
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
     println!("{} of {CASES} had one template", shared.get());
     assert!(shared.get() > CASES / 10);
+}
+
+#[test]
+fn the_skeleton_and_the_values_determine_which_rows_are_read() {
+    check_pairs(two_reads());
+}
+
+#[test]
+fn the_skeleton_and_the_values_determine_which_rows_are_written() {
+    check_pairs(two_writes());
+}
+
+#[test]
+fn writes_that_differ_in_values_have_one_template() {
+    for (first, second) in [
+        (
+            "UPDATE t SET c = 'x', n = n + 1 WHERE id = 5",
+            "UPDATE t SET c = 'it''s', n = n + 9 WHERE id = 70000",
+        ),
+        (
+            "DELETE FROM t WHERE a IN (1, -2) AND s = 'x' LIMIT 5",
+            "DELETE FROM t WHERE a IN (3, -4) AND s = 'y' LIMIT 9",
+        ),
+        (
+            "INSERT INTO t (a, b) VALUES (1, 'x'), (-2, NULL)",
+            "INSERT INTO t (a, b) VALUES (30, ''), (-4, NULL)",
+        ),
+        ("INSERT INTO t SET a = 1", "INSERT INTO t SET a = 2"),
+        // Which rows it changes isn't known, whatever the values.
+        ("REPLACE INTO t VALUES (1)", "REPLACE INTO t VALUES (2)"),
+        ("UPDATE t SET a = f(1)", "UPDATE t SET a = f(2)"),
+    ] {
+        let shared = check(first, second, Dialect::default()).unwrap();
+        assert_eq!(shared, Shared::Rows, "{first}");
+    }
+}
+
+#[test]
+fn what_a_value_may_make_another_write_is_analysed() {
+    let long = format!("INSERT INTO t VALUES ('{}')", "x".repeat(2_000));
+    for (first, second) in [
+        ("INSERT INTO t VALUES (1.5)", "INSERT INTO t VALUES (2.5)"),
+        (
+            "INSERT INTO t VALUES (1 + 2)",
+            "INSERT INTO t VALUES (3 + 4)",
+        ),
+        (
+            "INSERT INTO t VALUES ('a' 'b')",
+            "INSERT INTO t VALUES ('c' 'd')",
+        ),
+        ("INSERT INTO t VALUES ('x')", &long),
+        (
+            "DELETE FROM t WHERE id = 1",
+            "DELETE FROM t WHERE id = 99999999999999999999",
+        ),
+        (
+            "UPDATE t SET a = 1 WHERE id = 1 - 2",
+            "UPDATE t SET a = 1 WHERE id = 3 - 4",
+        ),
+        ("DELETE FROM t LIMIT 5", "DELETE FROM t LIMIT 0"),
+    ] {
+        let shared = check(first, second, Dialect::default()).unwrap();
+        assert_eq!(shared, Shared::Effects, "{first}");
+    }
 }
 
 #[test]

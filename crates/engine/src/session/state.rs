@@ -531,9 +531,6 @@ impl SessionState {
             None => {}
         }
         self.note_locks(effects, summary);
-        if let Some(scope) = wrote {
-            self.written.add(scope);
-        }
         self.count_created(effects.created, summary);
         if effects.unseen_code != UnseenCode::None {
             self.runs_code();
@@ -564,6 +561,8 @@ impl SessionState {
             && effects.control != Some(TransactionControl::Begin);
         if self.status_is_certain && !self.status.has(StatusFlags::IN_TRANSACTION) {
             self.no_transaction_is_open(effects, may_end_one);
+        } else if let Some(scope) = wrote {
+            self.written.add(scope);
         }
         self.derive_scope();
     }

@@ -9,12 +9,11 @@
 //! images are touched: the row leaves the results of its old values and enters those of its new
 //! ones.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use remora_binlog::{Event, Field, LoggedTable, Rows, TableMap};
 use remora_cache::{
-    BrokenTags, ColumnSet, Position, Shape, ShapesSnapshot, TableTags, Tag, Timeline, Value,
+    BrokenTags, ColumnSet, Position, Shape, ShapesSnapshot, TableTags, TagSet, Timeline, Value,
     ValueHash, interval_of,
 };
 
@@ -48,7 +47,7 @@ pub enum Telling {
 /// What the open transaction will have touched.
 pub struct ChangeTags {
     tables: Vec<ChangedTable>,
-    tags: HashSet<Tag>,
+    tags: TagSet,
     tags_max: usize,
     /// There was more than is told apart: all tables count as wholes.
     is_over: bool,
@@ -62,7 +61,7 @@ impl ChangeTags {
     pub fn new(tags_max: usize, broken: BrokenTags) -> ChangeTags {
         ChangeTags {
             tables: Vec::new(),
-            tags: HashSet::new(),
+            tags: TagSet::default(),
             tags_max,
             is_over: false,
             broken,
@@ -204,7 +203,7 @@ struct RowReader<'a> {
     tags: TableTags,
     shapes: &'a [std::sync::Arc<Shape<Codec>>],
     broken: BrokenTags,
-    touched: &'a mut HashSet<Tag>,
+    touched: &'a mut TagSet,
 }
 
 type Image<'a> = remora_binlog::RowImage<'a>;

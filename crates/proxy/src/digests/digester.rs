@@ -1,15 +1,14 @@
 //! What a worker knows of a statement by its text without values.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use remora_engine::key::Label;
-use remora_sql::{Dialect, ReadTemplate, Statement, ValuePlace, normalise};
+use remora_sql::{Dialect, Statement, ValuePlace, normalise};
 use remora_upstream::clock::Clock;
 
-use super::known::{KnownRead, KnownStatements, Skeleton};
+use super::known::{KnownAnalysis, KnownStatements, Skeleton};
 use super::{Count, Digests, OutdatedBy, Room, Sketch, WorkerDigests};
 
 /// What one worker needs to count statements by their digests, and to recognise them.
@@ -36,8 +35,8 @@ struct Scratch {
 pub(crate) struct Recognised {
     /// What it is counted under.
     pub label: Label,
-    /// For a read, its template, if a statement with the same skeleton was analysed recently.
-    pub read: Option<Rc<KnownRead>>,
+    /// The analysis that it shares with others, if one with this skeleton was analysed recently.
+    pub analysis: Option<KnownAnalysis>,
 }
 
 impl Digester {
@@ -67,7 +66,7 @@ impl Digester {
         if digests.count_max() == 0 {
             return Recognised {
                 label: Label::OTHERS,
-                read: None,
+                analysis: None,
             };
         }
         let Scratch {
@@ -84,12 +83,12 @@ impl Digester {
             dialect,
         });
         if let Some(skeleton) = skeleton
-            && let Some((label, read)) = known.find(skeleton)
+            && let Some((label, analysis)) = known.find(skeleton)
             && digests.is_current(label)
         {
             return Recognised {
                 label,
-                read: read.clone(),
+                analysis: analysis.clone(),
             };
         }
         let digest = normalise(text, dialect, normal);
@@ -100,19 +99,22 @@ impl Digester {
         {
             self.counters.count_forgotten_statement();
         }
-        Recognised { label, read: None }
+        Recognised {
+            label,
+            analysis: None,
+        }
     }
 
-    /// The analysis of a statement that was just recognised as one of these reads. `None` if it
-    /// doesn't follow from theirs.
+    /// The analysis of a statement that was just recognised as one of these. `None` if it doesn't
+    /// follow from theirs.
     pub(crate) fn analysis_by_template(
         &self,
-        read: &KnownRead,
+        known: &KnownAnalysis,
         text: &[u8],
         dialect: Dialect,
     ) -> Option<Statement> {
         let scratch = self.scratch.borrow();
-        read.template.with_values(text, dialect, &scratch.values)
+        known.with_values(text, dialect, &scratch.values)
     }
 
     /// Remembers the template of a statement that was just recognised.
@@ -131,10 +133,8 @@ impl Digester {
             bytes: skeleton,
             dialect,
         };
-        if let Some((_, read)) = known.find(skeleton)
-            && let Some(template) = ReadTemplate::of(statement, text, dialect, values)
-        {
-            *read = Some(Rc::new(KnownRead::new(template)));
+        if let Some((_, analysis)) = known.find(skeleton) {
+            *analysis = KnownAnalysis::of(statement, text, dialect, values);
         }
     }
 

@@ -2,15 +2,15 @@
 //!
 //! Normalising a statement takes ten times as long as finding its skeleton, and analysing it longer
 //! still. So what was found for one statement is used for the next with the same skeleton: its
-//! label and, for a read, its template. The hash only finds the place; the skeletons themselves are
-//! compared.
+//! label and, for a read or a write of rows, its template. The hash only finds the place; the
+//! skeletons themselves are compared.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use remora_cache::AsOf;
 use remora_engine::key::Label;
-use remora_sql::{Dialect, ReadTemplate};
+use remora_sql::{Dialect, ReadTemplate, Statement, ValuePlace, WriteTemplate};
 
 /// How many places are looked through for one skeleton.
 const WAYS: usize = 4;
@@ -54,6 +54,46 @@ impl KnownRead {
     }
 }
 
+/// The analysis that statements with one skeleton share.
+#[derive(Debug, Clone)]
+pub(crate) enum KnownAnalysis {
+    /// They can be cached.
+    Read(Rc<KnownRead>),
+    /// They write rows.
+    Write(Rc<WriteTemplate>),
+}
+
+impl KnownAnalysis {
+    /// That of a statement with this text, whose values stand at these places; `None` if it is
+    /// neither.
+    pub(super) fn of(
+        statement: &Statement,
+        text: &[u8],
+        dialect: Dialect,
+        values: &[ValuePlace],
+    ) -> Option<KnownAnalysis> {
+        let read = ReadTemplate::of(statement, text, dialect, values);
+        let read = read.map(|template| KnownAnalysis::Read(Rc::new(KnownRead::new(template))));
+        read.or_else(|| {
+            let write = WriteTemplate::of(statement, text, dialect, values)?;
+            Some(KnownAnalysis::Write(Rc::new(write)))
+        })
+    }
+
+    /// The analysis of such a statement. `None` if it doesn't follow from the others'.
+    pub(super) fn with_values(
+        &self,
+        text: &[u8],
+        dialect: Dialect,
+        values: &[ValuePlace],
+    ) -> Option<Statement> {
+        match self {
+            KnownAnalysis::Read(read) => read.template.with_values(text, dialect, values),
+            KnownAnalysis::Write(template) => template.with_values(text, dialect, values),
+        }
+    }
+}
+
 /// A statement without its values, and what is known of it.
 #[derive(Debug)]
 struct KnownStatement {
@@ -61,7 +101,7 @@ struct KnownStatement {
     dialect: Dialect,
     skeleton: Box<[u8]>,
     label: Label,
-    read: Option<Rc<KnownRead>>,
+    analysis: Option<KnownAnalysis>,
 }
 
 impl KnownStatement {
@@ -98,14 +138,14 @@ impl KnownStatements {
     pub(super) fn find(
         &mut self,
         skeleton: Skeleton<'_>,
-    ) -> Option<(Label, &mut Option<Rc<KnownRead>>)> {
+    ) -> Option<(Label, &mut Option<KnownAnalysis>)> {
         let row = self.row(skeleton.hash)?;
         let is =
             |known: &Option<KnownStatement>| known.as_ref().is_some_and(|known| known.is(skeleton));
         let at = row.iter().position(is)?;
         row[..=at].rotate_right(1);
         let known = row[0].as_mut()?;
-        Some((known.label, &mut known.read))
+        Some((known.label, &mut known.analysis))
     }
 
     /// Remembers the label of one. Gives whether another one lost its place.
@@ -125,7 +165,7 @@ impl KnownStatements {
             dialect: skeleton.dialect,
             skeleton: skeleton.bytes.into(),
             label,
-            read: None,
+            analysis: None,
         };
         let before = row[0].replace(known);
         before.is_some_and(|before| !before.is(skeleton))

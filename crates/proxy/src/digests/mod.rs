@@ -36,7 +36,7 @@ use remora_sql::Digest;
 
 pub use self::counts::{Count, WorkerDigests};
 pub(crate) use self::digester::{Digester, Recognised};
-pub(crate) use self::known::KnownRead;
+pub(crate) use self::known::{KnownAnalysis, KnownRead};
 pub use self::outdated_by::OutdatedBy;
 pub use self::report::{DigestReport, OutdatedByTable, Refused, since};
 pub use self::sketch::Sketch;

@@ -27,7 +27,7 @@ use super::fill::{Fill, Read};
 use super::look_up::{Look, Place};
 use super::{Ended, Session};
 use crate::config::Storing;
-use crate::digests::{KnownRead, Recognised, Room, is_time_for_sample};
+use crate::digests::{KnownAnalysis, KnownRead, Recognised, Room, is_time_for_sample};
 
 /// A statement that memory doesn't answer.
 #[derive(Clone, Copy)]
@@ -471,8 +471,8 @@ impl Session {
         place: Option<Place>,
         began: Instant,
     ) -> Analysed {
-        let may_be_read = place.is_some() && may_be_read(text);
-        let recognised = if may_be_read {
+        let may_write = may_write_rows(text);
+        let recognised = if may_write || place.is_some() && may_be_read(text) {
             self.recognise(text, dialect)
         } else {
             // It may be one that Remora answers itself, and then it isn't counted.
@@ -487,18 +487,20 @@ impl Session {
         // full analysis looks at those.
         let known = recognised.filter(|_| self.state.fingerprint().is_some());
         let mut worth_storing = None;
-        if let Some(read) = known.as_ref().and_then(|known| known.read.as_ref()) {
-            let is_stored = worth_storing.insert(is_worth_storing()).is_ok();
-            // What has outdated a result is told by the rows that it read.
-            if !is_stored && self.outdated.is_none() {
-                return Analysed {
-                    label,
-                    worth_storing: Err(Bypass::NotWorthStoring),
-                    analysis: Analysis::Template(Rc::clone(read)),
-                };
+        if let Some(shared) = known.as_ref().and_then(|known| known.analysis.as_ref()) {
+            if let KnownAnalysis::Read(read) = shared {
+                let is_stored = worth_storing.insert(is_worth_storing()).is_ok();
+                // What has outdated a result is told by the rows that it read.
+                if !is_stored && self.outdated.is_none() {
+                    return Analysed {
+                        label,
+                        worth_storing: Err(Bypass::NotWorthStoring),
+                        analysis: Analysis::Template(Rc::clone(read)),
+                    };
+                }
             }
             let digests = &self.worker.digests;
-            if let Some(statement) = digests.analysis_by_template(read, text, dialect) {
+            if let Some(statement) = digests.analysis_by_template(shared, text, dialect) {
                 debug_assert_eq!(statement, self.analyse(text, dialect));
                 return Analysed {
                     label,
@@ -509,8 +511,8 @@ impl Session {
         }
         let statement = self.analyse(text, dialect);
         // Without a digest of its own it isn't in the table, and is always stored.
-        let is_new = |known: Recognised| known.read.is_none() && known.label != Label::OTHERS;
-        if statement.cacheable.is_ok() && known.is_some_and(is_new) {
+        let is_new = |known: Recognised| known.analysis.is_none() && known.label != Label::OTHERS;
+        if (may_write || statement.cacheable.is_ok()) && known.is_some_and(is_new) {
             self.worker.digests.remember(text, dialect, &statement);
         }
         let worth_storing = match worth_storing {
@@ -604,12 +606,21 @@ impl Session {
 
 /// Whether text can be a read, by its first letters.
 fn may_be_read(text: &[u8]) -> bool {
+    begins_with_one_of(text, &[b"select", b"with", b"("])
+}
+
+/// Whether text can be a write of rows, by its first letters.
+fn may_write_rows(text: &[u8]) -> bool {
+    begins_with_one_of(text, &[b"insert", b"update", b"delete", b"replace"])
+}
+
+fn begins_with_one_of(text: &[u8], words: &[&[u8]]) -> bool {
     let text = text.trim_ascii_start();
-    let begins = |word: &[u8]| {
+    let begins = |word: &&[u8]| {
         text.get(..word.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(word))
     };
-    begins(b"select") || begins(b"with") || begins(b"(")
+    words.iter().any(begins)
 }
 
 /// Whether it isn't known what the statement does, because it can be read in more than one way.

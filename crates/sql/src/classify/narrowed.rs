@@ -19,14 +19,25 @@ type Narrowed = Result<NarrowedWrite, Refusal>;
 pub(super) fn write(cursor: Cursor<'_>, placeholders: Placeholders) -> Option<NarrowedWrite> {
     let mut parser = SelectParser::at(cursor);
     parser.set_placeholders(placeholders);
-    let narrowed = match parser.cursor.advance().kind {
-        T::Word(K::Insert) => insert(&mut parser),
-        T::Word(K::Update) => update(&mut parser),
-        T::Word(K::Delete) => delete(&mut parser),
-        _ => return None,
-    };
+    let narrowed = parse(&mut parser)?;
     let trusted = parser.cursor.at_end() && !parser.is_doubtful();
     narrowed.ok().filter(|_| trusted)
+}
+
+/// Whether no values of such a write are calculated with one another or joined, and none is a
+/// decimal number.
+pub(super) fn has_single_values(cursor: Cursor<'_>) -> bool {
+    let mut parser = SelectParser::at(cursor);
+    matches!(parse(&mut parser), Some(Ok(_))) && !parser.combines_values
+}
+
+fn parse(parser: &mut SelectParser<'_>) -> Option<Narrowed> {
+    Some(match parser.cursor.advance().kind {
+        T::Word(K::Insert) => insert(parser),
+        T::Word(K::Update) => update(parser),
+        T::Word(K::Delete) => delete(parser),
+        _ => return None,
+    })
 }
 
 /// `[LOW_PRIORITY] table [[AS] alias] SET … [WHERE …] [ORDER BY …] [LIMIT …]`

@@ -1,8 +1,6 @@
 //! What a transaction has written.
 
-use std::collections::HashSet;
-
-use remora_cache::{FenceScope, TableTags, Tag};
+use remora_cache::{FenceScope, TableTags, Tag, TagSet};
 
 /// Tags of tables that a transaction may write before they count as everything: those of 64 tables.
 pub(super) const WRITTEN_TABLE_TAGS_MAX: usize = 64 * TableTags::FENCES;
@@ -29,9 +27,9 @@ pub enum Written {
     /// Of tables with these tags; nothing if there are none.
     Tables {
         /// What the statements wrote; void if there is more than is kept.
-        fine: Option<HashSet<Tag>>,
+        fine: Option<TagSet>,
         /// The same tables as wholes.
-        whole: HashSet<Tag>,
+        whole: TagSet,
     },
     /// Nobody knows.
     Everything,
@@ -40,8 +38,8 @@ pub enum Written {
 impl Written {
     pub(super) fn nothing() -> Written {
         Written::Tables {
-            fine: Some(HashSet::new()),
-            whole: HashSet::new(),
+            fine: Some(TagSet::default()),
+            whole: TagSet::default(),
         }
     }
 
