@@ -1,4 +1,4 @@
-//! The server refuses to open a transaction whose `BEGIN` was answered in its place.
+//! The server refuses what was answered in its place: a `BEGIN`, or a `SET` around transactions.
 //!
 //! An account has used up its `MAX_QUERIES_PER_HOUR` when the server first hears of the
 //! transaction. The client gets the server's error for the statement that came with it. What it
@@ -197,4 +197,30 @@ fn an_execution_that_is_refused_ends_the_connection() {
     limited.begin_the_next_hour();
     client.query("SELECT 1").unwrap_err();
     assert_eq!(limited.written(), before);
+}
+
+/// The client was told that the setting holds. Only the end of the connection tells it otherwise.
+#[test]
+fn a_set_that_is_refused_ends_the_connection() {
+    let limited = Limited::new("no_set", "after_snapshot");
+    let (off, on) = ("SET autocommit = 0", "SET autocommit = 1");
+    for next in [UNKNOWN, WRITE, "COMMIT"] {
+        let mut guest = limited.guest();
+        let at_once = wait_for("SETs that are answered at once", PATIENCE, || {
+            limited.begin_the_next_hour();
+            let outcomes = [off, on, off].map(|set| guest.run(set).outcome);
+            if outcomes != ["transaction"; 3] {
+                guest.setup(&[on, UNKNOWN]);
+            }
+            Ok((outcomes == ["transaction"; 3]).then_some(()))
+        });
+        at_once.unwrap();
+        let before = limited.written();
+        limited.use_up();
+        assert!(is_refused(guest.client().query(next).map(drop)), "{next}");
+        limited.begin_the_next_hour();
+        let lost = guest.client().query(UNKNOWN).unwrap_err();
+        assert!(matches!(lost, ClientError::Io(_)), "{next}: {lost}");
+        assert_eq!(limited.written(), before, "{next}");
+    }
 }
