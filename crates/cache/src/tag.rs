@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Tags, each once. A tag is a hash already, but of values that clients choose: in a set it is
-/// hashed again, by a seed of the process.
+/// Tags, each once. A tag is a hash already, but of values that clients choose. So a set hashes it
+/// again, with a random seed.
 pub type TagSet = HashSet<Tag, foldhash::fast::RandomState>;
 
 /// Something that a result can depend on and a commit can touch, as the hash of what it names.

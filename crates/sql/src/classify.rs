@@ -39,9 +39,10 @@ pub fn analyse_prepared(text: &[u8], dialect: Dialect) -> Statement {
     analyse_with(text, dialect, Placeholders::AreBound)
 }
 
-/// The same as [`analyse`]. `None` if values of the text are calculated with one another or joined,
-/// or if one is a decimal number. So each constant that a column is compared with, or that is
-/// inserted, is one number or one string of the text, as it stands or negated.
+/// The same as [`analyse`], but `None` for a `SELECT` that can't be parsed. `None`, too, if values
+/// of a read or of a narrowed write are calculated with one another or joined, or if one is a
+/// decimal number. So each constant that is kept is one number or one string of the text, as it
+/// stands or negated.
 pub(crate) fn analyse_single_values(text: &[u8], dialect: Dialect) -> Option<Statement> {
     let cursor = Cursor::new(text, dialect);
     if begins_select(cursor) {

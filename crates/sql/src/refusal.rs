@@ -24,7 +24,7 @@ reasons! {
         UserVariable: "user_variable", "It uses a user variable.";
         SystemVariable: "system_variable", "It reads a system variable that isn't one of the session settings by which results are told apart.";
         Placeholder: "placeholder", "It has placeholders whose values are not in the text.";
-        CalcFoundRows: "calc_found_rows", "It counts rows for a later FOUND_ROWS(). That is cached only as text, for a single SELECT outside transactions without a bare aggregate, and not on MySQL 8.0, which warns of it.";
+        CalcFoundRows: "calc_found_rows", "It counts rows for a later FOUND_ROWS(). That is cached only as text, for a single SELECT of tables outside transactions without a bare aggregate, and not on MySQL 8.0, which warns of it.";
         NoCache: "no_cache", "It says SQL_NO_CACHE.";
         SystemTime: "system_time", "It reads past versions of rows.";
         Sequence: "sequence", "It takes a value from a sequence.";

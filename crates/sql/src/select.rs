@@ -252,7 +252,8 @@ impl<'a> SelectParser<'a> {
     }
 
     /// Whether the count of `SQL_CALC_FOUND_ROWS` is the statement's own. A server that sees that
-    /// no row will do may give the row of an aggregate and leave the count of before.
+    /// no row will do may give the row of an aggregate and leave the count of before. Without a
+    /// table, servers count in their own ways.
     fn has_certain_count(&self) -> bool {
         let has_one_block = !self.tables.is_empty() && self.reads.blocks.len() == 1;
         has_one_block && (self.groups || !self.gives_rows_of_nothing)

@@ -31,7 +31,8 @@ pub struct ReadTemplate {
     with_gaps: Option<WithGaps>,
 }
 
-/// The same of an `INSERT`, `REPLACE`, `UPDATE` or `DELETE`, if it runs nothing else.
+/// The same of an `INSERT`, `REPLACE`, `UPDATE` or `DELETE`. It is empty if other statements may
+/// run with the write, or if values can't be told apart: then each text is analysed.
 #[derive(Clone, Debug)]
 pub struct WriteTemplate(Option<WithGaps>);
 
@@ -120,8 +121,8 @@ impl ReadTemplate {
 }
 
 impl WriteTemplate {
-    /// That of a statement with this text, whose values stand at these places; `None` if it isn't
-    /// one of those.
+    /// That of a statement with this text, whose values stand at these places; `None` if it is of
+    /// another kind. An empty one is worth keeping: nobody tries to make it again.
     pub fn of(
         statement: &Statement,
         text: &[u8],
@@ -132,7 +133,8 @@ impl WriteTemplate {
         if !matches!(statement.kind, Insert | Replace | Update | Delete) {
             return None;
         }
-        // What may run something else is searched for words that strings can have, too.
+        // If a text may run more, all of it is searched for words, strings included. So a value can
+        // change the analysis.
         let may_run_more = match statement.session {
             SessionEffect::Unknown(why) => why != UnknownEffect::StoredFunction,
             _ => false,

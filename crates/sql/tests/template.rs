@@ -558,7 +558,7 @@ fn writes_that_differ_in_values_have_one_template() {
 }
 
 #[test]
-fn what_a_value_may_make_another_write_is_analysed() {
+fn a_write_whose_analysis_may_depend_on_a_value_is_analysed() {
     let long = format!("INSERT INTO t VALUES ('{}')", "x".repeat(2_000));
     for (first, second) in [
         ("INSERT INTO t VALUES (1.5)", "INSERT INTO t VALUES (2.5)"),
@@ -614,7 +614,7 @@ fn reads_that_differ_in_values_have_one_template() {
 }
 
 #[test]
-fn what_a_value_may_make_another_statement_is_analysed() {
+fn a_read_whose_analysis_may_depend_on_a_value_is_analysed() {
     let long = format!("SELECT c FROM t WHERE s='{}'", "x".repeat(2_000));
     // Together too long to be a constant; whether a condition is lost decides about the other.
     let beside = |condition: &str| format!("SELECT c FROM t WHERE (a=1 AND {condition}) OR a=5");

@@ -17,7 +17,7 @@ const CONSTANT: &[&str] = &[
     "SELECT @@SESSION.sql_mode, 1",
 ];
 
-/// Those of these don't.
+/// The values of these depend on more, or the server is asked on purpose.
 const OTHERS: &[(&str, &str)] = &[
     ("SELECT NOW()", "statement_clock_function"),
     ("SELECT CONNECTION_ID()", "statement_session_function"),
@@ -45,7 +45,7 @@ fn comes_from_memory(front: &Front, guest: &mut Guest<'_>, sql: &str) {
 fn a_select_without_tables_is_a_hit_with_the_bytes_of_a_direct_answer() {
     let front = Front::new("no_tables", &["CREATE TABLE t (a INT)"]);
     let mut guest = front.guest();
-    // Each text is known in both forms of its answer.
+    // Whatever the client's capabilities, it gets the server's bytes.
     for sql in CONSTANT {
         comes_from_memory(&front, &mut guest, sql);
         for flavour in front.flavours() {
@@ -110,7 +110,7 @@ fn inside_a_transaction_the_server_is_asked() {
     front.catch_up();
     // Its snapshot begins here, not with `SELECT 1`.
     assert_eq!(guest.value("SELECT a FROM t").0.as_deref(), Some("2"));
-    // Once it is proven, too.
+    // Once the snapshot is proven, `SELECT 1` still goes to the server.
     guest.becomes("hit", "SELECT a FROM u", None);
     guest.always_passes("SELECT 1", "no_tables_in_transaction");
     guest.setup(&["COMMIT", "SET autocommit = 0"]);

@@ -524,9 +524,9 @@ pub struct DigestOptions {
     /// for each worker and for the sweep. 0: all are counted together.
     #[schemars(range(min = 0, max = 100_000))]
     pub count_max: u32,
-    /// Statements that each worker remembers by their text without values. A miss of such a
-    /// statement needn't be normalised again, and mostly needn't be analysed. Statements with
-    /// comments aren't remembered. Each takes about 1.5 KiB and twice its text. 0: none.
+    /// Statements that each worker remembers by their text without values. A miss or a write of
+    /// such a statement needn't be normalised again, and mostly needn't be analysed. Statements
+    /// with comments aren't remembered. Each takes about 1.5 KiB and twice its text. 0: none.
     #[schemars(range(min = 0, max = 65_536))]
     pub known_max: usize,
 }

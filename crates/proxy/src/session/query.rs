@@ -510,7 +510,7 @@ impl Session {
             }
         }
         let statement = self.analyse(text, dialect);
-        // Without a digest of its own it isn't in the table, and is always stored.
+        // Without a digest of its own, a statement isn't in the table.
         let is_new = |known: Recognised| known.analysis.is_none() && known.label != Label::OTHERS;
         if (may_write || statement.cacheable.is_ok()) && known.is_some_and(is_new) {
             self.worker.digests.remember(text, dialect, &statement);

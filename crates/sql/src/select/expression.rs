@@ -437,7 +437,7 @@ impl SelectParser<'_> {
                 continue;
             }
             let is_sessions = dots == usize::from(of_session);
-            // Sessions that share its result have the same value of these.
+            // Refused, unless all sessions that share the result have the same value.
             if !is_sessions || !is_in_result_key(&name) {
                 self.refuse(Refusal::SystemVariable);
             }
