@@ -231,56 +231,69 @@ const ENDS: &[&str] = &[
     "UNION SELECT b FROM v WHERE c = {} LIMIT {}",
 ];
 
+/// A pattern, and for each `{}` of it whether a number stands there, and which in each text.
+type Filled = (
+    &'static str,
+    Vec<(bool, prop::sample::Index, prop::sample::Index)>,
+);
+
+/// One of these patterns, with values.
+fn one_of(patterns: &'static [&'static str]) -> impl Strategy<Value = Filled> + Clone {
+    let index = any::<prop::sample::Index>;
+    let values = prop::collection::vec((prop::bool::ANY, index(), index()), 4);
+    (prop::sample::select(patterns), values)
+}
+
+/// The patterns behind one another, with the values of the one text and with those of the other.
+fn texts_of(parts: impl IntoIterator<Item = Filled>) -> (String, String) {
+    let mut texts = (String::new(), String::new());
+    for (pattern, values) in parts {
+        let mut pieces = pattern.split("{}");
+        let first = pieces.next().unwrap_or_default();
+        texts.0 += first;
+        texts.1 += first;
+        for (piece, (is_number, one, other)) in pieces.zip(&values) {
+            let kind = if *is_number { NUMBERS } else { STRINGS };
+            texts.0 += kind[one.index(kind.len())];
+            texts.1 += kind[other.index(kind.len())];
+            texts.0 += piece;
+            texts.1 += piece;
+        }
+    }
+    texts
+}
+
+/// What the conditions of a statement stand behind, the conditions with what joins them, and what
+/// comes behind.
+fn with_conditions(
+    begins: &'static [&'static str],
+    joins: &'static [&'static str],
+    ends: &'static [&'static str],
+) -> impl Strategy<Value = Vec<Filled>> {
+    let conditions = prop::collection::vec((one_of(CONDITIONS), prop::sample::select(joins)), 1..5);
+    let all = (one_of(begins), conditions, one_of(ends));
+    all.prop_map(|(begin, conditions, end)| {
+        let mut parts = vec![begin];
+        for (at, (condition, join)) in conditions.into_iter().enumerate() {
+            if at > 0 {
+                parts.push((join, Vec::new()));
+            }
+            parts.push(condition);
+        }
+        parts.extend([(" ", Vec::new()), end]);
+        parts
+    })
+}
+
 /// A random read that can mostly be cached, and the same with other values.
 fn two_reads() -> impl Strategy<Value = (String, String)> {
-    let values = || {
-        let value = (
-            prop::bool::ANY,
-            any::<prop::sample::Index>(),
-            any::<prop::sample::Index>(),
-        );
-        prop::collection::vec(value, 4)
-    };
-    let conditions = (prop::sample::select(CONDITIONS), values());
-    let begins = prop::sample::select(
-        &[
-            "SELECT a, {} FROM t WHERE ",
-            "SELECT t.b, COUNT(*) FROM t JOIN u ON t.a = u.b AND u.c = {} WHERE ",
-            "SELECT * FROM t LEFT JOIN u ON t.a = u.b AND u.c > {} WHERE ",
-            "SELECT x FROM (SELECT a AS x FROM t WHERE b = {}) AS d JOIN u ON x = u.b WHERE ",
-        ][..],
-    );
-    let end = (prop::sample::select(ENDS), values());
-    let begin = (begins, values());
-    let joins = prop::sample::select(&[" AND ", " AND ", " OR "][..]);
-    let all = prop::collection::vec((conditions, joins), 1..5);
-    (begin, all, end).prop_map(|(begin, conditions, end)| {
-        let mut texts = (String::new(), String::new());
-        let mut add =
-            |pattern: &str, values: &[(bool, prop::sample::Index, prop::sample::Index)]| {
-                let mut parts = pattern.split("{}");
-                let first = parts.next().unwrap_or_default();
-                texts.0 += first;
-                texts.1 += first;
-                for (part, (is_number, one, other)) in parts.zip(values) {
-                    let kind = if *is_number { NUMBERS } else { STRINGS };
-                    texts.0 += kind[one.index(kind.len())];
-                    texts.1 += kind[other.index(kind.len())];
-                    texts.0 += part;
-                    texts.1 += part;
-                }
-            };
-        add(begin.0, &begin.1);
-        for (at, ((condition, values), join)) in conditions.iter().enumerate() {
-            if at > 0 {
-                add(join, &[]);
-            }
-            add(condition, values);
-        }
-        add(" ", &[]);
-        add(end.0, &end.1);
-        texts
-    })
+    const BEGINS: &[&str] = &[
+        "SELECT a, {} FROM t WHERE ",
+        "SELECT t.b, COUNT(*) FROM t JOIN u ON t.a = u.b AND u.c = {} WHERE ",
+        "SELECT * FROM t LEFT JOIN u ON t.a = u.b AND u.c > {} WHERE ",
+        "SELECT x FROM (SELECT a AS x FROM t WHERE b = {}) AS d JOIN u ON x = u.b WHERE ",
+    ];
+    with_conditions(BEGINS, &[" AND ", " AND ", " OR "], ENDS).prop_map(texts_of)
 }
 
 const WRITES: &[&str] = &[
@@ -310,47 +323,9 @@ const WRITE_ENDS: &[&str] = &["", "", "LIMIT {}", "ORDER BY {}", "ORDER BY a LIM
 
 /// A random write of rows, and the same with other values.
 fn two_writes() -> impl Strategy<Value = (String, String)> {
-    type Values = Vec<(bool, prop::sample::Index, prop::sample::Index)>;
-    let values = || {
-        let value = (
-            prop::bool::ANY,
-            any::<prop::sample::Index>(),
-            any::<prop::sample::Index>(),
-        );
-        prop::collection::vec(value, 4)
-    };
-    let of = |patterns: &'static [&'static str]| (prop::sample::select(patterns), values());
-    let conditions = prop::collection::vec(of(CONDITIONS), 1..4);
-    let with_conditions = (of(WRITES), conditions, of(WRITE_ENDS));
-    let with_conditions = with_conditions.prop_map(|(begin, conditions, end)| {
-        let mut parts = vec![begin];
-        for condition in conditions {
-            if parts.len() > 1 {
-                parts.push((" AND ", Vec::new()));
-            }
-            parts.push(condition);
-        }
-        parts.extend([(" ", Vec::new()), end]);
-        parts
-    });
-    let inserts = of(INSERTS).prop_map(|insert| vec![insert]);
-    prop_oneof![with_conditions, inserts].prop_map(|parts: Vec<(&str, Values)>| {
-        let mut texts = (String::new(), String::new());
-        for (pattern, values) in parts {
-            let mut pieces = pattern.split("{}");
-            let first = pieces.next().unwrap_or_default();
-            texts.0 += first;
-            texts.1 += first;
-            for (piece, (is_number, one, other)) in pieces.zip(&values) {
-                let kind = if *is_number { NUMBERS } else { STRINGS };
-                texts.0 += kind[one.index(kind.len())];
-                texts.1 += kind[other.index(kind.len())];
-                texts.0 += piece;
-                texts.1 += piece;
-            }
-        }
-        texts
-    })
+    let inserts = one_of(INSERTS).prop_map(|insert| vec![insert]);
+    let others = with_conditions(WRITES, &[" AND "], WRITE_ENDS);
+    prop_oneof![others, inserts].prop_map(texts_of)
 }
 
 /// The tokens, without the values.
