@@ -75,7 +75,7 @@ lint: ## formatting, the repository's own rules and clippy, warnings are errors
 	@scripts/setup build
 	$(CARGO) fmt --all --check
 	$(CARGO) run --quiet --locked -p xtask -- tidy
-	$(CARGO) metadata --quiet --locked --format-version 1 --manifest-path fuzz/Cargo.toml > /dev/null
+	$(CARGO) tree --quiet --locked --manifest-path fuzz/Cargo.toml > /dev/null
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 fmt: ## format the code

@@ -65,12 +65,7 @@ fn analyse_with(text: &[u8], dialect: Dialect, placeholders: Placeholders) -> St
     {
         return several;
     }
-    // A function can't change definitions.
-    let may_run_more = match statement.session {
-        SessionEffect::Unknown(why) => why != UnknownEffect::StoredFunction,
-        _ => false,
-    };
-    statement.unlogged |= may_run_more && may_move_rows_unlogged(text);
+    statement.unlogged |= statement.session.may_run_more() && may_move_rows_unlogged(text);
     statement
 }
 

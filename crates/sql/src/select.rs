@@ -121,6 +121,8 @@ pub(crate) struct SelectParser<'a> {
     counts_found_rows: bool,
     /// `GROUP BY` stands somewhere.
     groups: bool,
+    /// A name was read as that of a common table expression.
+    reads_expression: bool,
     /// Values of the text were calculated or joined with one another, or one is a decimal number,
     /// of which the text's skeleton leaves out a part only.
     pub(crate) combines_values: bool,
@@ -166,6 +168,7 @@ impl<'a> SelectParser<'a> {
             filters_by_more: false,
             counts_found_rows: false,
             groups: false,
+            reads_expression: false,
             combines_values: false,
         }
     }
@@ -219,6 +222,8 @@ impl<'a> SelectParser<'a> {
         self.settle_uses();
         match self.refusal {
             Some(refusal) => Err(refusal),
+            // If one of its names meant a table after all, nothing would ever drop the result.
+            None if self.tables.is_empty() && self.reads_expression => Err(Refusal::TableName),
             None if self.counts_found_rows && !self.has_certain_count() => {
                 Err(Refusal::CalcFoundRows)
             }
@@ -359,7 +364,10 @@ impl<'a> SelectParser<'a> {
     fn add_table(&mut self, name: &TableName) -> Result<Option<usize>, Refusal> {
         if name.schema.is_none() {
             match self.expression_named(name.table.as_bytes()) {
-                Named::Expression => return Ok(None),
+                Named::Expression => {
+                    self.reads_expression = true;
+                    return Ok(None);
+                }
                 Named::Unknown => self.refuse(Refusal::TableName),
                 Named::Table => {}
             }

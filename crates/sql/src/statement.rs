@@ -138,6 +138,12 @@ impl SessionEffect {
         self == SessionEffect::Unknown(UnknownEffect::StoredFunction) || self.runs_procedure()
     }
 
+    /// Whether the text may run other statements that aren't seen, even definitions. A stored
+    /// function can't change those.
+    pub(crate) fn may_run_more(self) -> bool {
+        matches!(self, SessionEffect::Unknown(why) if why != UnknownEffect::StoredFunction)
+    }
+
     /// Whether that code can do what functions and triggers can't: end a transaction, lock tables,
     /// take up a role.
     #[inline]

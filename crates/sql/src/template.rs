@@ -21,7 +21,7 @@ use crate::dialect::Dialect;
 use crate::reads::{CONSTANT_BYTES_MAX, Condition, Constant, Reads, Test, WrittenRows};
 use crate::select::{Select, integer, unescape};
 use crate::skeleton::{VALUES_MAX, ValuePlace};
-use crate::statement::{SessionEffect, Statement, StatementKind, UnknownEffect};
+use crate::statement::{Statement, StatementKind};
 
 /// The analysis of a cacheable read, for every statement with the same skeleton and dialect, if
 /// quotes and backslashes are certain.
@@ -135,12 +135,9 @@ impl WriteTemplate {
         }
         // If a text may run more, all of it is searched for words, strings included. So a value can
         // change the analysis.
-        let may_run_more = match statement.session {
-            SessionEffect::Unknown(why) => why != UnknownEffect::StoredFunction,
-            _ => false,
-        };
+        let is_settled = !statement.session.may_run_more();
         let with_gaps = || WithGaps::of(statement, text, dialect, values);
-        Some(WriteTemplate((!may_run_more).then(with_gaps).flatten()))
+        Some(WriteTemplate(is_settled.then(with_gaps).flatten()))
     }
 
     /// The same as [`ReadTemplate::with_values`].

@@ -2,7 +2,9 @@
 
 use remora_testkit::client::ConnectOptions;
 
-use remora_behaviour::front::{Front, Guest};
+use remora_behaviour::front::Front;
+
+use super::session::warm;
 
 /// Their values follow from the text and the session's settings.
 const CONSTANT: &[&str] = &[
@@ -35,19 +37,13 @@ fn direct_bytes_as(options: &ConnectOptions, sql: &str) -> Vec<u8> {
     direct.query_bytes(sql).unwrap().to_vec()
 }
 
-/// Asks `sql` until memory answers it, the same as the server does.
-fn comes_from_memory(front: &Front, guest: &mut Guest<'_>, sql: &str) {
-    let expected = front.direct().query_bytes(sql).unwrap().to_vec();
-    guest.becomes_hit(sql, &expected);
-}
-
 #[test]
 fn a_select_without_tables_is_a_hit_with_the_bytes_of_a_direct_answer() {
     let front = Front::new("no_tables", &["CREATE TABLE t (a INT)"]);
     let mut guest = front.guest();
     // Whatever the client's capabilities, it gets the server's bytes.
     for sql in CONSTANT {
-        comes_from_memory(&front, &mut guest, sql);
+        warm(&front, &mut guest, sql);
         for flavour in front.flavours() {
             let expected = direct_bytes_as(&flavour, sql);
             front.guest_as(&flavour).becomes_hit(sql, &expected);
@@ -102,7 +98,7 @@ fn inside_a_transaction_the_server_is_asked() {
             "INSERT INTO u VALUES (1)",
         ],
     );
-    comes_from_memory(&front, &mut front.guest(), "SELECT 1");
+    warm(&front, &mut front.guest(), "SELECT 1");
     let mut guest = front.guest();
     guest.setup(&["BEGIN"]);
     guest.always_passes("SELECT 1", "snapshot_not_made");
@@ -127,8 +123,8 @@ fn what_counts_rows_counts_those_of_a_constant() {
     let front = Front::new("no_tables_counts", &[]);
     let mut guest = front.guest();
     let sql = "SELECT 1 UNION SELECT 2";
-    comes_from_memory(&front, &mut guest, sql);
+    warm(&front, &mut guest, sql);
     assert_eq!(guest.value("SELECT FOUND_ROWS()").0.as_deref(), Some("2"));
-    comes_from_memory(&front, &mut guest, sql);
+    warm(&front, &mut guest, sql);
     assert_eq!(guest.value("SELECT ROW_COUNT()").0.as_deref(), Some("-1"));
 }

@@ -22,8 +22,9 @@ pub(crate) struct Digester {
 struct Scratch {
     /// The normalised text of the statement at hand.
     normal: Vec<u8>,
-    /// Its skeleton.
+    /// Its skeleton, and the hash of that; `None` if it has none.
     skeleton: Vec<u8>,
+    hash: Option<u64>,
     /// Where its values stand.
     values: Vec<ValuePlace>,
     sketch: Sketch,
@@ -47,6 +48,7 @@ impl Digester {
             scratch: RefCell::new(Scratch {
                 normal: Vec::new(),
                 skeleton: Vec::new(),
+                hash: None,
                 values: Vec::new(),
                 sketch: Sketch::default(),
                 known: KnownStatements::new(known_max),
@@ -72,11 +74,12 @@ impl Digester {
         let Scratch {
             normal,
             skeleton,
+            hash,
             values,
             sketch,
             known,
         } = &mut *self.scratch.borrow_mut();
-        let hash = remora_sql::skeleton(text, dialect, skeleton, values);
+        *hash = remora_sql::skeleton(text, dialect, skeleton, values);
         let skeleton = hash.map(|hash| Skeleton {
             hash,
             bytes: skeleton,
@@ -121,15 +124,21 @@ impl Digester {
     pub(crate) fn remember(&self, text: &[u8], dialect: Dialect, statement: &Statement) {
         let Scratch {
             skeleton,
+            hash: Some(hash),
             values,
             known,
             ..
-        } = &mut *self.scratch.borrow_mut();
-        let Some(hash) = remora_sql::skeleton(text, dialect, skeleton, values) else {
+        } = &mut *self.scratch.borrow_mut()
+        else {
             return;
         };
+        debug_assert_eq!(
+            remora_sql::skeleton(text, dialect, &mut Vec::new(), &mut Vec::new()),
+            Some(*hash),
+            "another statement was recognised in between"
+        );
         let skeleton = Skeleton {
-            hash,
+            hash: *hash,
             bytes: skeleton,
             dialect,
         };
