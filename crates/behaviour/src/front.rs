@@ -29,6 +29,9 @@ pub const OTHER_USER: &str = "other";
 /// Its password.
 pub const OTHER_PASSWORD: &str = "other-password";
 
+/// `COM_PING`.
+pub const PING: u8 = 0x0e;
+
 const HEARTBEAT: &str = "follow.heartbeat_ms";
 
 /// Options of every test that doesn't set others. A machine, or the server, may stand still: for a
@@ -297,9 +300,17 @@ pub struct Guest<'f> {
 }
 
 impl Guest<'_> {
-    /// The client below, for what isn't counted.
+    /// The client below, for what isn't counted here. [`Guest::settle`] says when it is counted.
     pub fn client(&mut self) -> &mut Client {
         &mut self.client
+    }
+
+    /// Waits until all that the client below sent has been counted: a hit is counted after its
+    /// answer was sent, what the server answers before, and Remora takes one message at a time.
+    pub fn settle(&mut self) {
+        self.client
+            .command(PING, b"", ResponseKind::Single)
+            .unwrap();
     }
 
     /// The client below, for what goes on without being counted.

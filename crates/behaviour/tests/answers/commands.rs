@@ -9,7 +9,7 @@ use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::{HEADER_BYTES, put_message};
 
-use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
+use remora_behaviour::front::{Front, Guest, PATIENCE, PING, assert_same};
 
 const T: [&str; 2] = [
     "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
@@ -26,7 +26,6 @@ const STATISTICS: u8 = 0x09;
 const PROCESS_INFO: u8 = 0x0a;
 const PROCESS_KILL: u8 = 0x0c;
 const DEBUG: u8 = 0x0d;
-const PING: u8 = 0x0e;
 const BINLOG_DUMP: u8 = 0x12;
 const REGISTER_REPLICA: u8 = 0x15;
 const SET_OPTION: u8 = 0x1b;

@@ -10,7 +10,7 @@ use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 use remora_wire::reader::put_length;
 
-use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
+use remora_behaviour::front::{Front, Guest, PATIENCE, PING, assert_same};
 use remora_behaviour::outcome::is_unproven;
 
 const T: [&str; 2] = [
@@ -27,7 +27,6 @@ const LONG_DATA: u8 = 0x18;
 const CLOSE: u8 = 0x19;
 const RESET: u8 = 0x1a;
 const FETCH: u8 = 0x1c;
-const PING: u8 = 0x0e;
 const READ_ONLY_CURSOR: u8 = 1;
 
 /// A parameter's value.

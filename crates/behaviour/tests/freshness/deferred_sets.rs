@@ -6,7 +6,7 @@ use remora_testkit::proxies::RemoraOptions;
 use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 
-use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
+use remora_behaviour::front::{Front, Guest, PATIENCE, PING, assert_same, lease};
 use remora_cache::{BrokenRules, BrokenSnapshots};
 
 use super::autocommit_transactions::{Log, run};
@@ -20,7 +20,6 @@ const READ_WRITE: &str = "SET SESSION TRANSACTION READ WRITE";
 const COMMITTED: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 const REPEATABLE: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 
-const PING: u8 = 0x0e;
 const RESET_CONNECTION: u8 = 0x1f;
 
 /// Each with what takes it back.
