@@ -7,6 +7,7 @@
 mod clients;
 mod tables;
 
+use remora_behaviour::front::catch_up;
 use remora_cache::BrokenSnapshots;
 use remora_testkit::client::Client;
 use remora_testkit::histories::{self, Span, Step, Transaction};
@@ -83,6 +84,9 @@ enum Way {
 fn run(world: &World, way: Way, course: &Course, seed: u64) -> anyhow::Result<Report> {
     let mut direct = world.direct().connect()?;
     tables::create(&mut direct)?;
+    // A transaction that memory begins may show what was there before, as long as Remora hasn't
+    // seen this; and that is none of the history's.
+    catch_up(&world.remora);
     let hits = world.hits();
     let run = Run::new(world, way, course);
     course.run(run.roles(&mut Random::new(seed)))?;
