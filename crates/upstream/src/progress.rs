@@ -176,6 +176,13 @@ impl Progress {
         self.is_verified() && is_base_visible
     }
 
+    /// Whether nothing was executed unlogged while nobody followed, as far as the server's answers
+    /// tell. MariaDB's tell nothing of it; there the first check compares `gtid_slave_pos`.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        let ledger = self.ledger.as_ref();
+        ledger.is_none_or(|ledger| ledger.borrow().is_confirmed())
+    }
+
     /// An event arrived that isn't a heartbeat, or more of one that takes several reads.
     pub(crate) fn saw_event(&self) {
         self.last_event.set(Instant::now());

@@ -79,7 +79,7 @@ impl Checked {
         }
         if facts.replicated_unlogged() != self.facts.replicated_unlogged() {
             // Replication ran for a moment that no check saw.
-            let what = "gtid_slave_pos has changed and log_slave_updates is off";
+            let what = "it has replicated, or was told to, and log_slave_updates is off";
             return Err(Lost::restart(RestartReason::ChangesUnlogged, what));
         }
         Ok(facts)

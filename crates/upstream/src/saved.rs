@@ -96,7 +96,7 @@ impl SavedLog {
             transactions: progress.ledger().map(|ledger| ledger.borrow().applied()),
             seen_from: facts.seen_from.clone(),
             instance: facts.instance.clone(),
-            replicated_unlogged: facts.replicated_unlogged().to_owned(),
+            replicated_unlogged: facts.replicated_unlogged(),
             // They may have changed since the session began.
             privilege_settings: shared.privilege_settings()?,
             asked_fields: facts.settings_query().asked_fields().to_owned(),

@@ -81,6 +81,8 @@ pub struct ServerFacts {
     /// Replication threads that run on it (MariaDB) or channels that are set up (MySQL): it is a
     /// replica itself if there are any.
     pub replica_threads: u32,
+    /// How often it has been told to replicate since it started (MariaDB).
+    pub replication_starts: u64,
     /// Its replicas' numbers, if the account may ask (`REPLICATION MASTER ADMIN`, else empty).
     pub replica_ids: BTreeSet<u32>,
     /// The account that asks, as the server knows it: `user@host`.
@@ -148,13 +150,15 @@ impl ServerFacts {
         let release = release(&version);
         let grants = column(client, "SHOW GRANTS", 0).await?;
         let has = session_variables(client).await?;
+        let replication = Replication::ask(client, family, release).await?;
         Ok(ServerFacts {
             version,
             family,
             instance,
             variables: variables(client).await?,
             log_status: log_status(client, log_status_question(family, release)).await?,
-            replica_threads: replica_threads(client, family, release).await?,
+            replica_threads: replication.threads,
+            replication_starts: replication.starts,
             replica_ids: replica_ids(client, family, release).await?,
             account: one(client, "SELECT CURRENT_USER()").await?,
             seen_from: host_of(&one(client, "SELECT USER()").await?),
@@ -168,17 +172,20 @@ impl ServerFacts {
     /// Asks again for what can change while the server runs. Its version, and how it folds names,
     /// can't. What no finding depends on isn't asked, either.
     pub async fn ask_again(&self, client: &mut Client) -> Result<ServerFacts, ClientError> {
-        let replica_threads =
-            if self.logs_replicated() && self.visibility() != Visibility::NeverTold {
-                self.replica_threads
-            } else {
-                replica_threads(client, self.family, self.release()).await?
-            };
+        let replication = if self.logs_replicated() && self.visibility() != Visibility::NeverTold {
+            Replication {
+                threads: self.replica_threads,
+                starts: self.replication_starts,
+            }
+        } else {
+            Replication::ask(client, self.family, self.release()).await?
+        };
         Ok(ServerFacts {
             variables: variables(client).await?,
             log_status: log_status(client, self.log_status_question()).await?,
             grants: column(client, "SHOW GRANTS", 0).await?,
-            replica_threads,
+            replica_threads: replication.threads,
+            replication_starts: replication.starts,
             ..self.clone()
         })
     }
@@ -189,13 +196,18 @@ impl ServerFacts {
         self.is_on("log_slave_updates") || self.is_on("log_replica_updates")
     }
 
-    /// On a server that doesn't log it: how far MariaDB has replicated from another one. If this
-    /// changes, so did rows.
-    pub fn replicated_unlogged(&self) -> &str {
+    /// On a server that doesn't log it: how far MariaDB has replicated from another one, and how
+    /// often it was told to, for MySQL's transactions leave its position as it is. If this changes,
+    /// rows may have changed. Of MySQL its set of transactions tells.
+    pub fn replicated_unlogged(&self) -> String {
         if self.logs_replicated() {
-            return "";
+            return String::new();
         }
-        self.variable("gtid_slave_pos").unwrap_or_default()
+        let position = self.variable("gtid_slave_pos").unwrap_or_default();
+        match self.replication_starts {
+            0 => position.to_owned(),
+            starts => format!("{position} {starts}"),
+        }
     }
 
     /// The settings by which the server judges what accounts may do: equal if they are.
@@ -470,27 +482,50 @@ async fn log_status(client: &mut Client, question: &str) -> Result<Option<LogSta
     Ok(Some(status.unwrap_or_default()))
 }
 
-async fn replica_threads(
-    client: &mut Client,
-    family: Family,
-    release: Release,
-) -> Result<u32, ClientError> {
-    if family == Family::MariaDb {
-        let threads = column(client, "SHOW GLOBAL STATUS LIKE 'Slaves_running'", 1).await?;
-        // One that doesn't say may be replicating.
-        return Ok(threads
-            .first()
-            .and_then(|n| n.parse().ok())
-            .unwrap_or(u32::MAX));
+/// What a server says of what it replicates itself.
+struct Replication {
+    threads: u32,
+    starts: u64,
+}
+
+impl Replication {
+    async fn ask(
+        client: &mut Client,
+        family: Family,
+        release: Release,
+    ) -> Result<Replication, ClientError> {
+        if family == Family::MariaDb {
+            return Replication::ask_mariadb(client).await;
+        }
+        let question = if release >= REPLICA_WORDS_SINCE {
+            "SHOW REPLICA STATUS"
+        } else {
+            "SHOW SLAVE STATUS"
+        };
+        // It takes the same privilege as the log's filters, whose lack is a finding.
+        let channels = allowed(client.query(question, 10_000).await)?.unwrap_or_default();
+        Ok(Replication {
+            threads: u32::try_from(channels.len()).unwrap_or(u32::MAX),
+            starts: 0,
+        })
     }
-    let question = if release >= REPLICA_WORDS_SINCE {
-        "SHOW REPLICA STATUS"
-    } else {
-        "SHOW SLAVE STATUS"
-    };
-    // It takes the same privilege as the log's filters, whose lack is a finding.
-    let channels = allowed(client.query(question, 10_000).await)?.unwrap_or_default();
-    Ok(u32::try_from(channels.len()).unwrap_or(u32::MAX))
+
+    async fn ask_mariadb(client: &mut Client) -> Result<Replication, ClientError> {
+        const QUESTION: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
+                                ('Slaves_running', 'Com_start_slave', 'Com_start_all_slaves')";
+        let rows = client.query(QUESTION, 10).await?;
+        let counts = |name: &str| {
+            let named = rows.iter().find(|row| text(row, 0) == Some(name))?;
+            text(named, 1)?.parse::<u64>().ok()
+        };
+        let threads = counts("Slaves_running").and_then(|count| u32::try_from(count).ok());
+        let starts = ["Com_start_slave", "Com_start_all_slaves"].map(counts);
+        Ok(Replication {
+            // One that doesn't say may be replicating.
+            threads: threads.unwrap_or(u32::MAX),
+            starts: starts.into_iter().flatten().sum(),
+        })
+    }
 }
 
 async fn replica_ids(

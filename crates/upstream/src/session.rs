@@ -75,7 +75,7 @@ impl Memory {
 
     /// Whether the log can go on at this server from where it was left.
     fn compare(&mut self, facts: &ServerFacts) {
-        let replicated = facts.replicated_unlogged().to_owned();
+        let replicated = facts.replicated_unlogged();
         let now = (facts.instance.clone(), replicated);
         if let Some(before) = self.followed.as_ref().filter(|_| self.last.is_some()) {
             if before.0 != now.0 {
@@ -177,6 +177,9 @@ async fn follow(
     let (start, base) = match memory.last.clone() {
         Some(last) => {
             let base = last.name.base.clone();
+            if let Some(ledger) = &mut memory.commits.ledger {
+                ledger.go_on();
+            }
             (Start::Again(last), base)
         }
         None => restart(shared, memory, facts, &mut control).await?,

@@ -1,6 +1,6 @@
 //! The server changes while it is followed: what was checked once must still hold.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +18,7 @@ use crate::relay::Relay;
 /// `follow.check_age_ms_max` here.
 const CHECK_AGE_MS_MAX: u64 = 1_000;
 const READ: &str = "SELECT b FROM t";
+const LOGS_ALL_GTIDS: &str = "with GTIDs, it logs what it replicates";
 
 fn options() -> RemoraOptions {
     RemoraOptions::following()
@@ -233,10 +234,10 @@ fn what_was_replicated_past_the_log_between_two_checks_is_noticed() {
     /// Long enough to replicate a row between two checks.
     const AGE_MS_MAX: u64 = 8_000;
     let (primary, replica) = primary_and_replica();
-    if replica.kind().skips(
-        replica.kind().is_mysql(),
-        "it is refused while anything is set up to be replicated",
-    ) {
+    if replica
+        .kind()
+        .skips(replica.kind() == Kind::MySql56, LOGS_ALL_GTIDS)
+    {
         return;
     }
     let age = AGE_MS_MAX.to_string();
@@ -255,6 +256,73 @@ fn what_was_replicated_past_the_log_between_two_checks_is_noticed() {
     .unwrap();
     bed.wait_until_caching();
     assert_eq!(bed.hit(READ), "1");
+}
+
+/// MySQL's transactions leave `gtid_slave_pos` as it is. Here nothing is replicated, and what is
+/// changed past the log stands for that.
+#[test]
+fn a_replication_of_which_no_position_tells_is_noticed() {
+    let server = start(&[]);
+    if server
+        .kind()
+        .skips(server.kind().is_mysql(), "its set of transactions tells")
+    {
+        return;
+    }
+    let nowhere = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = nowhere.local_addr().unwrap().port();
+    drop(nowhere);
+    let bed = Bed::new(&server);
+    for (round, start) in (1..).zip(["START SLAVE", "START ALL SLAVES"]) {
+        bed.hit(READ);
+        server
+            .execute([
+                &format!("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}"),
+                start,
+            ])
+            .unwrap();
+        unlogged(&server, &format!("UPDATE t SET b = {round}"));
+        stop_replicating(&server);
+        wait_for("everything to be forgotten", PATIENCE, || {
+            // A check may have come while it ran.
+            let forgotten = bed.forgotten("changes_unlogged") + bed.forgotten("server_unsuitable");
+            Ok((forgotten > f64::from(round) - 0.5).then_some(()))
+        })
+        .unwrap();
+        bed.wait_until_caching();
+        assert_eq!(bed.hit(READ), round.to_string());
+    }
+}
+
+#[test]
+fn what_was_replicated_past_the_log_while_nobody_followed_is_noticed() {
+    let (primary, replica) = primary_and_replica();
+    if replica
+        .kind()
+        .skips(replica.kind() == Kind::MySql56, LOGS_ALL_GTIDS)
+    {
+        return;
+    }
+    let relay = Relay::start(replica.address());
+    let bed = behind(&replica, relay.address());
+    for round in 1..=2 {
+        assert_eq!(bed.hit(READ), (round - 1).to_string());
+        let nowhere = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        relay.move_to(nowhere.local_addr().unwrap());
+        drop(nowhere);
+        cut_follower(&replica);
+        wait_for("nobody to follow", PATIENCE, || {
+            Ok((bed.sum("remora_caching") < 0.5).then_some(()))
+        })
+        .unwrap();
+        start_replicating(&primary, &replica);
+        replicate_a_change(&primary, &replica, round);
+        stop_replicating(&replica);
+        relay.move_to(replica.address());
+        bed.wait_until_caching();
+        assert_eq!(bed.hit(READ), round.to_string());
+        assert!(bed.forgotten("changes_unlogged") > f64::from(round) - 0.5);
+    }
 }
 
 /// The next log file can't be opened, for instance because there are too many open files: the

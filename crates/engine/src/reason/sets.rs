@@ -191,7 +191,7 @@ reasons! {
         PositionUnplaceable: "position_unplaceable", "A log file's name or an offset could not be placed in the order of commits.";
         NothingToCompare: "nothing_to_compare", "The connection was lost before any event had been seen that could prove that the log goes on.";
         ServerUnsuitable: "server_unsuitable", "A check found the server set up in a way in which changes can be missed, and some may have been since the check before.";
-        ChangesUnlogged: "changes_unlogged", "The server replicated from another one for a moment, and doesn't log what it replicates.";
+        ChangesUnlogged: "changes_unlogged", "The server has executed transactions that are in none of its logs, or was told to replicate from another server and doesn't log that.";
     }
 }
 

@@ -33,6 +33,7 @@ fn facts() -> ServerFacts {
             ..LogStatus::default()
         }),
         replica_threads: 0,
+        replication_starts: 0,
         replica_ids: BTreeSet::new(),
         seen_from: "localhost".to_owned(),
         account: "r@%".into(),
@@ -157,6 +158,8 @@ fn what_a_server_replicates_is_compared_only_where_it_is_not_logged() {
     let position = "0-1-17".to_owned();
     facts.variables.insert("gtid_slave_pos".into(), position);
     assert_eq!(facts.replicated_unlogged(), "0-1-17");
+    facts.replication_starts = 2;
+    assert_eq!(facts.replicated_unlogged(), "0-1-17 2");
     facts
         .variables
         .insert("log_slave_updates".into(), "ON".into());

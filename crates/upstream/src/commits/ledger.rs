@@ -56,11 +56,20 @@ enum Base {
     Unread,
     /// It has, and ends here in the order of what waits.
     Waiting,
-    /// An earlier process had seen all of it. Whether the server has executed anything since that
-    /// isn't in its log isn't known yet.
-    Unconfirmed,
     /// All of it can be seen.
     Visible,
+}
+
+/// Whether the server may have executed what is in no log, since results are kept. A replica does
+/// that which doesn't log what it replicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Logged {
+    /// It may, but no result is kept yet: what was purged, say, lies before all of them.
+    KeepsNothing,
+    /// It may have while nobody followed: the connection was lost, or an earlier process had ended.
+    Unconfirmed,
+    /// Since following began, or went on, all was logged.
+    Confirmed,
 }
 
 /// The ledger. It lives as long as the log goes on, through any number of connections.
@@ -79,6 +88,7 @@ pub(crate) struct Ledger {
     settled: Position,
     /// The server's last answer. The next must hold it.
     answered: GtidSet,
+    logged: Logged,
 }
 
 impl Ledger {
@@ -92,6 +102,7 @@ impl Ledger {
             waiting: VecDeque::new(),
             settled: Position::ZERO,
             answered: GtidSet::new(),
+            logged: Logged::KeepsNothing,
         }
     }
 
@@ -101,17 +112,25 @@ impl Ledger {
         Ledger {
             visibility,
             start: Position::ZERO,
-            base: Base::Unconfirmed,
+            base: Base::Visible,
             applied,
             waiting: VecDeque::new(),
             settled: Position::ZERO,
             answered: GtidSet::new(),
+            logged: Logged::Unconfirmed,
         }
     }
 
-    /// Whether all that the follower has applied can be seen.
+    /// A follower goes on where the one before has ended.
+    pub(crate) fn go_on(&mut self) {
+        if self.logged == Logged::Confirmed {
+            self.logged = Logged::Unconfirmed;
+        }
+    }
+
+    /// Whether all that the server has executed is applied and can be seen.
     pub(crate) fn is_settled(&self) -> bool {
-        self.base == Base::Visible && self.waiting.is_empty()
+        self.is_confirmed() && self.base == Base::Visible && self.waiting.is_empty()
     }
 
     /// The transactions that were applied, as [`Ledger::resumed`] takes them.
@@ -200,24 +219,25 @@ impl Ledger {
         executed.is_subset_of(&self.applied)
     }
 
-    /// These are applied, or will never be in the log.
-    pub(crate) fn absorb(&mut self, executed: &GtidSet) {
-        self.applied.merge(executed);
-    }
-
-    /// Whether it is an earlier process's, and the server's set hasn't confirmed it yet.
-    pub(crate) fn is_unconfirmed(&self) -> bool {
-        self.base == Base::Unconfirmed
+    /// Whether all that the server has executed since results are kept is in the log, as far as its
+    /// answers say.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.logged == Logged::Confirmed
     }
 
     /// The server had executed these, and the follower has applied all that was in the log then.
-    /// False if some of them weren't in the log: nobody knows what they changed while nobody
-    /// followed.
+    /// False if some of them are in no log, and may have changed what kept results were read from.
     pub(crate) fn confirm(&mut self, executed: &GtidSet) -> bool {
-        if self.knows(executed) {
-            self.base = Base::Visible;
+        if self.logged == Logged::KeepsNothing {
+            self.applied.merge(executed);
         }
-        self.base == Base::Visible
+        let is_logged = self.knows(executed);
+        self.logged = if is_logged {
+            Logged::Confirmed
+        } else {
+            Logged::Unconfirmed
+        };
+        is_logged
     }
 }
 
@@ -332,22 +352,22 @@ mod tests {
         assert!(!ledger.knows(&set(&[1, 2, 3])));
         ledger.commit(&gtid(3), at(300), false);
         assert!(ledger.knows(&set(&[1, 2, 3])));
-        ledger.absorb(&set(&[9]));
-        assert!(ledger.knows(&set(&[3, 9])));
     }
 
     #[test]
-    fn a_resumption_is_confirmed_if_the_server_has_executed_nothing_unlogged() {
-        let saved = || {
-            let mut before = ledger(TOLD);
-            before.commit(&gtid(3), at(300), false);
-            Ledger::resumed(TOLD, before.applied().parse().unwrap())
-        };
-        let mut resumed = saved();
-        assert!(!resumed.is_base_visible() && resumed.is_unconfirmed());
+    fn what_is_in_no_log_is_accepted_only_before_anything_is_kept() {
+        let mut ledger = ledger(TOLD);
+        assert!(ledger.confirm(&set(&[1, 2, 9])), "9 was purged before");
+        assert!(ledger.confirm(&set(&[1, 2, 9])));
+        ledger.commit(&gtid(3), at(300), false);
+        assert!(ledger.confirm(&set(&[1, 2, 3, 9])));
+        assert!(!ledger.confirm(&set(&[1, 2, 3, 9, 10])), "10 is in no log");
+        let mut resumed = Ledger::resumed(TOLD, ledger.applied().parse().unwrap());
+        assert!(!resumed.is_confirmed());
         resumed.commit(&gtid(4), at(400), false);
-        assert!(resumed.confirm(&set(&[1, 2, 3, 4])));
-        assert!(resumed.is_base_visible() && !resumed.is_unconfirmed());
-        assert!(!saved().confirm(&set(&[1, 2, 3, 4])), "4 is in no log");
+        assert!(resumed.confirm(&set(&[1, 2, 3, 4, 9])) && resumed.is_confirmed());
+        resumed.go_on();
+        assert!(!resumed.is_confirmed());
+        assert!(!resumed.confirm(&set(&[1, 2, 3, 4, 9, 10])) && !resumed.is_confirmed());
     }
 }

@@ -134,11 +134,11 @@ impl<'a> GtidSource<'a> {
             ledger.borrow_mut().settle(settled);
         }
         let visible = ledger.borrow_mut().take_visible();
-        // A resumption is confirmed by the set itself.
-        let is_unconfirmed = ledger.borrow().is_unconfirmed();
+        // The first answer also tells whether everything was logged while nobody followed.
+        let is_first = self.is_first.replace(false);
         if let Some(end) = end
             && self.visibility == Visibility::NeverTold
-            && !is_unconfirmed
+            && !is_first
         {
             return Ok(Worth {
                 visible,
@@ -148,8 +148,7 @@ impl<'a> GtidSource<'a> {
         let is_known = ledger.borrow().knows(&executed);
         // A server that has crashed and started again may know no transaction that isn't known
         // here, and have lost rows: its next log file tells of that, before the log's end.
-        let is_first = self.is_first.replace(false);
-        if !(is_first || is_unconfirmed || (!is_known && is_waiting_long)) {
+        if !(is_first || (!is_known && is_waiting_long)) {
             end = None;
         } else if end.is_none() {
             end = Some(self.ask_log(client).await?.0);

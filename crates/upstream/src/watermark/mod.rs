@@ -485,13 +485,14 @@ impl<'a> Watermark<'a> {
     /// Lowers and proves what the follower has caught up with.
     fn settle(&self) -> Result<(), Lost> {
         self.advance();
-        self.confirm_resumption()?;
         let shared = self.shared;
         // Before the follower has shown that it reads the right log, its position means nothing.
         let check_date = self.progress.check_date();
         while self.progress.knows_all() && !check_date.is_too_old() {
-            self.absorb();
-            let is_due = |pending: &mut Pending| self.is_complete(&pending.complete);
+            self.confirm()?;
+            let is_due = |pending: &mut Pending| {
+                self.progress.is_confirmed() && self.is_complete(&pending.complete)
+            };
             let Some(pending) = self.pending.borrow_mut().pop_front_if(is_due) else {
                 break;
             };
@@ -534,44 +535,25 @@ impl<'a> Watermark<'a> {
         }
     }
 
-    /// A resumption holds only if the server hasn't executed since what isn't in its log.
-    fn confirm_resumption(&self) -> Result<(), Lost> {
-        let ledger = self.progress.ledger();
-        let Some(ledger) = ledger.filter(|ledger| ledger.borrow().is_unconfirmed()) else {
-            return Ok(());
-        };
-        let applied = self.shared.timeline.applied();
-        for pending in &*self.pending.borrow() {
-            let Complete::Transactions { executed, end } = &pending.complete else {
-                continue;
-            };
-            let is_read = end.is_some_and(|end| applied >= end);
-            if ledger.borrow_mut().confirm(executed) {
-                return Ok(());
-            }
-            if is_read && self.progress.is_verified() {
-                let what = "the server has executed transactions that aren't in its log";
-                return Err(Lost::restart(RestartReason::ChangesUnlogged, what));
-            }
-        }
-        Ok(())
-    }
-
-    /// What isn't in the log up to where it ended when the server had it never comes: it was logged
-    /// before the follower began, or nowhere (`SET GLOBAL gtid_purged`).
-    fn absorb(&self) {
+    /// What the server had executed must be applied once the follower has come to where the log
+    /// ended then. What isn't was logged nowhere: by a replica that doesn't log what it replicates,
+    /// say. Nobody knows what that changed, and it may have while nobody followed.
+    fn confirm(&self) -> Result<(), Lost> {
         let Some(ledger) = self.progress.ledger() else {
-            return;
+            return Ok(());
         };
         let applied = self.shared.timeline.applied();
         for pending in &mut *self.pending.borrow_mut() {
             let Complete::Transactions { executed, end } = &mut pending.complete else {
                 continue;
             };
-            if end.is_some_and(|end| applied >= end) {
-                *end = None;
-                ledger.borrow_mut().absorb(executed);
+            if end.take_if(|end| applied >= *end).is_some()
+                && !ledger.borrow_mut().confirm(executed)
+            {
+                let what = "the server has executed transactions that aren't in its log";
+                return Err(Lost::restart(RestartReason::ChangesUnlogged, what));
             }
         }
+        Ok(())
     }
 }
