@@ -49,6 +49,12 @@ impl Natives {
         Natives::MariaDb1011,
     ];
 
+    /// Whether a statement that names no table leaves the list of warnings as it is. MySQL empties
+    /// it since 5.7.
+    pub fn keep_warnings(self) -> bool {
+        !matches!(self, Natives::MySql57 | Natives::MySql80)
+    }
+
     /// Its place in [`Natives::ALL`].
     pub fn index(self) -> u8 {
         self as u8

@@ -295,9 +295,19 @@ impl UpstreamShared {
     /// The dialect, as a server of this age reads it.
     pub fn aged(&self, dialect: Dialect) -> Dialect {
         Dialect {
-            natives: Natives::from_index(self.natives.load(Ordering::SeqCst)),
+            natives: self.natives(),
             ..dialect
         }
+    }
+
+    fn natives(&self) -> Natives {
+        Natives::from_index(self.natives.load(Ordering::SeqCst))
+    }
+
+    /// Whether a statement that names no table leaves the server's list of warnings as it is.
+    #[inline]
+    pub fn keeps_warnings(&self) -> bool {
+        self.natives().keep_warnings()
     }
 
     /// Whether a login may run statements of the server's, which the session hasn't sent.

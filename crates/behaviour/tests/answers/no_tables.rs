@@ -2,7 +2,7 @@
 
 use remora_testkit::client::ConnectOptions;
 
-use remora_behaviour::front::Front;
+use remora_behaviour::front::{Front, assert_same};
 
 use super::session::warm;
 
@@ -127,4 +127,51 @@ fn what_counts_rows_counts_those_of_a_constant() {
     assert_eq!(guest.value("SELECT FOUND_ROWS()").0.as_deref(), Some("2"));
     warm(&front, &mut guest, sql);
     assert_eq!(guest.value("SELECT ROW_COUNT()").0.as_deref(), Some("-1"));
+}
+
+/// Whether a statement without tables empties the list of warnings depends on the server.
+#[test]
+fn warnings_that_a_hit_would_have_emptied_are_not_shown_behind_it() {
+    const READ: &str = "SELECT a FROM t";
+    const OTHER: &str = "SELECT 'from memory'";
+    let front = Front::new(
+        "no_tables_warnings",
+        &[
+            "CREATE TABLE t (a INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1)",
+        ],
+    );
+    let (mut guest, mut direct) = (front.guest(), front.direct());
+    for sql in [READ, OTHER] {
+        warm(&front, &mut guest, sql);
+    }
+    for left_by in ["DROP TABLE IF EXISTS nothing", "INSERT INTO t VALUES (1)"] {
+        for between in [
+            &[OTHER][..],
+            &[READ],
+            &[READ, OTHER],
+            &[OTHER, READ],
+            &[READ, "SELECT @a"],
+            &["SELECT @a", READ, OTHER],
+            &["DO 1", READ, "DO 1"],
+            &[READ, "SET autocommit = 1"],
+            &[READ, "BEGIN", "COMMIT"],
+            &[READ, "USE no_tables_warnings"],
+        ] {
+            let _ = direct.query(left_by);
+            let _ = guest.client().query(left_by);
+            front.catch_up();
+            for sql in between {
+                let expected = direct.query_bytes(sql).unwrap().to_vec();
+                assert_same(sql, guest.client().query_bytes(sql).unwrap(), &expected);
+            }
+            let expected = direct.query_bytes("SHOW WARNINGS").unwrap().to_vec();
+            let seen = guest.client().query_bytes("SHOW WARNINGS").unwrap();
+            assert_same(&format!("{left_by}, {between:?}"), seen, &expected);
+        }
+    }
+    // A table's read has emptied the list, and is kept as well.
+    guest.client().query(READ).unwrap();
+    guest.settle();
+    guest.becomes_hit(READ, direct.query_bytes(READ).unwrap());
 }

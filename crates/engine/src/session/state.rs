@@ -64,6 +64,8 @@ pub struct SessionState {
     status: StatusFlags,
     /// Whether `status` is what the server would say now: an error leaves that open.
     status_is_certain: bool,
+    /// The server's list of warnings may not be empty.
+    has_warnings: bool,
     written: Written,
     /// A setting changed inside the open transaction, whose isolation level is thus not the one
     /// that the server reports.
@@ -129,6 +131,7 @@ impl SessionState {
             sees_mark: false,
             status: mark.unwrap_or_default().status,
             status_is_certain: mark.is_some(),
+            has_warnings: false,
             written: Written::nothing(),
             changed_in_transaction: false,
             begun_otherwise: false,
@@ -530,6 +533,7 @@ impl SessionState {
             }
             None => {}
         }
+        self.note_warnings(effects, summary);
         self.note_locks(effects, summary);
         self.count_created(effects.created, summary);
         if effects.unseen_code != UnseenCode::None {
@@ -565,6 +569,26 @@ impl SessionState {
             self.written.add(scope);
         }
         self.derive_scope();
+    }
+
+    /// `SHOW WARNINGS` tells of the last statement that left some, until one that uses a table
+    /// leaves none.
+    fn note_warnings(&mut self, effects: &Effects, summary: &Summary) {
+        let leaves_some = match summary.mark {
+            Some(mark) => mark.warnings > 0,
+            None => matches!(summary.ending, Ending::Err(_)),
+        };
+        self.has_warnings |= leaves_some;
+        if !leaves_some && effects.table_use == TableUse::Certain {
+            self.has_warnings = false;
+        }
+    }
+
+    /// Whether the server's list of warnings may not be empty. A statement that uses a table would
+    /// empty it.
+    #[inline]
+    pub fn has_warnings(&self) -> bool {
+        self.has_warnings
     }
 
     /// `COMMIT` and `ROLLBACK` restore the session's own isolation level and access mode. After
@@ -875,6 +899,7 @@ impl SessionState {
         *self = SessionState {
             // It is the connection's, not the session's.
             may_have_switched_multi_statements: self.may_have_switched_multi_statements,
+            has_warnings: self.has_warnings,
             ..SessionState::new(flavour, mark, own).with_transaction_reads(self.transaction_reads)
         };
     }

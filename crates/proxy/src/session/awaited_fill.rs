@@ -75,6 +75,7 @@ impl Session {
     fn may_look_again(&self, digest: u128) -> bool {
         self.looked_again_for != Some(digest)
             && !self.must_contact_server(self.shared.clock.now_ms())
+            && !self.must_empty_warnings()
     }
 
     /// Whether memory has a result that no change has outdated.

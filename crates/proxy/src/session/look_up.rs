@@ -101,6 +101,13 @@ impl Session {
         now_ms.saturating_sub(self.server_contact_ms) > self.server_contact_ms_max
     }
 
+    /// Whether the server must run the next statement that uses a table. That empties the list of
+    /// warnings, which the server would otherwise still show behind statements without tables.
+    #[inline]
+    pub(super) fn must_empty_warnings(&self) -> bool {
+        self.state.has_warnings() && self.shared.upstream.keeps_warnings()
+    }
+
     /// Looks a key text up, and has what is stored served, if that may be done now.
     #[inline]
     pub(super) fn find<T>(
@@ -146,6 +153,10 @@ impl Session {
                     })
                 }
                 Ok(()) if self.would_bind_too_soon(entry) => Err(Look::Nothing),
+                // Without a table it would leave the list as it is, too.
+                Ok(()) if self.must_empty_warnings() && entry.tags().next().is_some() => {
+                    Err(Look::Nothing)
+                }
                 Ok(())
                     if Note::of(entry).counts_found_rows
                         && !self.finds_count(place.scope, text, entry) =>

@@ -146,12 +146,14 @@ fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
 
 /// Whether it uses a table. What lists tables and columns (`SHOW`) keeps no locks.
 fn table_use(statement: &Statement, text: &[u8]) -> TableUse {
+    use StatementKind as Kind;
     let uses_none = match (statement.kind, &statement.cacheable) {
-        (StatementKind::Select, Ok(select)) => select.tables.is_empty(),
-        (StatementKind::Set | StatementKind::Show, _) => {
-            !has_word(text, b"select") && !statement.session.runs_code()
+        (Kind::Select, Ok(select)) if !select.tables.is_empty() => return TableUse::Certain,
+        (Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete, _) => {
+            return TableUse::Certain;
         }
-        (StatementKind::Use | StatementKind::Empty, _) => true,
+        (Kind::Set | Kind::Show, _) => !has_word(text, b"select") && !statement.session.runs_code(),
+        (Kind::Select, Ok(_)) | (Kind::Use | Kind::Empty, _) => true,
         _ => statement.control.is_some(),
     };
     if uses_none {

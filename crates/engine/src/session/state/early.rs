@@ -237,7 +237,7 @@ impl SessionState {
         if self.status.has(StatusFlags::AUTOCOMMIT) || (ends_one && summary.succeeded()) {
             self.may_keep_table_locks = false;
         } else if !ends_one {
-            self.may_keep_table_locks |= effects.table_use == TableUse::Possible;
+            self.may_keep_table_locks |= effects.table_use != TableUse::None;
         }
     }
 

@@ -28,13 +28,16 @@ pub enum UnseenCode {
     Known,
 }
 
-/// Whether a statement uses a table. Its lock stays until the transaction ends.
+/// Whether a statement uses a table. Its lock stays until the transaction ends, and the list of
+/// warnings is emptied for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableUse {
     /// Certainly not.
     None,
     /// Perhaps.
     Possible,
+    /// Certainly.
+    Certain,
 }
 
 /// What a statement does besides answering.

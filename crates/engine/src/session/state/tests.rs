@@ -1030,3 +1030,29 @@ fn after_a_refused_change_of_user_the_snapshot_is_in_doubt() {
     sends(&mut state, &timeline, &Effects::NONE, IN_TRANSACTION);
     assert_eq!(state.snapshot(), None);
 }
+
+#[test]
+fn warnings_are_kept_until_a_table_has_been_used_without_any() {
+    let warned = |count| Summary {
+        mark: Some(EndMark {
+            status: AUTOCOMMIT,
+            warnings: count,
+        }),
+        ..ok(AUTOCOMMIT)
+    };
+    let with = |table_use| Effects {
+        table_use,
+        ..Effects::NONE
+    };
+    for left_by in [warned(1), error()] {
+        let mut state = session(Isolation::RepeatableRead);
+        assert!(!state.has_warnings());
+        state.after(&with(TableUse::Certain), None, &left_by);
+        for table_use in [TableUse::None, TableUse::Possible] {
+            state.after(&with(table_use), None, &warned(0));
+        }
+        assert!(state.has_warnings());
+        state.after(&with(TableUse::Certain), None, &warned(0));
+        assert!(!state.has_warnings());
+    }
+}
