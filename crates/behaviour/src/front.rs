@@ -305,8 +305,9 @@ impl Guest<'_> {
         &mut self.client
     }
 
-    /// Waits until all that the client below sent has been counted: a hit is counted after its
-    /// answer was sent, what the server answers before, and Remora takes one message at a time.
+    /// Waits until everything sent on the client below is counted. A hit is counted only after its
+    /// answer was sent. But the server answers this ping, and Remora takes a session's messages one
+    /// by one.
     pub fn settle(&mut self) {
         self.client
             .command(PING, b"", ResponseKind::Single)

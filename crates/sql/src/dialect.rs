@@ -49,8 +49,8 @@ impl Natives {
         Natives::MariaDb1011,
     ];
 
-    /// Whether a statement that names no table leaves the list of warnings as it is. MySQL empties
-    /// it since 5.7.
+    /// Whether a statement that names no table leaves the list of warnings as it is. MySQL has
+    /// emptied it since 5.7. 5.7 before 5.7.22 counts as `Oldest`, which is safe.
     pub fn keep_warnings(self) -> bool {
         !matches!(self, Natives::MySql57 | Natives::MySql80)
     }

@@ -176,8 +176,9 @@ impl Progress {
         self.is_verified() && is_base_visible
     }
 
-    /// Whether nothing was executed unlogged while nobody followed, as far as the server's answers
-    /// tell. MariaDB's tell nothing of it; there the first check compares `gtid_slave_pos`.
+    /// Whether it is known that the server has executed nothing past the log while nobody followed.
+    /// Always true on MariaDB, whose answers tell nothing of this. There `Memory::compare` does it,
+    /// with `ServerFacts::replication_trace`.
     pub(crate) fn is_confirmed(&self) -> bool {
         let ledger = self.ledger.as_ref();
         ledger.is_none_or(|ledger| ledger.borrow().is_confirmed())

@@ -77,9 +77,10 @@ impl Checked {
         if is_caching_off(&findings) && self.broken != BrokenSurroundings::Facts {
             return Err(Lost::Unsuitable(findings.into()));
         }
-        if facts.replicated_unlogged() != self.facts.replicated_unlogged() {
-            // Replication ran for a moment that no check saw.
-            let what = "it has replicated, or was told to, and log_slave_updates is off";
+        if facts.replication_trace() != self.facts.replication_trace() {
+            // Replication may have run for a moment that no check saw.
+            let what = "gtid_slave_pos, or the count of START and STOP SLAVE, has changed, and \
+                        log_slave_updates is off";
             return Err(Lost::restart(RestartReason::ChangesUnlogged, what));
         }
         Ok(facts)

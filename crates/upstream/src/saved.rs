@@ -47,7 +47,7 @@ pub struct SavedLog {
     /// From where the server sees Remora connect: privileges belong to hosts.
     seen_from: String,
     instance: Instance,
-    replicated_unlogged: String,
+    replication_trace: String,
     privilege_settings: String,
     asked_fields: String,
 }
@@ -96,7 +96,7 @@ impl SavedLog {
             transactions: progress.ledger().map(|ledger| ledger.borrow().applied()),
             seen_from: facts.seen_from.clone(),
             instance: facts.instance.clone(),
-            replicated_unlogged: facts.replicated_unlogged(),
+            replication_trace: facts.replication_trace(),
             // They may have changed since the session began.
             privilege_settings: shared.privilege_settings()?,
             asked_fields: facts.settings_query().asked_fields().to_owned(),
@@ -106,8 +106,8 @@ impl SavedLog {
     /// What a session goes on with on this server. What is wrong with it, if something is: then
     /// nothing of what was left holds.
     fn compare(self, facts: &ServerFacts) -> Result<Resumed, StateOutcome> {
-        let is_same_server = self.instance == facts.instance
-            && self.replicated_unlogged == facts.replicated_unlogged();
+        let is_same_server =
+            self.instance == facts.instance && self.replication_trace == facts.replication_trace();
         let visibility = facts.visibility();
         let ledger = match (self.transactions, visibility) {
             (None, Visibility::Position) => None,

@@ -78,11 +78,8 @@ pub struct ServerFacts {
     pub variables: BTreeMap<String, String>,
     /// What the server says of its log; `None` if the account may not ask.
     pub log_status: Option<LogStatus>,
-    /// Replication threads that run on it (MariaDB) or channels that are set up (MySQL): it is a
-    /// replica itself if there are any.
-    pub replica_threads: u32,
-    /// How often it has been told to replicate since it started (MariaDB).
-    pub replication_starts: u64,
+    /// What it replicates itself.
+    pub replication: Replication,
     /// Its replicas' numbers, if the account may ask (`REPLICATION MASTER ADMIN`, else empty).
     pub replica_ids: BTreeSet<u32>,
     /// The account that asks, as the server knows it: `user@host`.
@@ -150,15 +147,13 @@ impl ServerFacts {
         let release = release(&version);
         let grants = column(client, "SHOW GRANTS", 0).await?;
         let has = session_variables(client).await?;
-        let replication = Replication::ask(client, family, release).await?;
         Ok(ServerFacts {
             version,
             family,
             instance,
             variables: variables(client).await?,
             log_status: log_status(client, log_status_question(family, release)).await?,
-            replica_threads: replication.threads,
-            replication_starts: replication.starts,
+            replication: Replication::ask(client, family, release).await?,
             replica_ids: replica_ids(client, family, release).await?,
             account: one(client, "SELECT CURRENT_USER()").await?,
             seen_from: host_of(&one(client, "SELECT USER()").await?),
@@ -173,10 +168,7 @@ impl ServerFacts {
     /// can't. What no finding depends on isn't asked, either.
     pub async fn ask_again(&self, client: &mut Client) -> Result<ServerFacts, ClientError> {
         let replication = if self.logs_replicated() && self.visibility() != Visibility::NeverTold {
-            Replication {
-                threads: self.replica_threads,
-                starts: self.replication_starts,
-            }
+            self.replication
         } else {
             Replication::ask(client, self.family, self.release()).await?
         };
@@ -184,8 +176,7 @@ impl ServerFacts {
             variables: variables(client).await?,
             log_status: log_status(client, self.log_status_question()).await?,
             grants: column(client, "SHOW GRANTS", 0).await?,
-            replica_threads: replication.threads,
-            replication_starts: replication.starts,
+            replication,
             ..self.clone()
         })
     }
@@ -196,18 +187,15 @@ impl ServerFacts {
         self.is_on("log_slave_updates") || self.is_on("log_replica_updates")
     }
 
-    /// On a server that doesn't log it: how far MariaDB has replicated from another one, and how
-    /// often it was told to, for MySQL's transactions leave its position as it is. If this changes,
-    /// rows may have changed. Of MySQL its set of transactions tells.
-    pub fn replicated_unlogged(&self) -> String {
+    /// What tells on MariaDB that it has replicated past its log: its position, and how often it
+    /// was told to begin or stop, for transactions from MySQL leave the position as it is. If this
+    /// changes, rows may have changed. On MySQL the set of transactions tells.
+    pub fn replication_trace(&self) -> String {
         if self.logs_replicated() {
             return String::new();
         }
         let position = self.variable("gtid_slave_pos").unwrap_or_default();
-        match self.replication_starts {
-            0 => position.to_owned(),
-            starts => format!("{position} {starts}"),
-        }
+        format!("{position} {}", self.replication.commands)
     }
 
     /// The settings by which the server judges what accounts may do: equal if they are.
@@ -483,9 +471,13 @@ async fn log_status(client: &mut Client, question: &str) -> Result<Option<LogSta
 }
 
 /// What a server says of what it replicates itself.
-struct Replication {
-    threads: u32,
-    starts: u64,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Replication {
+    /// Threads that run (MariaDB) or channels that are set up (MySQL): it is a replica itself if
+    /// there are any.
+    pub threads: u32,
+    /// How often it has been told to begin or to stop, since the server started (MariaDB).
+    pub commands: u64,
 }
 
 impl Replication {
@@ -506,24 +498,29 @@ impl Replication {
         let channels = allowed(client.query(question, 10_000).await)?.unwrap_or_default();
         Ok(Replication {
             threads: u32::try_from(channels.len()).unwrap_or(u32::MAX),
-            starts: 0,
+            commands: 0,
         })
     }
 
     async fn ask_mariadb(client: &mut Client) -> Result<Replication, ClientError> {
-        const QUESTION: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
-                                ('Slaves_running', 'Com_start_slave', 'Com_start_all_slaves')";
-        let rows = client.query(QUESTION, 10).await?;
-        let counts = |name: &str| {
+        const QUESTION: &str = "SHOW GLOBAL STATUS LIKE '%slave%'";
+        /// Both ends: it may be told to stop before its threads have shown.
+        const COMMANDS: [&str; 4] = [
+            "Com_start_slave",
+            "Com_start_all_slaves",
+            "Com_stop_slave",
+            "Com_stop_all_slaves",
+        ];
+        let rows = client.query(QUESTION, 100).await?;
+        let value_of = |name: &str| {
             let named = rows.iter().find(|row| text(row, 0) == Some(name))?;
             text(named, 1)?.parse::<u64>().ok()
         };
-        let threads = counts("Slaves_running").and_then(|count| u32::try_from(count).ok());
-        let starts = ["Com_start_slave", "Com_start_all_slaves"].map(counts);
+        let threads = value_of("Slaves_running").and_then(|count| u32::try_from(count).ok());
         Ok(Replication {
             // One that doesn't say may be replicating.
             threads: threads.unwrap_or(u32::MAX),
-            starts: starts.into_iter().flatten().sum(),
+            commands: COMMANDS.into_iter().filter_map(value_of).sum(),
         })
     }
 }

@@ -75,7 +75,7 @@ impl Memory {
 
     /// Whether the log can go on at this server from where it was left.
     fn compare(&mut self, facts: &ServerFacts) {
-        let replicated = facts.replicated_unlogged();
+        let replicated = facts.replication_trace();
         let now = (facts.instance.clone(), replicated);
         if let Some(before) = self.followed.as_ref().filter(|_| self.last.is_some()) {
             if before.0 != now.0 {
@@ -178,7 +178,7 @@ async fn follow(
         Some(last) => {
             let base = last.name.base.clone();
             if let Some(ledger) = &mut memory.commits.ledger {
-                ledger.go_on();
+                ledger.confirm_again();
             }
             (Start::Again(last), base)
         }
@@ -186,7 +186,7 @@ async fn follow(
     };
     let is_again = matches!(start, Start::Again(_));
     // The appliers of a replica are never idle.
-    let sees_idle = facts.sees_processes && facts.replica_threads == 0;
+    let sees_idle = facts.sees_processes && facts.replication.threads == 0;
     let check_date = CheckDate::new(config, asked);
     let commits = std::mem::replace(&mut memory.commits, KnownCommits::none_before(0, None));
     let progress = Progress::new(is_again, commits, sees_idle, check_date);

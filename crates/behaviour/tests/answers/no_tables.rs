@@ -131,7 +131,7 @@ fn what_counts_rows_counts_those_of_a_constant() {
 
 /// Whether a statement without tables empties the list of warnings depends on the server.
 #[test]
-fn warnings_that_a_hit_would_have_emptied_are_not_shown_behind_it() {
+fn warnings_from_before_a_hit_are_not_shown_after_it() {
     const READ: &str = "SELECT a FROM t";
     const OTHER: &str = "SELECT 'from memory'";
     let front = Front::new(

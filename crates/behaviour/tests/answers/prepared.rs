@@ -20,7 +20,7 @@ const T: [&str; 2] = [
 const BY_KEY: &str = "SELECT a, s FROM t WHERE a = ?";
 const BY_TEXT: &str = "SELECT a, s FROM t WHERE s = ?";
 const ALL: &str = "SELECT * FROM t";
-/// The server answers this where its list of warnings isn't empty and would stay so.
+/// Uses a table, so that the server empties its list of warnings and hits are possible again.
 const EMPTIES_WARNINGS: &str = "SELECT COUNT(*) FROM t";
 
 pub(crate) const PREPARE: u8 = 0x16;

@@ -5,7 +5,7 @@ use remora_testkit::client::{Client, ClientError};
 use remora_testkit::process::wait_for;
 use remora_wire::command::ResponseKind;
 
-use remora_behaviour::front::{Front, Guest, PATIENCE};
+use remora_behaviour::front::{Front, Guest, PATIENCE, PING};
 use remora_behaviour::outcome::HIT;
 
 const SETUP: [&str; 3] = [
@@ -57,7 +57,7 @@ const INTERLUDES: [Interlude; 30] = [
     Sql("SELECT CONNECTION_ID() > 0"),
     Sql("SELECT a FROM t WHERE a > 100 AND CONNECTION_ID() > 0"),
     Sql("FLUSH TABLES w"),
-    Command(0x0e, b"", ResponseKind::Single),
+    Command(PING, b"", ResponseKind::Single),
     Command(0x09, b"", ResponseKind::Single),
     Command(0x02, b"row_counts", ResponseKind::Single),
     Command(PREPARE, b"SELECT 1", ResponseKind::Prepared),

@@ -8,7 +8,7 @@ use remora_testkit::servers::Kind;
 use remora_wire::command::ResponseKind;
 
 use remora_behaviour::front::raw::{Packet, Raw, packet};
-use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same};
+use remora_behaviour::front::{Front, Guest, PATIENCE, PING, assert_same};
 
 pub(crate) const T: [&str; 2] = [
     "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(40))",
@@ -705,7 +705,7 @@ mod state {
         fn run(self, client: &mut Client) {
             match self {
                 Interlude::Nothing => {}
-                Interlude::Ping => drop(client.command(0x0e, b"", ResponseKind::Single).unwrap()),
+                Interlude::Ping => drop(client.command(PING, b"", ResponseKind::Single).unwrap()),
                 Interlude::Prepare => {
                     client
                         .command(0x16, b"SELECT 1", ResponseKind::Prepared)

@@ -13,7 +13,7 @@ use remora_wire::Capabilities;
 use remora_wire::command::ResponseKind;
 use remora_wire::packet::put_message;
 
-use remora_behaviour::front::{Front, Guest, PATIENCE, assert_same, lease};
+use remora_behaviour::front::{Front, Guest, PATIENCE, PING, assert_same, lease};
 
 /// A Remora behind a log that can be held back.
 fn behind_a_gate(schema: &str, setup: &[&str]) -> (Front, LogGate) {
@@ -524,7 +524,7 @@ fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_with_the_next_statem
             writer.run("SELECT 1 FROM t");
         }),
         ("a ping and a write", |writer| {
-            writer.command(0x0e, &[], ResponseKind::Single);
+            writer.command(PING, &[], ResponseKind::Single);
             writer.run("DO 1");
         }),
         ("an execution", |writer| {
@@ -578,7 +578,7 @@ fn what_a_procedure_wrote_that_left_the_log_off_is_outdated_though_its_session_i
     let meanwhile: [(&str, Next); 3] = [
         ("silence", |_| {}),
         ("pings", |writer| {
-            writer.command(0x0e, &[], ResponseKind::Single);
+            writer.command(PING, &[], ResponseKind::Single);
         }),
         ("a lost connection", |writer| {
             // It is lost from the first time on.

@@ -12,7 +12,7 @@ use remora_testkit::process::wait_for;
 use remora_testkit::proxies::RemoraOptions;
 use remora_wire::command::ResponseKind;
 
-use remora_behaviour::front::{Front, Guest, PATIENCE, lease};
+use remora_behaviour::front::{Front, Guest, PATIENCE, PING, lease};
 
 const SESSIONS: usize = 4;
 const STATEMENTS: usize = 600;
@@ -206,7 +206,6 @@ fn execute(guest: &mut Guest<'_>, id: StatementId, number: i64) -> Traced {
 }
 
 fn ping(guest: &mut Guest<'_>) -> Traced {
-    const PING: u8 = 0x0e;
     let seen = guest.command(PING, &[], ResponseKind::Single);
     assert_eq!(seen.outcome, "not_a_query");
     Traced {

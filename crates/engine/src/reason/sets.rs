@@ -191,7 +191,7 @@ reasons! {
         PositionUnplaceable: "position_unplaceable", "A log file's name or an offset could not be placed in the order of commits.";
         NothingToCompare: "nothing_to_compare", "The connection was lost before any event had been seen that could prove that the log goes on.";
         ServerUnsuitable: "server_unsuitable", "A check found the server set up in a way in which changes can be missed, and some may have been since the check before.";
-        ChangesUnlogged: "changes_unlogged", "The server has executed transactions that are in none of its logs, or was told to replicate from another server and doesn't log that.";
+        ChangesUnlogged: "changes_unlogged", "The server has executed transactions that none of its logs has (`SET GLOBAL gtid_purged`, replication past the log), or was told to replicate and doesn't log that.";
     }
 }
 
@@ -206,7 +206,7 @@ reasons! {
         OtherBuild: "other_build", "Another version or another build of Remora wrote the file.";
         OtherRules: "other_rules", "The rules, or whether comments are stripped, have changed.";
         TooOld: "too_old", "The file was older than `cache.state_age_ms_max` when the server was reached, or the clock was set back.";
-        OtherServer: "other_server", "Another server answered, or `server_id`, `server_uuid`, host name, port or `pid_file` differ. Or the server has meanwhile replicated changes that aren't in its log.";
+        OtherServer: "other_server", "Another server answered, or `server_id`, `server_uuid`, host name, port or `pid_file` differ. Or, on MariaDB, it has meanwhile replicated, or was told to, and doesn't log that.";
         OtherSettings: "other_settings", "The server's privilege settings (`mandatory_roles` and such) have changed, it has other session variables than before, or it sees Remora connect from another host.";
         Unsuitable: "unsuitable", "Caching is off in the configuration, or the server is set up in a way in which changes can be missed (`remora check` says which).";
         Forgotten: "forgotten", "Something that no log shows forgot everything before the file could be taken over, for instance a session that may have used `sql_log_bin = 0`.";

@@ -64,8 +64,8 @@ pub struct SessionState {
     status: StatusFlags,
     /// Whether `status` is what the server would say now: an error leaves that open.
     status_is_certain: bool,
-    /// The server's list of warnings may not be empty.
-    has_warnings: bool,
+    /// The server's list of warnings may have some.
+    may_have_warnings: bool,
     written: Written,
     /// A setting changed inside the open transaction, whose isolation level is thus not the one
     /// that the server reports.
@@ -131,7 +131,7 @@ impl SessionState {
             sees_mark: false,
             status: mark.unwrap_or_default().status,
             status_is_certain: mark.is_some(),
-            has_warnings: false,
+            may_have_warnings: false,
             written: Written::nothing(),
             changed_in_transaction: false,
             begun_otherwise: false,
@@ -578,17 +578,18 @@ impl SessionState {
             Some(mark) => mark.warnings > 0,
             None => matches!(summary.ending, Ending::Err(_)),
         };
-        self.has_warnings |= leaves_some;
-        if !leaves_some && effects.table_use == TableUse::Certain {
-            self.has_warnings = false;
+        if leaves_some {
+            self.may_have_warnings = true;
+        } else if effects.table_use == TableUse::Certain {
+            self.may_have_warnings = false;
         }
     }
 
-    /// Whether the server's list of warnings may not be empty. A statement that uses a table would
-    /// empty it.
+    /// Whether the server's list of warnings may have some. A statement that uses a table empties
+    /// it.
     #[inline]
-    pub fn has_warnings(&self) -> bool {
-        self.has_warnings
+    pub fn may_have_warnings(&self) -> bool {
+        self.may_have_warnings
     }
 
     /// `COMMIT` and `ROLLBACK` restore the session's own isolation level and access mode. After
@@ -899,7 +900,8 @@ impl SessionState {
         *self = SessionState {
             // It is the connection's, not the session's.
             may_have_switched_multi_statements: self.may_have_switched_multi_statements,
-            has_warnings: self.has_warnings,
+            // Nobody says that they are gone.
+            may_have_warnings: self.may_have_warnings,
             ..SessionState::new(flavour, mark, own).with_transaction_reads(self.transaction_reads)
         };
     }

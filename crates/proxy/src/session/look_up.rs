@@ -101,11 +101,11 @@ impl Session {
         now_ms.saturating_sub(self.server_contact_ms) > self.server_contact_ms_max
     }
 
-    /// Whether the server must run the next statement that uses a table. That empties the list of
-    /// warnings, which the server would otherwise still show behind statements without tables.
+    /// Whether the next statement that uses a table must go to the server, to empty its list of
+    /// warnings. Else `SHOW WARNINGS` could show old ones later.
     #[inline]
     pub(super) fn must_empty_warnings(&self) -> bool {
-        self.state.has_warnings() && self.shared.upstream.keeps_warnings()
+        self.state.may_have_warnings() && self.shared.upstream.keeps_warnings()
     }
 
     /// Looks a key text up, and has what is stored served, if that may be done now.
@@ -145,6 +145,10 @@ impl Session {
                     Arc::clone(entry),
                     InvalidationReason::Expired,
                 )),
+                // A statement without a table leaves the list as it is at the server, too.
+                Ok(()) if self.must_empty_warnings() && entry.tags().next().is_some() => {
+                    Err(Look::Nothing)
+                }
                 Ok(()) if self.state.must_have_snapshot() => {
                     Err(if self.should_make_snapshot(entry) {
                         Look::NeedsSnapshot(Note::of(entry).label)
@@ -153,10 +157,6 @@ impl Session {
                     })
                 }
                 Ok(()) if self.would_bind_too_soon(entry) => Err(Look::Nothing),
-                // Without a table it would leave the list as it is, too.
-                Ok(()) if self.must_empty_warnings() && entry.tags().next().is_some() => {
-                    Err(Look::Nothing)
-                }
                 Ok(())
                     if Note::of(entry).counts_found_rows
                         && !self.finds_count(place.scope, text, entry) =>

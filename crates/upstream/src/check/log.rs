@@ -133,7 +133,7 @@ pub(super) fn filters(facts: &ServerFacts) -> Finding {
 }
 
 pub(super) fn replica(facts: &ServerFacts) -> Finding {
-    if facts.replica_threads > 0 && facts.visibility() == Visibility::NeverTold {
+    if facts.replication.threads > 0 && facts.visibility() == Visibility::NeverTold {
         return bad(
             Subject::Replica,
             Severity::CachingOff,
@@ -151,7 +151,7 @@ pub(super) fn replica(facts: &ServerFacts) -> Finding {
             "STOP SLAVE; SET GLOBAL slave_run_triggers_for_rbr = LOGGING; START SLAVE;",
         );
     }
-    match (facts.replica_threads, facts.logs_replicated()) {
+    match (facts.replication.threads, facts.logs_replicated()) {
         (0, _) => good(Subject::Replica, "no replication runs on the server."),
         (_, true) => good(
             Subject::Replica,

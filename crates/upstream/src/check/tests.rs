@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use remora_engine::facts::Instance;
 
 use super::*;
-use crate::server_facts::LogStatus;
+use crate::server_facts::{LogStatus, Replication};
 
 fn facts() -> ServerFacts {
     let variables = [
@@ -32,8 +32,7 @@ fn facts() -> ServerFacts {
             is_open: true,
             ..LogStatus::default()
         }),
-        replica_threads: 0,
-        replication_starts: 0,
+        replication: Replication::default(),
         replica_ids: BTreeSet::new(),
         seen_from: "localhost".to_owned(),
         account: "r@%".into(),
@@ -90,7 +89,7 @@ fn each_fault_turns_caching_off_and_says_how_to_fix_it() {
     });
     bad.variables
         .insert("lower_case_table_names".into(), "2".into());
-    bad.replica_threads = 1;
+    bad.replication.threads = 1;
     bad.instance.server_id = 2;
     bad.grants = vec!["GRANT TRIGGER ON `app`.* TO `r`@`%`".into()];
     bad.version = "5.5.5-5.3.1-MariaDB".into();
@@ -157,13 +156,13 @@ fn what_a_server_replicates_is_compared_only_where_it_is_not_logged() {
     let mut facts = facts();
     let position = "0-1-17".to_owned();
     facts.variables.insert("gtid_slave_pos".into(), position);
-    assert_eq!(facts.replicated_unlogged(), "0-1-17");
-    facts.replication_starts = 2;
-    assert_eq!(facts.replicated_unlogged(), "0-1-17 2");
+    assert_eq!(facts.replication_trace(), "0-1-17 0");
+    facts.replication.commands = 2;
+    assert_eq!(facts.replication_trace(), "0-1-17 2");
     facts
         .variables
         .insert("log_slave_updates".into(), "ON".into());
-    assert_eq!(facts.replicated_unlogged(), "");
+    assert_eq!(facts.replication_trace(), "");
 }
 
 #[test]
@@ -286,7 +285,7 @@ fn each_fault_of_a_mysql_turns_caching_off_and_says_how_to_fix_it() {
         do_db: String::new(),
         ignore_db: "app".into(),
     });
-    bad.replica_threads = 1;
+    bad.replication.threads = 1;
     bad.instance.server_id = 2;
     bad.grants.clear();
     let expected: Vec<_> = Subject::ALL
@@ -368,7 +367,7 @@ fn a_mysql_5_6_that_is_a_replica_is_not_cached() {
     facts
         .variables
         .insert("log_slave_updates".into(), "ON".into());
-    facts.replica_threads = 1;
+    facts.replication.threads = 1;
     assert_eq!(off(&facts), [Subject::Replica]);
     facts.version = "5.7.22".into();
     assert_eq!(off(&facts), []);

@@ -60,16 +60,16 @@ enum Base {
     Visible,
 }
 
-/// Whether the server may have executed what is in no log, since results are kept. A replica does
-/// that which doesn't log what it replicates.
+/// Whether it is known that the server has executed nothing past the log since results are kept. A
+/// replica does that which doesn't log what it replicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Logged {
-    /// It may, but no result is kept yet: what was purged, say, lies before all of them.
-    KeepsNothing,
-    /// It may have while nobody followed: the connection was lost, or an earlier process had ended.
-    Unconfirmed,
-    /// Since following began, or went on, all was logged.
-    Confirmed,
+enum Confirmation {
+    /// No result is kept yet: what was purged, say, lies before all of them.
+    NothingKept,
+    /// Nobody followed for a while: the connection was lost, or an earlier process had ended.
+    Due,
+    /// It is.
+    Done,
 }
 
 /// The ledger. It lives as long as the log goes on, through any number of connections.
@@ -88,7 +88,7 @@ pub(crate) struct Ledger {
     settled: Position,
     /// The server's last answer. The next must hold it.
     answered: GtidSet,
-    logged: Logged,
+    confirmation: Confirmation,
 }
 
 impl Ledger {
@@ -102,7 +102,7 @@ impl Ledger {
             waiting: VecDeque::new(),
             settled: Position::ZERO,
             answered: GtidSet::new(),
-            logged: Logged::KeepsNothing,
+            confirmation: Confirmation::NothingKept,
         }
     }
 
@@ -117,18 +117,19 @@ impl Ledger {
             waiting: VecDeque::new(),
             settled: Position::ZERO,
             answered: GtidSet::new(),
-            logged: Logged::Unconfirmed,
+            confirmation: Confirmation::Due,
         }
     }
 
-    /// A follower goes on where the one before has ended.
-    pub(crate) fn go_on(&mut self) {
-        if self.logged == Logged::Confirmed {
-            self.logged = Logged::Unconfirmed;
+    /// A new session goes on with it. What the server executed meanwhile must be compared.
+    pub(crate) fn confirm_again(&mut self) {
+        if self.confirmation == Confirmation::Done {
+            self.confirmation = Confirmation::Due;
         }
     }
 
-    /// Whether all that the server has executed is applied and can be seen.
+    /// Whether all that the follower has applied can be seen, and the server's answers showed
+    /// nothing that was executed past the log.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_confirmed() && self.base == Base::Visible && self.waiting.is_empty()
     }
@@ -219,25 +220,24 @@ impl Ledger {
         executed.is_subset_of(&self.applied)
     }
 
-    /// Whether all that the server has executed since results are kept is in the log, as far as its
-    /// answers say.
+    /// Whether an answer of the server has been compared, and had nothing that isn't in the log.
     pub(crate) fn is_confirmed(&self) -> bool {
-        self.logged == Logged::Confirmed
+        self.confirmation == Confirmation::Done
     }
 
     /// The server had executed these, and the follower has applied all that was in the log then.
     /// False if some of them are in no log, and may have changed what kept results were read from.
     pub(crate) fn confirm(&mut self, executed: &GtidSet) -> bool {
-        if self.logged == Logged::KeepsNothing {
+        if self.confirmation == Confirmation::NothingKept {
             self.applied.merge(executed);
         }
-        let is_logged = self.knows(executed);
-        self.logged = if is_logged {
-            Logged::Confirmed
+        let are_known = self.knows(executed);
+        self.confirmation = if are_known {
+            Confirmation::Done
         } else {
-            Logged::Unconfirmed
+            Confirmation::Due
         };
-        is_logged
+        are_known
     }
 }
 
@@ -366,7 +366,7 @@ mod tests {
         assert!(!resumed.is_confirmed());
         resumed.commit(&gtid(4), at(400), false);
         assert!(resumed.confirm(&set(&[1, 2, 3, 4, 9])) && resumed.is_confirmed());
-        resumed.go_on();
+        resumed.confirm_again();
         assert!(!resumed.is_confirmed());
         assert!(!resumed.confirm(&set(&[1, 2, 3, 4, 9, 10])) && !resumed.is_confirmed());
     }

@@ -32,8 +32,9 @@
 //! ([`remora_cache::Snapshot`]). `S` may hold more than the follower ever reads: transactions that
 //! were purged, or that somebody declared executed (`SET GLOBAL gtid_purged`). When it doesn't
 //! catch up the server is also asked where its log ends. Every transaction of `S` that is in this
-//! log lies before that end; the rest is in no log that the follower reads, and counts as applied
-//! once it has come there.
+//! log lies before that end. When following begins, the rest counts as applied once the follower
+//! has come there: nothing is kept yet. Later it means that something was executed past the log,
+//! and everything is forgotten (`Ledger::confirm`).
 //!
 //! **What `S` doesn't tell.** In 5.6 a GTID enters the set with the write to the log, before the
 //! commit in the engines. In versions before 8.0.30 so does that of an `XA COMMIT` by another

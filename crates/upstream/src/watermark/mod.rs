@@ -332,7 +332,11 @@ impl<'a> Watermark<'a> {
             }
             let now = Instant::now();
             let want = self.want();
-            let asked = match due.what(self.shared, want, now) {
+            let question = match due.what(self.shared, want, now) {
+                Some(Question::End) if self.proofs_need_an_end() => Some(Question::Watermark),
+                question => question,
+            };
+            let asked = match question {
                 Some(Question::Watermark) => {
                     // Of both, the more urgent one: what is wanted may have come in between.
                     let want = want.max(self.shared.watermark_wanted.take());
@@ -426,6 +430,22 @@ impl<'a> Watermark<'a> {
         let pending = self.pending.borrow();
         let is_old = |pending: &Pending| pending.answered_at.elapsed() >= self.probe_interval;
         pending.len() >= PENDING_CROWDED || pending.front().is_some_and(is_old)
+    }
+
+    /// Whether the proofs wait for an answer whose transactions aren't all in the log, perhaps, and
+    /// it isn't known where that ended then. Only a question for the watermark finds that out.
+    fn proofs_need_an_end(&self) -> bool {
+        let is_waiting_long = self.is_waiting_long();
+        let pending = self.pending.borrow();
+        let has_end = |pending: &Pending| {
+            matches!(
+                pending.complete,
+                Complete::Transactions { end: Some(_), .. }
+            )
+        };
+        let lacks_end =
+            |front: &Pending| matches!(front.complete, Complete::Transactions { end: None, .. });
+        is_waiting_long && pending.front().is_some_and(lacks_end) && !pending.iter().any(has_end)
     }
 
     async fn settle_for_ever(&self) -> Lost {
@@ -535,9 +555,9 @@ impl<'a> Watermark<'a> {
         }
     }
 
-    /// What the server had executed must be applied once the follower has come to where the log
-    /// ended then. What isn't was logged nowhere: by a replica that doesn't log what it replicates,
-    /// say. Nobody knows what that changed, and it may have while nobody followed.
+    /// Where the log ended at an answer, the follower must have applied all that the answer names.
+    /// If it lacks something, that was executed past the log: by a replica that doesn't log what it
+    /// replicates, say. Nobody knows what it changed.
     fn confirm(&self) -> Result<(), Lost> {
         let Some(ledger) = self.progress.ledger() else {
             return Ok(());
@@ -550,7 +570,8 @@ impl<'a> Watermark<'a> {
             if end.take_if(|end| applied >= *end).is_some()
                 && !ledger.borrow_mut().confirm(executed)
             {
-                let what = "the server has executed transactions that aren't in its log";
+                let what = "gtid_executed has transactions that no log has: from SET GLOBAL \
+                            gtid_purged, or replicated while log_slave_updates was off";
                 return Err(Lost::restart(RestartReason::ChangesUnlogged, what));
             }
         }

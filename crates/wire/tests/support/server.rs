@@ -64,6 +64,8 @@ impl Server {
             .arg(format!("--socket={}", path("socket")))
             .arg(format!("--init-file={}", path("init.sql")))
             .arg(format!("--port={port}"))
+            // Meanwhile a client's connection may have been given it.
+            .arg(format!("--port-open-timeout={}", START_MAX.as_secs()))
             .args(["--bind-address=127.0.0.1", "--user=root"])
             .args(["--character-set-server=utf8mb4", "--local-infile=1"])
             .args(["--max-allowed-packet=64M", "--skip-name-resolve"])

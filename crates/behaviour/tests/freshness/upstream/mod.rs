@@ -642,8 +642,8 @@ fn an_event_too_long_to_hold_still_names_its_table() {
     follower.wait_outdated("the log goes on", b, &table("b"));
 }
 
-/// Whatever is in the set of executed transactions and in no log doesn't keep the follower from
-/// proving that it has everything.
+/// Transactions that are in the server's set and in no log: everything is forgotten, and hits come
+/// back.
 #[test]
 fn transactions_that_were_never_logged_outdate_everything_and_do_not_stop_hits() {
     let server = app_server(&[]);
@@ -664,15 +664,40 @@ fn transactions_that_were_never_logged_outdate_everything_and_do_not_stop_hits()
         ));
         // They may have changed it.
         follower.wait_outdated("they are noticed", b, &table("b"));
+        follower.wait_live();
         assert_eq!(
             follower.restarts(RestartReason::ChangesUnlogged),
             number + 1
         );
-        follower.wait_live();
     }
     let a = follower.as_of(&table("a"));
     server.sql("INSERT INTO app.a VALUES (100, 1)");
     follower.wait_outdated("commits are seen", a, &table("a"));
+}
+
+/// Proofs wait for the first answer that names such a transaction, until the server is also asked
+/// where its log ended then. Meanwhile transactions ask for the log's end alone.
+#[test]
+fn questions_for_the_end_of_the_log_do_not_hide_transactions_that_were_never_logged() {
+    let server = app_server(&[]);
+    if server.kind != Kind::MySql80 {
+        // Only there can transactions be declared executed beside others.
+        return;
+    }
+    let mut config = config(&server);
+    // Nobody asks unless somebody wants it.
+    config.lag_ms_max = 1_000_000;
+    let follower = Follower::start(config);
+    follower.wait_live();
+    server.sql("SET GLOBAL gtid_purged = '+aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa:1'");
+    let fence = FenceScope::Tables(table("a").to_vec());
+    follower.timeline.raise(fence).answered();
+    follower.shared.wake();
+    wait_until("they are noticed", || {
+        follower.shared.ask_for_end();
+        follower.restarts(RestartReason::ChangesUnlogged) > 0
+    });
+    follower.wait_live();
 }
 
 #[test]

@@ -147,19 +147,19 @@ fn effects_of(statement: &Statement, text: &[u8]) -> Effects {
 /// Whether it uses a table. What lists tables and columns (`SHOW`) keeps no locks.
 fn table_use(statement: &Statement, text: &[u8]) -> TableUse {
     use StatementKind as Kind;
-    let uses_none = match (statement.kind, &statement.cacheable) {
-        (Kind::Select, Ok(select)) if !select.tables.is_empty() => return TableUse::Certain,
-        (Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete, _) => {
-            return TableUse::Certain;
+    match (statement.kind, &statement.cacheable) {
+        (Kind::Select, Ok(select)) if select.tables.is_empty() => TableUse::None,
+        (Kind::Select, Ok(_)) | (Kind::Insert | Kind::Replace | Kind::Update | Kind::Delete, _) => {
+            TableUse::Certain
         }
-        (Kind::Set | Kind::Show, _) => !has_word(text, b"select") && !statement.session.runs_code(),
-        (Kind::Select, Ok(_)) | (Kind::Use | Kind::Empty, _) => true,
-        _ => statement.control.is_some(),
-    };
-    if uses_none {
-        TableUse::None
-    } else {
-        TableUse::Possible
+        (Kind::Set | Kind::Show, _)
+            if has_word(text, b"select") || statement.session.runs_code() =>
+        {
+            TableUse::Possible
+        }
+        (Kind::Set | Kind::Show | Kind::Use | Kind::Empty, _) => TableUse::None,
+        _ if statement.control.is_some() => TableUse::None,
+        _ => TableUse::Possible,
     }
 }
 

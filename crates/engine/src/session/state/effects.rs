@@ -28,8 +28,8 @@ pub enum UnseenCode {
     Known,
 }
 
-/// Whether a statement uses a table. Its lock stays until the transaction ends, and the list of
-/// warnings is emptied for it.
+/// Whether a statement uses a table. If so, the table's lock stays until the transaction ends, and
+/// the server empties its list of warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableUse {
     /// Certainly not.

@@ -84,8 +84,8 @@ enum Way {
 fn run(world: &World, way: Way, course: &Course, seed: u64) -> anyhow::Result<Report> {
     let mut direct = world.direct().connect()?;
     tables::create(&mut direct)?;
-    // A transaction that memory begins may show what was there before, as long as Remora hasn't
-    // seen this; and that is none of the history's.
+    // Until Remora has seen the new tables, a transaction that memory begins may read the old ones.
+    // The history doesn't have their rows.
     catch_up(&world.remora);
     let hits = world.hits();
     let run = Run::new(world, way, course);
