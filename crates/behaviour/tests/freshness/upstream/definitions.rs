@@ -111,6 +111,27 @@ fn columns_that_the_server_hides_are_noticed() {
     assert_eq!(facts.cacheable, Ok(()));
 }
 
+/// It is the first column in the log, and `information_schema` need not show it.
+#[test]
+fn a_primary_key_that_the_server_has_made_up_is_noticed() {
+    let server = app_server(&[]);
+    if server.kind.skips(
+        server.kind != Kind::MySql80,
+        "it makes up no primary keys that are columns",
+    ) {
+        return;
+    }
+    server.sql(
+        "SET GLOBAL show_gipk_in_create_table_and_information_schema = OFF;; \
+         SET sql_generate_invisible_primary_key = ON;; CREATE TABLE app.made_up (i INT, t INT)",
+    );
+    let follower = Follower::start_live(&server);
+    let facts = follower.facts("made_up");
+    assert_eq!(facts.columns.len(), 2);
+    assert!(!facts.columns_match_log);
+    assert_eq!(facts.cacheable, Ok(()));
+}
+
 #[test]
 fn parents_by_foreign_keys_are_known_with_their_columns() {
     let server = app_server(&[]);
