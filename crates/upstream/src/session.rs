@@ -41,7 +41,7 @@ pub(super) struct Memory {
     reason: RestartReason,
     /// Of the log that goes on.
     commits: KnownCommits,
-    /// The server that was followed, and how far it had replicated what isn't in its log.
+    /// The server that was followed, and its [`ServerFacts::replication_trace`].
     followed: Option<(Instance, String)>,
     /// The timeline has been restarted since everything was forgotten.
     keeps_results: bool,
@@ -75,8 +75,7 @@ impl Memory {
 
     /// Whether the log can go on at this server from where it was left.
     fn compare(&mut self, facts: &ServerFacts) {
-        let replicated = facts.replication_trace();
-        let now = (facts.instance.clone(), replicated);
+        let now = (facts.instance.clone(), facts.replication_trace());
         if let Some(before) = self.followed.as_ref().filter(|_| self.last.is_some()) {
             if before.0 != now.0 {
                 self.restart_because(RestartReason::LogChanged);
